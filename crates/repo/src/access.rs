@@ -5,9 +5,8 @@
 //!
 //! | command from | needs |
 //! | --- | --- |
-//! | an application on this machine | a signature of any kind |
+//! | an application on this machine | a signature of any kind, unless [`CommandAccess::local`] is false |
 //! | another machine | the rules for commands; without rules, it is denied |
-//! | anywhere, under [`CommandAccess::Any`] | nothing, as with ndn-python-repo |
 //!
 //! The rules see the command as an Interest named `/<repo>/<verb>/<object>`, once for each object and for each
 //! RegisterPrefix. So one key may insert under one prefix and another under another.
@@ -52,17 +51,18 @@ const FACES_MAX: usize = 1024;
 const CERTIFICATE_LIFETIME_MS: u64 = 2000;
 
 /// Whose commands are carried out.
-#[derive(Clone, Debug, Default)]
-pub enum CommandAccess {
-    /// Those of applications on this machine, and those that the rules allow, if there are rules.
-    #[default]
-    Local,
-    /// As [`CommandAccess::Local`], with these rules.
-    LocalAndRules(RulesOrAny),
-    /// Only those that the rules allow, from wherever they come.
-    Rules(RulesOrAny),
-    /// All.
-    Any,
+#[derive(Clone, Debug)]
+pub struct CommandAccess {
+    /// True: those of applications on this machine.
+    pub local: bool,
+    /// Those that these rules allow, from wherever they come; `None`: no others.
+    pub rules: Option<RulesOrAny>,
+}
+
+impl Default for CommandAccess {
+    fn default() -> Self {
+        CommandAccess { local: true, rules: None }
+    }
 }
 
 /// The rules of a repository.
@@ -81,7 +81,6 @@ pub(crate) struct Access {
     client: Client,
     repo: NameBuf,
     statistics: Arc<Statistics>,
-    is_any: bool,
     local_may: bool,
     /// The router says from which faces packets come.
     knows_faces: bool,
@@ -102,12 +101,7 @@ impl Access {
         statistics: Arc<Statistics>,
         settings: AccessSettings,
     ) -> Self {
-        let (is_any, local_may, rules) = match settings.commands {
-            CommandAccess::Local => (false, true, None),
-            CommandAccess::LocalAndRules(rules) => (false, true, Some(rules)),
-            CommandAccess::Rules(rules) => (false, false, Some(rules)),
-            CommandAccess::Any => (true, false, None),
-        };
+        let CommandAccess { local: local_may, rules } = settings.commands;
         let validator = |rules: RulesOrAny| {
             let mut validator = DataValidator::new(rules);
             for (path, anchors) in &settings.anchors {
@@ -126,7 +120,6 @@ impl Access {
             client,
             repo,
             statistics,
-            is_any,
             local_may,
             knows_faces,
             commands: rules.map(validator),
@@ -149,7 +142,7 @@ impl Access {
         came_from: Option<FaceId>,
         data: &Data<'_>,
     ) -> Result<(), Denial> {
-        if self.is_any || self.is_local(notified_from, came_from).await {
+        if self.is_local(notified_from, came_from).await {
             return Ok(());
         }
         let judged = match &self.commands {

@@ -20,9 +20,9 @@
 //!
 //! The verbs are `insert`, `delete`, and Namewire's own `delete prefix`, for all Data below a name.
 //!
-//! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after which to
-//! go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the store has no
-//! order.
+//! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after
+//! which to go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the
+//! store has no order.
 //!
 //! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`]; further notifications get a Nack (Congestion).
 

@@ -9,7 +9,8 @@
 //! Layout: a map from the second in which a Data was stored to bytes. When it has more than [`AGES_MAX`] entries, the
 //! unit doubles. So a little more may be deleted than needed: what was stored within one unit.
 //!
-//! A Data that comes between the reading and the deletion, under the name of one that is forgotten, is forgotten with it.
+//! A Data that comes between the reading and the deletion, under the name of one that is forgotten, is forgotten with
+//! it.
 //!
 //! Cost: one or two readings of what is below the prefix. Memory: the map, and one batch of names.
 

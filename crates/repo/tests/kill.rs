@@ -81,7 +81,7 @@ fn child_that_inserts_until_it_is_killed() {
         scope.spawn(|| {
             let copy = folder.join("copy");
             loop {
-                let _ = std::fs::remove_file(&copy);
+                let _ = std::fs::remove_dir_all(&copy);
                 store.copy_without_free_space(&copy).expect("room for a copy");
             }
         });

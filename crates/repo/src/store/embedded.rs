@@ -40,6 +40,8 @@ use std::io::ErrorKind;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
+/// LMDB's name of the file in its folder.
+const DATA_FILE: &str = "data.mdb";
 /// Names up to this length are keys as they are.
 const WHOLE_NAME_BYTES: usize = 1_900;
 /// Processes and threads that may read at the same time.
@@ -153,14 +155,23 @@ impl EmbeddedStore {
         transaction.commit().map_err(failure)
     }
 
-    /// Writes a copy of the store as it is now, without free space, to a new file. Readers and the writer go on. The
-    /// copy is a store if it is named `data.mdb` in a folder of its own.
+    /// Writes a copy of the store as it is now, without free space, to a new folder. Readers and the writer go on.
     ///
     /// # Errors
-    /// If the file exists or cannot be written.
-    pub fn copy_without_free_space(&self, file: &Path) -> Result<(), StoreError> {
-        self.env.copy_to_path(file, CompactionOption::Enabled).map_err(failure)?;
+    /// If the folder exists or cannot be written.
+    pub fn copy_without_free_space(&self, folder: &Path) -> Result<(), StoreError> {
+        let other = |error: std::io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
+        std::fs::create_dir(folder).map_err(other)?;
+        self.env.copy_to_path(folder.join(DATA_FILE), CompactionOption::Enabled).map_err(failure)?;
         Ok(())
+    }
+
+    /// Bytes of the store's file in a folder.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn file_bytes(folder: &Path) -> std::io::Result<u64> {
+        Ok(std::fs::metadata(folder.join(DATA_FILE))?.len())
     }
 
     fn facts(&self, transaction: &RoTxn<'_>) -> Result<Option<Facts>, StoreError> {

@@ -65,7 +65,7 @@ async fn malformed_commands_have_a_status_and_replayed_ones_get_no_answer() {
 #[tokio::test]
 async fn denied_commands_have_a_status_and_a_counter() {
     let network = Network::start();
-    let rules = CommandAccess::Rules(RulesOrAny::Rules(ValidatorConfig::default()));
+    let rules = CommandAccess { local: false, rules: Some(RulesOrAny::Rules(ValidatorConfig::default())) };
     let access = AccessSettings { commands: rules, ..AccessSettings::default() };
     let repo = network.repo(RepoSettings { access, ..settings() }, memory()).await;
     let remote = network.remote().await;
