@@ -49,7 +49,7 @@ ARROWS = {
     "configuration": {"packet", "tables", "designs", "engine", "management"},
     "router": {"packet", "configuration", "tables", "designs", "engine", "faces", "management",
                "tagnet"},
-    "cli": {"packet", "configuration", "router", "client", "security"},
+    "cli": {"packet", "configuration", "router", "client", "repo", "security"},
     "testbed": {"packet", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "faces", "tagnet", "testbed"},
 }

@@ -1,6 +1,7 @@
 //! What went wrong, as a message and an exit code.
 
 use namewire_client::{ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError};
+use namewire_repo::RemoteError;
 use std::{fmt, io};
 
 /// The exit codes of `namewire`.
@@ -105,6 +106,18 @@ impl From<FetchError> for Failure {
             | FetchError::Output(_) => ExitCode::Failed,
         };
         Failure::new(code, error.to_string())
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Register(error) => error.into(),
+            RemoteError::NoAnswer(cause) => {
+                Failure::new(code_of(&cause), format!("the repository does not answer: {cause}"))
+            }
+            error => Failure::new(ExitCode::Failed, error.to_string()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{Failure, Global, name_argument, quantity};
 use indicatif::{ProgressBar, ProgressStyle};
-use namewire_client::{FetchOptions, FetchProgress, SegmentFetch, congestion_window::CongestionControl};
+use namewire_client::{Discovery, FetchOptions, FetchProgress, SegmentFetch, congestion_window::CongestionControl};
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::{
@@ -72,6 +72,11 @@ struct Summary {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    fetch(global, args, Discovery::Auto).await
+}
+
+/// Fetches an object whose version, if it has one, is found in this way.
+pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
     let client = global.connect().await?;
     let (control, initial) = match args.congestion_control {
         Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
@@ -79,6 +84,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         Algorithm::Fixed => (CongestionControl::Fixed, args.window),
     };
     let options = FetchOptions {
+        discovery,
         congestion_control: control,
         window_initial: initial.min(args.window) as usize,
         window_max: args.window as usize,

@@ -1,7 +1,8 @@
 //! Printing results: aligned text for people, JSON for programs.
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,22 @@ impl Output {
         let mut text = if self.json { serde_json::to_string(value)? } else { human() };
         text.push('\n');
         write_out(text.as_bytes())
+    }
+}
+
+impl Output {
+    /// A bar on standard error, if somebody looks at it: how far work of this many units is, 0 if nobody knows.
+    pub(crate) fn progress_bar(self, is_quiet: bool, total: u64, unit: &str) -> ProgressBar {
+        if is_quiet || self.json || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let known = format!("{{bar:30}} {{percent:>3}} %  {{pos}} {unit}  {{per_sec}}  {{eta}} left");
+        let unknown = format!("{{spinner}} {{pos}} {unit}  {{per_sec}}");
+        let (bar, style) = match total {
+            0 => (ProgressBar::no_length(), unknown),
+            _ => (ProgressBar::new(total), known),
+        };
+        bar.with_style(ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 }
 

@@ -19,7 +19,12 @@ use namewire_configuration::{
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{RouterHandle, require_memory};
 use sd_notify::NotifyState;
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
@@ -149,6 +154,9 @@ pub(crate) struct Args {
     /// beforehand [default: transparent]
     #[arg(long, value_name = "PAGES", value_parser = choice::<PageSize>())]
     pub(crate) pages: Option<PageSize>,
+    /// Run a repository inside the router, with its store in this folder; see docs/repo.md
+    #[arg(long, value_name = "PATH")]
+    pub(crate) repo: Option<PathBuf>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
@@ -194,7 +202,7 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, tables, pit, fib, cs, faces, state, .. } = settings;
+        let Settings { router, tables, pit, fib, cs, faces, state, repo, .. } = settings;
         pit.role = self.pit_role.map_or(pit.role, Choice);
         fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
@@ -226,6 +234,9 @@ impl Args {
         tables.pit_capacity = self.pit_capacity.unwrap_or(tables.pit_capacity);
         let max_lifetime = self.max_lifetime.map(|ms| Span(Duration::from_millis(ms)));
         tables.max_lifetime = max_lifetime.unwrap_or(tables.max_lifetime);
+        if let Some(folder) = &self.repo {
+            (repo.enabled, repo.folder) = (true, Some(folder.clone()));
+        }
         self.declare(settings);
     }
 
@@ -350,31 +361,38 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     for warning in router.warnings() {
         eprintln!("namewire: {warning}");
     }
+    let repo = keeping.start_repo(&router).await?;
     if !keeping.is_quiet() {
-        println!("{}", where_to_connect(&router));
+        let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
+        let text = format!("{}\n{repo}", where_to_connect(&router));
+        // Whoever reads it may close the pipe after one line.
+        let _ = io::stdout().write_all(text.as_bytes());
     }
     notify(&[NotifyState::Ready]);
     keeping.run(&router, hangup, &mut end).await;
     notify(&[NotifyState::Stopping]);
     keeping.finish().await;
+    if let Some(repo) = repo {
+        repo.stop();
+    }
     router.stop();
     Ok(())
 }
 
 /// SIGTERM and SIGINT.
-struct EndSignals {
+pub(crate) struct EndSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl EndSignals {
-    fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         Ok(EndSignals { terminate, interrupt })
     }
 
     /// Comes with the first of them.
-    async fn came(&mut self) {
+    pub(crate) async fn came(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -383,7 +401,7 @@ impl EndSignals {
 }
 
 /// Tells systemd, if it started this process.
-fn notify(state: &[NotifyState<'_>]) {
+pub(crate) fn notify(state: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(state); // nobody listens, or not any longer
 }
 

@@ -2,7 +2,7 @@
 
 mod router_process;
 
-use router_process::{Router, eventually};
+use router_process::{Router, eventually, lines_of_block};
 use std::{
     io::{BufRead, BufReader},
     path::Path,
@@ -62,8 +62,6 @@ fn a_concert_is_advertised_pulled_and_pushed() {
 
 /// The commands of `docs/tagnet.md`, as they stand there.
 fn documented_commands() -> Vec<Vec<String>> {
-    let page = include_str!("../../../docs/tagnet.md");
-    let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of commands");
     let words = |line: &str| {
         // Words in quotation marks are one argument.
         let line = line.split(" #").next().unwrap_or_default().trim();
@@ -74,7 +72,7 @@ fn documented_commands() -> Vec<Vec<String>> {
         });
         words.collect()
     };
-    block.lines().map(words).collect()
+    lines_of_block(include_str!("../../../docs/tagnet.md"), 0).map(words).collect()
 }
 
 /// Starts a documented command in this directory.

@@ -2,7 +2,7 @@
 //! not be made, and makes closed declared faces anew. It keeps the state file up to date ([`super::state_writer`]).
 
 use super::{Args, EndSignals, notify, state_writer::StateWriter};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, repo::HostedRepo};
 use namewire_configuration::{
     Configuration, Declarations, Settings, needs_restart,
     settings::{Choice, StateSection, StateSync},
@@ -113,6 +113,14 @@ impl Keeping {
 
     pub(super) fn is_quiet(&self) -> bool {
         self.configuration.settings.router.quiet
+    }
+
+    /// Starts the repository, if there is to be one.
+    pub(super) async fn start_repo(&self, router: &RouterHandle) -> Result<Option<HostedRepo>, Failure> {
+        match self.configuration.settings.repo.enabled {
+            true => HostedRepo::start(&self.configuration, router).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Makes what the state file had and what is declared, in this order, so that the

@@ -168,6 +168,12 @@ pub(crate) fn make_identity(home: &Path, identity: &str, file: &Path) {
     fs::write(file, exported.stdout).unwrap();
 }
 
+/// The lines of a page's block of commands, as they stand there.
+pub(crate) fn lines_of_block(page: &'static str, nth: usize) -> impl Iterator<Item = &'static str> {
+    let block = page.split("```sh\n").nth(nth + 1).and_then(|rest| rest.split("```").next());
+    block.expect("a block of commands").lines()
+}
+
 pub(crate) fn namewire(arguments: &[&str]) -> Output {
     Command::new(NAMEWIRE).args(arguments).output().unwrap()
 }

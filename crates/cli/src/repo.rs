@@ -1,0 +1,58 @@
+//! `namewire repo`: run a repository, use one, and look after its store.
+//!
+//! ```text
+//!   run                                  a repository beside a router; `namewire run --repo` has one inside
+//!   put, get, list, delete, stats        a client of any repository, through the router
+//!   check, export, import, compact       the store itself, whether or not a repository runs
+//! ```
+
+mod client;
+mod hosted;
+mod offline;
+mod run;
+mod settings;
+
+pub(crate) use hosted::HostedRepo;
+
+use crate::{Failure, Global, get};
+use namewire_client::Discovery;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Run a repository that serves through a router
+    Run(Box<run::Args>),
+    /// Store a file in a repository
+    Put(client::PutArgs),
+    /// Fetch an object that a repository holds; without its version in the name, the oldest
+    Get(get::Args),
+    /// List the names that a repository holds, in canonical order
+    List(client::ListArgs),
+    /// Delete objects from a repository
+    Delete(client::DeleteArgs),
+    /// Show what a repository has done
+    Stats(client::Repository),
+    /// Read a whole store and say what is wrong with it
+    Check(settings::Place),
+    /// Write the Data of a store to a file
+    Export(offline::ExportArgs),
+    /// Store the Data of a file that `export` wrote
+    Import(offline::ImportArgs),
+    /// Copy an embedded store without its free space
+    Compact(offline::CompactArgs),
+}
+
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::execute(global, *args).await,
+        Command::Put(args) => client::put(global, args).await,
+        // A repository has no metadata of versions, so there is nothing to wait for.
+        Command::Get(args) => get::fetch(global, args, Discovery::FirstSegment).await,
+        Command::List(args) => client::list(global, args).await,
+        Command::Delete(args) => client::delete(global, args).await,
+        Command::Stats(repository) => client::stats(global, repository).await,
+        Command::Check(place) => offline::check(global, &place),
+        Command::Export(args) => offline::export(global, &args),
+        Command::Import(args) => offline::import(global, &args),
+        Command::Compact(args) => offline::compact(global, &args),
+    }
+}

@@ -1,0 +1,249 @@
+//! `namewire repo put`, `list`, `delete` and `stats`: a client of a repository.
+
+use crate::{
+    ExitCode, Failure, Global, name_argument,
+    output::{fields, write_out},
+    quantity,
+};
+use indicatif::ProgressBar;
+use namewire_client::{PublishOptions, SegmentPublisher, segment_publish};
+use namewire_packet::NameBuf;
+use namewire_repo::{
+    PutProgress, RemoteRepo,
+    command::{CommandResult, ObjectParam},
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::{io, path::PathBuf, time::Instant};
+
+/// Which repository, and how it reaches this client.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Repository {
+    /// The repository's own name
+    #[arg(long, value_name = "NAME", default_value = "/localhost/repo", value_parser = name_argument::parse_not_root)]
+    repo: NameBuf,
+    /// Prefix under which the repository can fetch commands from here; a repository of another machine needs one that
+    /// leads here [default: a random one under /localhost]
+    #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
+    publisher: Option<NameBuf>,
+}
+
+impl Repository {
+    async fn connect(self, global: &Global) -> Result<RemoteRepo, Failure> {
+        let remote = RemoteRepo::new(global.connect().await?, self.repo).sign_with(global.signer()?);
+        Ok(match self.publisher {
+            Some(publisher) => remote.publish_under(publisher),
+            None => remote,
+        })
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    repository: Repository,
+    /// File to store
+    file: PathBuf,
+    /// Name to store it under
+    #[arg(value_parser = name_argument::parse_not_root)]
+    name: NameBuf,
+    /// Add this version to the name
+    #[arg(long)]
+    version: Option<u64>,
+    /// Bytes of content in a segment (1200 fits a datagram on most networks)
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = segment_publish::SEGMENT_BYTES_DEFAULT as u64,
+        value_parser = clap::value_parser!(u64).range(1..=segment_publish::SEGMENT_BYTES_MAX as u64)
+    )]
+    chunk_size: u64,
+    /// FreshnessPeriod of segments in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    freshness: u64,
+    /// Show neither progress nor summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Serialize)]
+struct Stored {
+    name: String,
+    size_bytes: u64,
+    packets: u64,
+    elapsed_ms: f64,
+}
+
+pub(super) async fn put(global: &Global, args: PutArgs) -> Result<(), Failure> {
+    let options = PublishOptions {
+        version: args.version,
+        is_versioned: args.version.is_some(),
+        segment_bytes: args.chunk_size as usize,
+        freshness_ms: args.freshness,
+        signer: global.signer()?,
+        ..PublishOptions::default()
+    };
+    let object = SegmentPublisher::of_file(&args.file, &args.name, options)?;
+    let (name, size_bytes, packets) = (object.versioned_name().clone(), object.size_bytes(), object.segments());
+    let remote = args.repository.connect(global).await?;
+    let bar = global.output().progress_bar(args.quiet, packets, "packets");
+    let begin = Instant::now();
+    let put = remote.put(object, |PutProgress { stored, .. }| bar.set_position(stored));
+    let result = interruptible(put, &bar).await?;
+    let elapsed = begin.elapsed();
+    let packets = result.objects.first().and_then(|object| object.inserted).unwrap_or(packets);
+    let stored = Stored { name: name.to_string(), size_bytes, packets, elapsed_ms: elapsed.as_secs_f64() * 1000.0 };
+    if args.quiet && !global.json {
+        return Ok(());
+    }
+    global.output().print(&stored, || {
+        let (size, rate) = (quantity::bytes(size_bytes), quantity::bit_rate(size_bytes, elapsed));
+        format!("stored {name}: {size} in {packets} packets, {:.3} s, {rate}\n", elapsed.as_secs_f64())
+    })?;
+    Ok(())
+}
+
+/// Ends the work with Ctrl-C. The repository may go on.
+async fn interruptible<T>(
+    work: impl Future<Output = Result<T, namewire_repo::RemoteError>>,
+    bar: &ProgressBar,
+) -> Result<T, Failure> {
+    let result = tokio::select! {
+        result = work => result.map_err(Failure::from),
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(ExitCode::Failed, "interrupted")),
+    };
+    bar.finish_and_clear();
+    result
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    repository: Repository,
+    /// Names below this prefix
+    #[arg(default_value = "/", value_parser = name_argument::parse)]
+    prefix: NameBuf,
+    /// Begin after this name
+    #[arg(long, value_name = "NAME", value_parser = name_argument::parse)]
+    after: Option<NameBuf>,
+    /// Most names [default: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+pub(super) async fn list(global: &Global, args: ListArgs) -> Result<(), Failure> {
+    let remote = args.repository.connect(global).await?;
+    let (mut last, mut left) = (args.after, args.limit.unwrap_or(u64::MAX));
+    while left > 0 {
+        let mut names = remote.list(args.prefix.as_name(), last.as_ref().map(NameBuf::as_name)).await?;
+        names.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(name) = names.last() else { return Ok(()) };
+        (last, left) = (Some(name.clone()), left - names.len() as u64);
+        let line = |name: &NameBuf| match global.json {
+            true => serde_json::to_string(&name.to_string()).map(|text| text + "\n"),
+            false => Ok(format!("{name}\n")),
+        };
+        let lines: String = names.iter().map(line).collect::<Result<_, _>>().map_err(io::Error::from)?;
+        write_out(lines.as_bytes())?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    repository: Repository,
+    /// Names of objects: all their segments are deleted
+    #[arg(required = true, value_parser = name_argument::parse)]
+    names: Vec<NameBuf>,
+    /// They are names of single packets
+    #[arg(long, conflicts_with = "prefix")]
+    packet: bool,
+    /// They are prefixes: all Data below them are deleted
+    #[arg(long)]
+    prefix: bool,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    name: String,
+    packets: u64,
+}
+
+pub(super) async fn delete(global: &Global, args: DeleteArgs) -> Result<(), Failure> {
+    let remote = args.repository.connect(global).await?;
+    let bar = global.output().progress_bar(false, 0, "packets");
+    let mut deleted = Vec::new();
+    for name in args.names {
+        let packets = if args.prefix {
+            let delete = remote.delete_prefix(name.clone(), |gone| bar.set_position(gone));
+            interruptible(delete, &bar).await?
+        } else {
+            let object = ObjectParam {
+                name: name.clone(),
+                start: (!args.packet).then_some(0),
+                register_prefix: (!args.packet).then(|| name.clone()),
+                ..ObjectParam::default()
+            };
+            packets_deleted(&interruptible(remote.delete(vec![object]), &bar).await?)
+        };
+        deleted.push(Deleted { name: name.to_string(), packets });
+    }
+    let missing: Vec<&str> = deleted.iter().filter(|one| one.packets == 0).map(|one| one.name.as_str()).collect();
+    global.output().print(&deleted, || {
+        deleted.iter().map(|one| format!("deleted {}: {} packets\n", one.name, one.packets)).collect()
+    })?;
+    if missing.is_empty() { Ok(()) } else { Err(Failure::not_found(format!("not stored: {}", missing.join(", ")))) }
+}
+
+fn packets_deleted(result: &CommandResult) -> u64 {
+    result.objects.first().and_then(|object| object.deleted).unwrap_or(0)
+}
+
+pub(super) async fn stats(global: &Global, repository: Repository) -> Result<(), Failure> {
+    let statistics = repository.connect(global).await?.statistics().await?;
+    Ok(global.output().print(&statistics, || for_people(&statistics))?)
+}
+
+/// The statistics in lines.
+fn for_people(statistics: &Value) -> String {
+    let number = |key: &str| statistics[key].as_u64().unwrap_or(0);
+    let (reads, hits) = (number("reads"), number("hits"));
+    let share = if reads == 0 { 0.0 } else { 100.0 * hits as f64 / reads as f64 };
+    let store = &statistics["store"];
+    let known = |value: &Value, text: &dyn Fn(u64) -> String| value.as_u64().map_or("unknown".to_owned(), text);
+    let latency = |key: &str| {
+        let of = |quantile: &str| known(&statistics[key][quantile], &|us| format!("{us} us"));
+        if statistics[key].is_null() {
+            "-".to_owned()
+        } else {
+            format!("median below {}, 99 % below {}", of("p50_below"), of("p99_below"))
+        }
+    };
+    let mut rows = vec![
+        ("store", store["kind"].as_str().unwrap_or("unknown").to_owned()),
+        ("Data", known(&store["records"], &|records| records.to_string())),
+        ("size", known(&store["bytes"], &quantity::bytes)),
+        ("reads", format!("{reads}, {hits} answered ({share:.1} %), {}", quantity::bytes(number("read_bytes")))),
+        ("read latency", latency("read_latency_us")),
+        (
+            "writes",
+            format!(
+                "{}, {}, in {} commits; {} deleted",
+                number("writes"),
+                quantity::bytes(number("written_bytes")),
+                number("commits"),
+                number("deletes")
+            ),
+        ),
+        ("write latency", latency("write_latency_us")),
+        ("commands", number("commands").to_string()),
+        ("bulk", format!("{} connections, {} packets", number("bulk_connections"), number("bulk_packets"))),
+    ];
+    let refusals = statistics["refusals"].as_object().into_iter().flatten();
+    let refusals: Vec<String> = refusals.map(|(name, count)| format!("{name} {count}")).collect();
+    if !refusals.is_empty() {
+        rows.push(("refused", refusals.join(", ")));
+    }
+    fields(&rows)
+}

@@ -1,0 +1,162 @@
+//! `namewire repo` and `namewire run --repo`, with processes and real sockets.
+
+mod router_process;
+
+use router_process::{NAMEWIRE, Router, eventually, lines_of_block, namewire};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// `namewire repo run`; ended when the test is over.
+struct RepoProcess {
+    process: Child,
+    line: String,
+}
+
+impl RepoProcess {
+    fn start(router: &Router, arguments: &[&str]) -> RepoProcess {
+        let mut command = router.command();
+        let mut process = command.args(["repo", "run"]).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        RepoProcess { process, line }
+    }
+}
+
+impl Drop for RepoProcess {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn statistics(router: &Router) -> Value {
+    serde_json::from_str(&router.ask(&["repo", "stats", "--json"])).unwrap()
+}
+
+fn random_file(path: &Path, size: usize) -> Vec<u8> {
+    let mut dice = fastrand::Rng::with_seed(size as u64);
+    let bytes: Vec<u8> = (0..size).map(|_| dice.u8(..)).collect();
+    fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_repository_beside_a_router_survives_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let film = random_file(Path::new(&path("film")), 300_000);
+    let socket = directory.path().join("nfd.sock");
+    let mut router = Router::run(directory.path(), &[]);
+    let mut repo = RepoProcess::start(&router, &["--folder", &path("store"), "--nack-missing"]);
+    assert_eq!(repo.line, "repository /localhost/repo is running: embedded store with 0 Data\n");
+    let stored = router.ask(&["repo", "put", &path("film"), "/example/film"]);
+    assert!(stored.starts_with("stored /example/film: 300.0 kB in 38 packets, "), "{stored}");
+
+    repo.process.kill().unwrap();
+    repo.process.wait().unwrap();
+    let repo = RepoProcess::start(&router, &["--folder", &path("store"), "--nack-missing"]);
+    assert_eq!(repo.line, "repository /localhost/repo is running: embedded store with 38 Data\n");
+    router.ask(&["repo", "get", "/example/film", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == film);
+    assert_eq!(router.tool(&["repo", "get", "/example/other"]).status.code(), Some(6), "a Nack");
+
+    router.terminate();
+    let router = Router::run_at(&socket, &[]);
+    eventually("the repository is back", || router.tool(&["repo", "stats"]).status.success());
+    // Its own registrations come before those of commands, which may take a moment.
+    eventually("the film is served", || {
+        router.tool(&["repo", "get", "/example/film", "-o", &path("copy")]).status.success()
+    });
+    assert!(fs::read(path("copy")).unwrap() == film);
+    assert_eq!(router.ask(&["repo", "list", "--limit", "2"]), "/example/film/seg=0\n/example/film/seg=1\n");
+    assert_eq!(router.ask(&["repo", "delete", "/example/film"]), "deleted /example/film: 38 packets\n");
+    let again = router.tool(&["repo", "delete", "/example/film"]);
+    assert_eq!(again.status.code(), Some(3), "{again:?}");
+    let statistics = statistics(&router);
+    assert_eq!((&statistics["deletes"], &statistics["store"]["records"]), (&38.into(), &0.into()), "{statistics}");
+}
+
+#[test]
+fn a_repository_inside_a_router_and_its_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    random_file(Path::new(&path("film")), 100_000);
+    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--cs-packets", "0"]);
+    router.ask(&["repo", "put", &path("film"), "/a/film", "--chunk-size", "1000"]);
+    router.ask(&["repo", "put", &path("film"), "/b/film", "--version", "7"]);
+    assert_eq!(router.ask(&["repo", "list", "/b", "--json"]).lines().next(), Some("\"/b/film/v=7/seg=0\""));
+
+    // While it runs.
+    let checked = namewire(&["repo", "check", "--folder", &path("store"), "--json"]);
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!((&checked["records"], &checked["problem_count"]), (&113.into(), &0.into()));
+    let exported = namewire(&["repo", "export", "--folder", &path("store"), &path("a.ndn"), "--prefix", "/a"]);
+    assert_eq!(String::from_utf8_lossy(&exported.stdout), "exported 100 Data\n");
+    let twice = namewire(&["repo", "export", "--folder", &path("store"), &path("a.ndn")]);
+    assert!(!twice.status.success(), "no file is written over");
+    assert_eq!(router.ask(&["repo", "delete", "/", "--prefix"]), "deleted /: 113 packets\n");
+    assert!(namewire(&["repo", "compact", "--folder", &path("store"), &path("small")]).status.success());
+    router.terminate();
+
+    // The archive in a store of another kind, and in the copy.
+    for (kind, folder) in [("sqlite", "other"), ("embedded", "small")] {
+        let place = ["--store", kind, "--folder", &path(folder)];
+        let imported = namewire(&[&["repo", "import", &path("a.ndn")][..], &place].concat());
+        assert_eq!(String::from_utf8_lossy(&imported.stdout), "imported 100 Data: 100 new, 0 replaced\n");
+        let checked = namewire(&[&["repo", "check"][..], &place].concat());
+        assert!(String::from_utf8_lossy(&checked.stdout).starts_with("100 Data, "), "{checked:?}");
+    }
+    let configuration = path("router.toml");
+    let section = "[repo]\nenabled = true\nstore = \"sqlite\"\nfolder = \"other\"\nprefixes = [\"/a\"]\n";
+    fs::write(&configuration, section).unwrap();
+    let router = Router::run(directory.path(), &["--config", &configuration]);
+    router.ask(&["repo", "get", "/a/film", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == fs::read(path("film")).unwrap());
+    // SQLite is for one program at a time.
+    let second = namewire(&["repo", "check", "-c", &configuration]);
+    assert!(String::from_utf8_lossy(&second.stderr).contains("cannot open the store"), "{second:?}");
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let none = router.tool(&["repo", "run"]);
+    let message = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert_eq!((none.status.code(), message.contains("--folder")), (Some(2), true), "{message}");
+    let redis = router.tool(&["repo", "run", "--store", "redis", "--redis", "redis://127.0.0.1:1"]);
+    let message = String::from_utf8_lossy(&redis.stderr).into_owned();
+    assert!(redis.status.code() == Some(1) && message.contains("cannot open the store"), "{message}");
+    let nobody = router.tool(&["repo", "stats"]);
+    assert_eq!(nobody.status.code(), Some(5), "no such repository: {nobody:?}");
+}
+
+/// The commands of docs/repo.md, as they stand there.
+#[test]
+fn the_commands_of_the_documentation_do_what_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = include_str!("../../../docs/repo.md");
+    let start: Vec<&str> = lines_of_block(page, 0).collect();
+    let options = start[0].strip_prefix("namewire run ").expect("a router");
+    let socket = directory.path().join("nfd.sock");
+    let mut command = router_process::run_command(&socket);
+    command.args(options.split(' ')).current_dir(directory.path());
+    let router = Router::start(&socket, &mut command);
+    let mut said = Vec::new();
+    for line in lines_of_block(page, 1) {
+        let line = line.replacen("namewire", &format!("{NAMEWIRE} --transport {}", router.uri()), 1);
+        let output = Command::new("sh").args(["-c", &line]).current_dir(directory.path()).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        said.push(String::from_utf8(output.stdout).unwrap());
+    }
+    assert!(said[1].starts_with("stored /example/film: 10.0 MB in 1250 packets"), "{}", said[1]);
+    assert_eq!(said[2], "/example/film/seg=0\n/example/film/seg=1\n");
+    assert!(said[5].contains("Data           1250\n"), "{}", said[5]);
+    assert_eq!(said[6], "deleted /example/film: 1250 packets\n");
+}
