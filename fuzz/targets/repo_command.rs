@@ -5,7 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use namewire_repo::command::{Command, CommandResult, Notification, RESULT_BYTES_MAX, decode_query, encode_query};
+use namewire_repo::command::{
+    Command, CommandResult, Notification, RESULT_BYTES_MAX, decode_query, earlier, earlier::EarlierCommand,
+    encode_query,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(command) = Command::decode(bytes) {
@@ -19,6 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(notification) = Notification::decode(bytes) {
         assert_eq!(Notification::decode(&notification.encode()).expect("what we write, we read"), notification);
+    }
+    if EarlierCommand::decode(bytes).is_ok() {
+        assert!(Command::decode(bytes).is_err(), "one form is never taken for the other");
+    }
+    if let Ok(id) = earlier::decode_query(bytes) {
+        assert!((1..=earlier::PROCESS_ID_BYTES_MAX).contains(&id.len()));
     }
     if let Ok(number) = decode_query(bytes) {
         assert_eq!(decode_query(&encode_query(&number)), Ok(number));

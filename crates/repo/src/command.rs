@@ -17,6 +17,8 @@
 //!
 //! Limits: [`OBJECTS_MAX`] objects, as many sync groups, and an answer of [`RESULT_BYTES_MAX`].
 
+pub mod earlier;
+
 use namewire_packet::{
     Name, NameBuf,
     digest::sha256,
@@ -40,6 +42,7 @@ mod repo_types {
     pub(super) const DELETE_NUM: u32 = 210;
     pub(super) const FORWARDING_HINT: u32 = 211;
     pub(super) const REGISTER_PREFIX: u32 = 212;
+    pub(super) const CHECK_PREFIX: u32 = 213;
     pub(super) const OBJECT_PARAM: u32 = 301;
     pub(super) const OBJECT_RESULT: u32 = 302;
     pub(super) const SYNC_PARAM: u32 = 401;

@@ -18,6 +18,9 @@
 //! [`NONCE_KEPT`] is ignored. So a recorded command cannot be carried out again with its own nonce, and with another it
 //! has another name, which its signature does not cover.
 //!
+//! Clients of ndn-python-repo before 0.4 send commands of another form, and put their question into the name
+//! ([`crate::command::earlier`]); they get answers of that form.
+//!
 //! The verbs are `insert`, `delete`, and Namewire's own `delete prefix`, for all Data below a name.
 //!
 //! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after
@@ -27,7 +30,11 @@
 //! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`]; further notifications get a Nack (Congestion).
 
 use crate::{
-    command::{Command, CommandError, CommandResult, Notification, decode_query, status},
+    command::{
+        Command, CommandError, CommandResult, Notification, RequestNo, decode_query,
+        earlier::{self, EarlierCommand},
+        status,
+    },
     jobs::Workshop,
     statistics::{Refusal, Statistics},
     statuses::{Statuses, Verb},
@@ -229,14 +236,13 @@ impl CommandServer {
             return self.statistics().refuse(Refusal::CommandNotSent);
         };
         let data = message.data();
-        let number = Command::request_no(data.content());
-        let decoded = Command::decode(data.content()).and_then(only_objects);
+        let (number, decoded) = read_command(data.content());
         let (command, result) = match decoded {
-            Err(_) => {
+            None => {
                 self.statistics().refuse(Refusal::CommandMalformed);
                 (None, CommandResult::of_code(status::REFUSED))
             }
-            Ok(command) => {
+            Some(command) => {
                 let mut result = command.accepted();
                 for object in &mut result.objects {
                     *if accepted.verb == Verb::Insert { &mut object.inserted } else { &mut object.deleted } = Some(0);
@@ -279,14 +285,21 @@ impl CommandServer {
     }
 
     async fn check(&self, verb: Verb, incoming: IncomingInterest) {
-        let result = match parameters(&incoming.interest()).map(decode_query) {
-            Some(Ok(number)) => self.statuses.get(verb, number).unwrap_or(CommandResult::of_code(status::UNKNOWN)),
-            None | Some(Err(_)) => {
+        let status = |number| self.statuses.get(verb, number);
+        let content = match question(&incoming.interest()) {
+            Some(Question::Request(number)) => {
+                status(number).unwrap_or(CommandResult::of_code(status::UNKNOWN)).encode()
+            }
+            Some(Question::Process(id)) => match status(earlier::request_no(&id)) {
+                Some(result) => earlier::encode_answer(Some(&id), &result),
+                None => earlier::encode_answer(None, &CommandResult::of_code(status::UNKNOWN)),
+            },
+            None => {
                 self.statistics().refuse(Refusal::CommandMalformed);
-                CommandResult::of_code(status::REFUSED)
+                CommandResult::of_code(status::REFUSED).encode()
             }
         };
-        let (name, content) = (incoming.interest().name().to_buf(), result.encode());
+        let name = incoming.interest().name().to_buf();
         let data = DataBuilder::new(name).freshness_ms(STATUS_FRESHNESS_MS).content(&content);
         self.answer(incoming.into_responder(), data).await;
     }
@@ -347,6 +360,30 @@ fn after(name: Name<'_>, prefix: &NameBuf) -> Option<NameBuf> {
 /// ApplicationParameters whose digest the name has.
 fn parameters<'a>(interest: &Interest<'a>) -> Option<&'a [u8]> {
     interest.application_parameters().filter(|_| interest.parameters_digest_is_valid())
+}
+
+/// A command of either form, and the number of its status. `None`: it is none.
+fn read_command(content: &[u8]) -> (RequestNo, Option<Command>) {
+    match EarlierCommand::decode(content) {
+        Ok(EarlierCommand { object, process_id }) => {
+            let command = Command { objects: vec![object], groups: Vec::new() };
+            (earlier::request_no(&process_id), Some(command))
+        }
+        Err(_) => (Command::request_no(content), Command::decode(content).and_then(only_objects).ok()),
+    }
+}
+
+/// What a question for a status asks for.
+enum Question {
+    Request(RequestNo),
+    Process(Vec<u8>),
+}
+
+fn question(interest: &Interest<'_>) -> Option<Question> {
+    match parameters(interest) {
+        Some(parameters) => decode_query(parameters).ok().map(Question::Request),
+        None => earlier::decode_query(interest.name().last()?.value).ok().map(Question::Process),
+    }
 }
 
 /// These verbs are about objects, not sync groups.
