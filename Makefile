@@ -95,7 +95,7 @@ fuzz:
 	@fuzz/run.py --seconds $(SECONDS)
 
 interop: build
-	$(call say,interop: python-ndn and NDNts through a running router)
+	$(call say,interop: python-ndn, NDNts, ndn-python-repo through a running router)
 	@tools/setup.sh interop
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 

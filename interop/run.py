@@ -3,7 +3,8 @@
 
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
-and with four? And do they share key chains and certificates with `namewire key` (key_chain.py)?
+and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
+`namewire repo` (repository.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
 A case about Data starts a producer, then a consumer, each in its own process, and
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import key_chain
+import repository
 
 HERE = Path(__file__).resolve().parent
 CASE_SECONDS_MAX = 60
@@ -259,7 +261,7 @@ def report(title: str, action) -> bool:
     began = time.monotonic()
     try:
         said = action().strip().splitlines()
-    except (CaseFailed, key_chain.Failed, OSError) as failure:
+    except (CaseFailed, key_chain.Failed, repository.Failed, OSError) as failure:
         print(f"FAILED {title}: {failure}", flush=True)
         return False
     print(f"ok     {title}: {said[-1] if said else ''} in {time.monotonic() - began:.1f} s", flush=True)
@@ -285,16 +287,17 @@ def main() -> int:
     cases = [case for case in all_cases() if args.only in case.title()]
     scratch = Path(tempfile.mkdtemp(prefix="namewire-interop-"))
     keys = key_chain.KeyChainCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch)
-    key_cases = [(title, action) for title, action in keys.all() if args.only in title]
+    repo = repository.RepositoryCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch, Process)
+    own_cases = [(title, action) for title, action in keys.all() + repo.all() if args.only in title]
     if args.list:
-        for title in [title for title, _ in key_cases] + [case.title() for case in cases]:
+        for title in [title for title, _ in own_cases] + [case.title() for case in cases]:
             print(title)
         scratch.rmdir()
         return 0
 
     passed = failed = 0
     try:
-        results = [report(title, action) for title, action in key_cases]
+        results = [report(title, action) for title, action in own_cases]
         passed, failed = sum(results), len(results) - sum(results)
         for workers in args.workers:
             print(f"router with {workers} worker{'s' if workers > 1 else ''}", flush=True)

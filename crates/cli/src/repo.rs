@@ -45,8 +45,8 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     match command {
         Command::Run(args) => run::execute(global, *args).await,
         Command::Put(args) => client::put(global, args).await,
-        // A repository has no metadata of versions, so there is nothing to wait for.
-        Command::Get(args) => get::fetch(global, args, Discovery::FirstSegment).await,
+        // A repository has no metadata of versions, and what it holds may be stale.
+        Command::Get(args) => get::fetch(global, args, Discovery::AnySegment).await,
         Command::List(args) => client::list(global, args).await,
         Command::Delete(args) => client::delete(global, args).await,
         Command::Stats(repository) => client::stats(global, repository).await,

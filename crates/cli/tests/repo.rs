@@ -88,7 +88,7 @@ fn a_repository_inside_a_router_and_its_store() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     random_file(Path::new(&path("film")), 100_000);
     let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--cs-packets", "0"]);
-    router.ask(&["repo", "put", &path("film"), "/a/film", "--chunk-size", "1000"]);
+    router.ask(&["repo", "put", &path("film"), "/a/film", "--chunk-size", "1000", "--freshness", "0"]);
     router.ask(&["repo", "put", &path("film"), "/b/film", "--version", "7"]);
     assert_eq!(router.ask(&["repo", "list", "/b", "--json"]).lines().next(), Some("\"/b/film/v=7/seg=0\""));
 

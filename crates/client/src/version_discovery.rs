@@ -64,13 +64,19 @@ pub(crate) async fn discover(
                 }
             }
         }
-        Discovery::FirstSegment => {}
+        Discovery::FirstSegment | Discovery::AnySegment => {}
     }
-    first_segment(client, name, lifetime_ms).await
+    let interest = latest(name.clone()).must_be_fresh(how != Discovery::AnySegment);
+    some_segment(client, name, interest, lifetime_ms).await
 }
 
-async fn first_segment(client: &Client, name: &NameBuf, lifetime_ms: u64) -> Result<Discovered, FetchError> {
-    let interest = latest(name.clone()).lifetime_ms(lifetime_ms);
+async fn some_segment(
+    client: &Client,
+    name: &NameBuf,
+    interest: InterestBuilder,
+    lifetime_ms: u64,
+) -> Result<Discovered, FetchError> {
+    let interest = interest.lifetime_ms(lifetime_ms);
     let mut nacks = 0;
     let mut cause = ExpressError::Timeout(lifetime_ms);
     for wait_ms in WAITS_MS {

@@ -1,0 +1,118 @@
+"""Cases of run.py about `namewire repo`: other software's clients store, fetch and delete.
+
+A router runs with its Content Store off, so that every answer is the repository's, and a repository beside it. After
+each insertion the repository is killed and started again.
+"""
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COMMAND_SECONDS_MAX = 60
+OBJECT_BYTES = 10_000_000
+REPO = "/localhost/repo"
+
+
+class Failed(Exception):
+    """Why a case failed, with the output of the command."""
+
+
+class RepositoryCases:
+    """The programs under test. `process` is run.py's class of child processes."""
+
+    def __init__(self, namewire: str, python: str, node: str, scratch: Path, process):
+        self.namewire_binary, self.scratch, self.process = namewire, scratch / "repository", process
+        self.python = [python, str(HERE / "apps" / "python_repo.py")]
+        self.ndnts = [node, str(HERE / "apps" / "ndnts_repo.mjs")]
+        self.socket_path = self.scratch / "nfd.sock"
+        self.running = []
+
+    def all(self) -> list[tuple[str, object]]:
+        """Title and action of each case."""
+        return [
+            ("repository: ndn-python-repo 0.3 puts, gets and deletes", self.python_case),
+            ("repository: NDNts puts by bulk insertion", self.ndnts_case),
+        ]
+
+    def run(self, command: list[str]) -> str:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("NDN_CLIENT_")}
+        environment |= {"HOME": str(self.scratch), "NDN_CLIENT_TRANSPORT": f"unix://{self.socket_path}"}
+        try:
+            done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  errors="replace", timeout=COMMAND_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{' '.join(command)}: not finished in time") from None
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def namewire(self, *arguments: str) -> str:
+        return self.run([self.namewire_binary, *arguments])
+
+    def start(self, what: str, *arguments: str):
+        process = self.process([self.namewire_binary, *arguments], self.scratch / f"{what}.log")
+        self.running.append(process)
+        process.wait_for_line(lambda line: "is running" in line, time.monotonic() + COMMAND_SECONDS_MAX, what)
+        return process
+
+    def start_repository(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.bulk_port = str(probe.getsockname()[1])
+        return self.start("repository", "repo", "run", "--transport", f"unix://{self.socket_path}", "--folder",
+                          str(self.scratch / "store"), "--prefix", "/bulk", "--bulk-listen",
+                          f"127.0.0.1:{self.bulk_port}")
+
+    def case(self, name: str, put) -> str:
+        """Puts an object, kills the repository, fetches the object with every client, and deletes it."""
+        self.scratch.mkdir(exist_ok=True)
+        film, copy = self.scratch / "film", self.scratch / "copy"
+        content = os.urandom(OBJECT_BYTES)
+        film.write_bytes(content)
+        try:
+            self.start("router", "run", "--no-udp", "--no-tcp", "--socket", str(self.socket_path), "--cs-packets", "0")
+            if not (self.scratch / ".ndn").exists():
+                self.namewire("key", "make", "/interop/user")
+            repository = self.start_repository()
+            said = put(film)
+            repository.stop(signal.SIGKILL)
+            self.start_repository()
+            for client in [
+                [*self.python, "get", REPO, name, str(copy)],
+                [*self.ndnts, "get", str(self.socket_path), name, str(copy)],
+                [self.namewire_binary, "repo", "get", name, "-o", str(copy)],
+            ]:
+                copy.unlink(missing_ok=True)
+                self.run(client)
+                if copy.read_bytes() != content:
+                    raise Failed(f"{' '.join(client)}: other bytes came")
+            deleted = self.run([*self.python, "delete", REPO, name]).strip()
+            if deleted != f"{OBJECT_BYTES // 8000} packets deleted" or self.namewire("repo", "list"):
+                raise Failed(f"after the deletion: {deleted}")
+            return said
+        finally:
+            for process in reversed(self.running):
+                process.stop(signal.SIGTERM)
+            self.running.clear()
+
+    def python_case(self) -> str:
+        name = "/interop/python/film"
+        return self.case(name, lambda film: self.run([*self.python, "put", REPO, name, str(film)]))
+
+    def ndnts_case(self) -> str:
+        name = "/bulk/film"
+
+        def put(film: Path) -> str:
+            said = self.run([*self.ndnts, "put", self.bulk_port, name, str(film)])
+            # This client does not wait for the repository's end of the connection.
+            deadline = time.monotonic() + COMMAND_SECONDS_MAX
+            while len(self.namewire("repo", "list").splitlines()) < OBJECT_BYTES // 8000:
+                if time.monotonic() > deadline:
+                    raise Failed("not all was stored in time")
+                time.sleep(0.05)
+            return said
+
+        return self.case(name, put)
