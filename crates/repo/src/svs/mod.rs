@@ -13,9 +13,13 @@
 //! | --- | --- |
 //! | [`vector`] | the state vector, its order and its merge |
 //! | [`wire`] | sync Interests of both versions, as bytes |
+//! | [`group`] | one group: when to speak, and what is news |
+//! | [`backlog`] | what of one producer is to be fetched, and when |
 //!
 //! All of it is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
 
+pub mod backlog;
+pub mod group;
 pub mod vector;
 pub mod wire;
 
