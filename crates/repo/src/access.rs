@@ -25,6 +25,7 @@
 
 use crate::{
     command::Command,
+    commands::push_verb,
     statistics::{Refusal, Statistics},
 };
 use namewire_client::Client;
@@ -164,7 +165,8 @@ impl Access {
     ) -> Result<(), Denial> {
         for name in command.names() {
             let mut as_interest = self.repo.clone();
-            as_interest.push_generic(verb.as_bytes()).append(name.as_name());
+            push_verb(&mut as_interest, verb);
+            as_interest.append(name.as_name());
             self.judge(validator, |validator| validator.judge_command(data, as_interest.as_name(), unix_ms())).await?;
         }
         Ok(())

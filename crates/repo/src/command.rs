@@ -235,7 +235,7 @@ pub struct SyncParam {
 impl SyncParam {
     const KNOWN: &[u32] = &[repo::SYNC_PREFIX, repo::REGISTER_PREFIX, repo::SYNC_DATA_NAME_DEDUPE, repo::SYNC_RESET];
 
-    fn decode(value: &[u8]) -> Result<Self, CommandError> {
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, CommandError> {
         let mut fields = Fields::new(value)?;
         let sync_prefix = nested_name(fields.require(repo::SYNC_PREFIX, Self::KNOWN)?)?;
         let register_prefix = fields.take(repo::REGISTER_PREFIX, Self::KNOWN)?.map(nested_name).transpose()?;
@@ -246,17 +246,16 @@ impl SyncParam {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        tlv::write_nested(out, repo::SYNC_PARAM, |out| {
-            write_nested_name(out, repo::SYNC_PREFIX, &self.sync_prefix);
-            self.register_prefix.iter().for_each(|prefix| write_nested_name(out, repo::REGISTER_PREFIX, prefix));
-            let mut flag = |is_set: bool, type_number| {
-                if is_set {
-                    tlv::write_tlv(out, type_number, &[]);
-                }
-            };
-            flag(self.data_name_dedupe, repo::SYNC_DATA_NAME_DEDUPE);
-            flag(self.reset, repo::SYNC_RESET);
-        });
+        tlv::write_nested(out, repo::SYNC_PARAM, |out| self.encode_value(out));
+    }
+
+    /// What [`SyncParam::decode`] reads.
+    pub(crate) fn encode_value(&self, out: &mut Vec<u8>) {
+        write_nested_name(out, repo::SYNC_PREFIX, &self.sync_prefix);
+        self.register_prefix.iter().for_each(|prefix| write_nested_name(out, repo::REGISTER_PREFIX, prefix));
+        let flags = [(self.data_name_dedupe, repo::SYNC_DATA_NAME_DEDUPE), (self.reset, repo::SYNC_RESET)];
+        let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+        set.for_each(|(_, type_number)| tlv::write_tlv(out, type_number, &[]));
     }
 }
 

@@ -21,7 +21,8 @@
 //! Clients of ndn-python-repo before 0.4 send commands of another form, and put their question into the name
 //! ([`crate::command::earlier`]); they get answers of that form.
 //!
-//! The verbs are `insert`, `delete`, and Namewire's own `delete prefix`, for all Data below a name.
+//! The verbs are `insert`, `delete`, `sync/join`, `sync/leave`, and Namewire's own `delete prefix`, for all Data below
+//! a name. Only Namewire has a check for `sync/join` and `sync/leave`; its name is `/<repo>/sync/join check/<digest>`.
 //!
 //! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after
 //! which to go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the
@@ -31,13 +32,14 @@
 
 use crate::{
     command::{
-        Command, CommandError, CommandResult, Notification, RequestNo, decode_query,
+        Command, CommandResult, Notification, RequestNo, decode_query,
         earlier::{self, EarlierCommand},
         status,
     },
+    groups::Groups,
     jobs::Workshop,
     statistics::{Refusal, Statistics},
-    statuses::{Statuses, Verb},
+    statuses::{JobStatus, Statuses, Verb},
     store::{Store, StoreError},
 };
 use namewire_client::{DataBuf, IncomingInterest, InterestStream, Responder};
@@ -135,14 +137,16 @@ impl Topic {
         let mut components = rest.components();
         let mut next = || components.next().filter(|one| one.type_number == types::GENERIC_COMPONENT);
         let first = next()?.value;
+        let what = match first {
+            b"stats" => return Some(Topic::Stats),
+            b"list" => return Some(Topic::List),
+            b"sync" => [first, b"/", next()?.value].concat(),
+            _ => first.to_vec(),
+        };
         let verb = |name: &[u8]| Verb::ALL.into_iter().find(|verb| verb.name().as_bytes() == name);
-        match first {
-            b"stats" => Some(Topic::Stats),
-            b"list" => Some(Topic::List),
-            _ => match first.strip_suffix(b" check") {
-                Some(name) => verb(name).map(Topic::Check),
-                None => (next()?.value == b"notify").then_some(Topic::Notify(verb(first)?)),
-            },
+        match what.strip_suffix(b" check") {
+            Some(name) => verb(name).map(Topic::Check),
+            None => (next()?.value == b"notify").then_some(Topic::Notify(verb(&what)?)),
         }
     }
 }
@@ -153,6 +157,7 @@ pub(crate) struct CommandServer {
     signer: Signer,
     statuses: Statuses,
     nonces: Mutex<Nonces>,
+    groups: Groups,
     commands: Arc<Semaphore>,
     running: Arc<Semaphore>,
 }
@@ -164,6 +169,7 @@ impl CommandServer {
             signer,
             statuses: Statuses::default(),
             nonces: Mutex::default(),
+            groups: Groups::default(),
             commands: Arc::new(Semaphore::new(limits.commands_max)),
             running: Arc::new(Semaphore::new(limits.running_max)),
         }
@@ -171,6 +177,11 @@ impl CommandServer {
 
     fn statistics(&self) -> &Statistics {
         &self.workshop.statistics
+    }
+
+    /// Becomes a member of the sync groups that the store remembers, and of these.
+    pub(crate) async fn restore_groups(&self, configured: &[NameBuf]) -> Result<(), StoreError> {
+        self.groups.restore(&self.workshop, configured).await
     }
 
     /// Answers Interests until the connection is lost. Dropping the future ends the commands under way.
@@ -236,7 +247,7 @@ impl CommandServer {
             return self.statistics().refuse(Refusal::CommandNotSent);
         };
         let data = message.data();
-        let (number, decoded) = read_command(data.content());
+        let (number, decoded) = read_command(accepted.verb, data.content());
         let (command, result) = match decoded {
             None => {
                 self.statistics().refuse(Refusal::CommandMalformed);
@@ -255,6 +266,7 @@ impl CommandServer {
                         self.statistics().refuse(Refusal::CommandDenied);
                         result.code = status::REFUSED;
                         result.objects.iter_mut().for_each(|object| object.code = status::REFUSED);
+                        result.groups.iter_mut().for_each(|group| group.code = status::REFUSED);
                         (None, result)
                     }
                 }
@@ -264,13 +276,29 @@ impl CommandServer {
         self.answer(accepted.responder, DataBuilder::new(accepted.name)).await;
         if let Some(command) = command {
             let _turn = self.running.acquire().await.expect("the semaphore is never closed");
-            self.workshop.carry_out(accepted.verb, &command, &job).await;
+            match accepted.verb {
+                Verb::Join | Verb::Leave => self.change_groups(accepted.verb, &command, &job).await,
+                verb => self.workshop.carry_out(verb, &command, &job).await,
+            }
         }
+    }
+
+    async fn change_groups(&self, verb: Verb, command: &Command, job: &JobStatus) {
+        let mut are_done = true;
+        for (at, param) in command.groups.iter().enumerate() {
+            let code = match verb {
+                Verb::Leave => self.groups.leave(&self.workshop, param).await,
+                _ => self.groups.join(&self.workshop, param).await,
+            };
+            are_done &= code == status::DONE;
+            job.update(|result| result.groups.get_mut(at).into_iter().for_each(|group| group.code = code));
+        }
+        job.update(|result| result.code = if are_done { status::DONE } else { status::FAILED });
     }
 
     async fn fetch(&self, accepted: &Accepted) -> Option<DataBuf> {
         let mut topic = self.workshop.repo.clone();
-        topic.push_generic(accepted.verb.name().as_bytes());
+        push_verb(&mut topic, accepted.verb.name());
         let name = accepted.notification.message_name(topic.as_name());
         let mut interest = InterestBuilder::new(name).lifetime_ms(MESSAGE_LIFETIME_MS);
         if !accepted.notification.forwarding_hint.is_empty() {
@@ -362,14 +390,23 @@ fn parameters<'a>(interest: &Interest<'a>) -> Option<&'a [u8]> {
     interest.application_parameters().filter(|_| interest.parameters_digest_is_valid())
 }
 
-/// A command of either form, and the number of its status. `None`: it is none.
-fn read_command(content: &[u8]) -> (RequestNo, Option<Command>) {
-    match EarlierCommand::decode(content) {
-        Ok(EarlierCommand { object, process_id }) => {
-            let command = Command { objects: vec![object], groups: Vec::new() };
-            (earlier::request_no(&process_id), Some(command))
-        }
-        Err(_) => (Command::request_no(content), Command::decode(content).and_then(only_objects).ok()),
+/// A command of either form, and the number of its status. `None`: it is none, or not for this verb.
+fn read_command(verb: Verb, content: &[u8]) -> (RequestNo, Option<Command>) {
+    if let Ok(EarlierCommand { object, process_id }) = EarlierCommand::decode(content) {
+        let command = Command { objects: vec![object], groups: Vec::new() };
+        return (earlier::request_no(&process_id), Some(command).filter(|_| !verb.is_about_groups()));
+    }
+    let is_for_verb = |command: &Command| match verb.is_about_groups() {
+        true => !command.groups.is_empty() && command.objects.is_empty(),
+        false => !command.objects.is_empty() && command.groups.is_empty(),
+    };
+    (Command::request_no(content), Command::decode(content).ok().filter(is_for_verb))
+}
+
+/// Appends the components of a verb to a name.
+pub(crate) fn push_verb(name: &mut NameBuf, verb: &str) {
+    for part in verb.split('/') {
+        name.push_generic(part.as_bytes());
     }
 }
 
@@ -384,11 +421,6 @@ fn question(interest: &Interest<'_>) -> Option<Question> {
         Some(parameters) => decode_query(parameters).ok().map(Question::Request),
         None => earlier::decode_query(interest.name().last()?.value).ok().map(Question::Process),
     }
-}
-
-/// These verbs are about objects, not sync groups.
-fn only_objects(command: Command) -> Result<Command, CommandError> {
-    if command.objects.is_empty() { Err(CommandError::Empty) } else { Ok(command) }
 }
 
 fn list_parameters(parameters: &[u8]) -> Option<(NameBuf, Option<NameBuf>)> {

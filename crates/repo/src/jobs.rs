@@ -62,12 +62,12 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Carries a command out, and keeps its status up to date.
+    /// Carries a command about objects out, and keeps its status up to date.
     pub(crate) async fn carry_out(&self, verb: Verb, command: &Command, job: &JobStatus) {
         let object = |(at, object)| self.object(verb, object, at, job);
         let objects: Vec<_> = command.objects.iter().enumerate().map(object).collect();
         let done: Vec<bool> = stream::iter(objects).buffer_unordered(OBJECTS_AT_ONCE).collect().await;
-        let is_done = done.iter().all(|is_done| *is_done) && command.groups.is_empty();
+        let is_done = done.iter().all(|is_done| *is_done);
         job.update(|result| result.code = if is_done { status::DONE } else { status::FAILED });
     }
 
@@ -87,6 +87,7 @@ impl Workshop {
         let is_done = match verb {
             Verb::Insert => self.insert(object, start, &|count| change(&|result| result.inserted = Some(count))).await,
             Verb::Delete => self.delete(object, start, &|count| change(&|result| result.deleted = Some(count))).await,
+            Verb::Join | Verb::Leave => false, // these have no objects
             Verb::DeletePrefix => {
                 self.delete_below(object, &|count| change(&|result| result.deleted = Some(count))).await
             }
@@ -112,6 +113,21 @@ impl Workshop {
             _ => true,
         };
         (is_fetched || is_open_ended) && is_stored && is_registered
+    }
+
+    /// Stores a publication of a sync group: this Data, or all segments if it is one. True if the store has them.
+    pub(crate) async fn store_publication(&self, data: DataBuf) -> bool {
+        let name = data.data().name().to_buf();
+        let mut insertion =
+            Insertion { workshop: self, count: &|_| (), waiting: VecDeque::new(), inserted: 0, failed: false };
+        let is_fetched = if name.as_name().last().is_some_and(|last| last.segment().is_some()) {
+            let object = ObjectParam { name: name.as_name().parent().to_buf(), ..ObjectParam::default() };
+            insertion.segments(&object, 0).await
+        } else {
+            insertion.store(&[data]).await
+        };
+        insertion.finish().await;
+        is_fetched && !insertion.failed
     }
 
     async fn delete(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> bool {

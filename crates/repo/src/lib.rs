@@ -21,6 +21,7 @@
 //! | [`commands`] | Interests under the repository's name |
 //! | [`command`] | the messages of clients |
 //! | `jobs`, `statuses` | what a command does, and how far it is |
+//! | `groups`, `group_member` | membership of sync groups |
 //! | [`access`] | who may command, and what may be stored |
 //! | [`remote`] | the client of a repository |
 //! | `registrations` | prefixes at the router |
@@ -39,6 +40,8 @@ pub mod bulk;
 pub mod check;
 pub mod command;
 pub mod commands;
+mod group_member;
+mod groups;
 mod jobs;
 pub mod reads;
 mod registrations;

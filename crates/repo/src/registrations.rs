@@ -19,7 +19,7 @@ use namewire_packet::{
     nfd::origin,
     tlv::{Reader, types},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use tokio::sync::Mutex;
 
 /// Most prefixes that commands can have registered.
@@ -108,7 +108,7 @@ impl Registrations {
     async fn save(&self, requested: &BTreeSet<NameBuf>) -> bool {
         let mut note = Vec::new();
         requested.iter().for_each(|prefix| prefix.as_name().write_tlv(&mut note));
-        self.queue.write(vec![OwnedChange::Note { key: NOTE, note }]).await.is_ok()
+        self.queue.write(vec![OwnedChange::Note { key: Cow::Borrowed(NOTE), note: Some(note) }]).await.is_ok()
     }
 }
 

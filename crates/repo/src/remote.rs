@@ -13,7 +13,10 @@
 //!
 //! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered questions.
 
-use crate::command::{Command, CommandError, CommandResult, Notification, ObjectParam, encode_query, status};
+use crate::command::{
+    Command, CommandError, CommandResult, Notification, ObjectParam, SyncParam, encode_query, status,
+};
+use crate::commands::push_verb;
 use namewire_client::{
     Client, ControlError, DataBuf, ExpressError, InterestStream, PrefixInUse, PublishCounters, PublishError,
     RouteOptions, SegmentPublisher,
@@ -84,6 +87,9 @@ fn describe(result: &CommandResult) -> String {
             format!("{}: {} after {count} packets", object.name, code(object.code))
         })
         .collect();
+    let groups = result.groups.iter().filter(|group| group.code != status::DONE);
+    let bad: Vec<String> =
+        bad.into_iter().chain(groups.map(|group| format!("{}: {}", group.name, code(group.code)))).collect();
     let detail = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join("; ")) };
     format!("the command was {}{detail}", code(result.code))
 }
@@ -184,6 +190,24 @@ impl RemoteRepo {
         Ok(deleted(&result))
     }
 
+    /// Makes the repository a member of a sync group.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]. Other repositories may join without telling the status.
+    pub async fn join(&self, group: SyncParam) -> Result<CommandResult, RemoteError> {
+        let command = Command { objects: Vec::new(), groups: vec![group] };
+        self.command("sync/join", &command, |_| ()).await
+    }
+
+    /// Ends the repository's membership of a sync group. What is stored stays.
+    ///
+    /// # Errors
+    /// See [`RemoteError`].
+    pub async fn leave(&self, group: SyncParam) -> Result<CommandResult, RemoteError> {
+        let command = Command { objects: Vec::new(), groups: vec![group] };
+        self.command("sync/leave", &command, |_| ()).await
+    }
+
     /// Sends a command of this verb and waits until its status is final. Calls `progress` with every status.
     ///
     /// # Errors
@@ -196,7 +220,7 @@ impl RemoteRepo {
     ) -> Result<CommandResult, RemoteError> {
         let content = command.encode();
         let mut topic = self.repo.clone();
-        topic.push_generic(verb.as_bytes());
+        push_verb(&mut topic, verb);
         let nonce = random_bytes();
         let notification =
             Notification { publisher: self.publisher.clone(), nonce: nonce.to_vec(), forwarding_hint: Vec::new() };
@@ -244,7 +268,7 @@ impl RemoteRepo {
         mut progress: impl FnMut(&CommandResult),
     ) -> Result<CommandResult, RemoteError> {
         let mut name = self.repo.clone();
-        name.push_generic(format!("{verb} check").as_bytes());
+        push_verb(&mut name, &format!("{verb} check"));
         let (mut pause, mut unanswered) = (CHECK_PAUSE, 0);
         loop {
             let check = InterestBuilder::new(&name).must_be_fresh(true).lifetime_ms(CHECK_LIFETIME_MS);

@@ -47,6 +47,8 @@ pub struct RepoSettings {
     pub name: NameBuf,
     /// Prefixes of Data that it registers when it starts.
     pub prefixes: Vec<NameBuf>,
+    /// Sync groups of which it is a member from the start, by their sync prefixes.
+    pub groups: Vec<NameBuf>,
     /// True: commands can have further prefixes registered.
     pub obeys_register_prefix: bool,
     /// Threads that answer reads. More than one helps with stores that wait for a network.
@@ -73,6 +75,7 @@ impl RepoSettings {
         RepoSettings {
             name,
             prefixes: Vec::new(),
+            groups: Vec::new(),
             obeys_register_prefix: true,
             readers: 1,
             nacks_missing: false,
@@ -155,7 +158,7 @@ impl Repo {
             stop: watch::channel(false).0,
             bulk_address: None,
         };
-        repo.start_commands(&settings)?;
+        repo.start_commands(&settings).await?;
         repo.start_readers(&settings)?;
         repo.start_bulk(&settings).await?;
         repo.start_retention(&settings)?;
@@ -163,9 +166,10 @@ impl Repo {
         Ok(repo)
     }
 
-    fn start_commands(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
+    async fn start_commands(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
         let interests = self.client.serve_with(&settings.name, serve_options())?;
         let server = CommandServer::new(Arc::clone(&self.workshop), settings.signer.clone(), settings.command_limits);
+        server.restore_groups(&settings.groups).await?;
         self.tasks.spawn(Arc::new(server).run(interests));
         Ok(())
     }

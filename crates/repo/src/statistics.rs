@@ -50,6 +50,16 @@ namewire_packet::reasons! {
         StoreFailed = "store-failed",
         /// A prefix that the router did not register.
         PrefixNotRegistered = "prefix-not-registered",
+        /// A sync Interest that is no state vector of the group's version.
+        SyncMalformed = "sync-malformed",
+        /// A sync Interest with a bootstrap time more than a day ahead.
+        SyncFarFuture = "sync-far-future",
+        /// A producer of a sync group beyond the limit; nothing of it is stored.
+        SyncTooManyProducers = "sync-too-many-producers",
+        /// A command to join one sync group more than the limit.
+        SyncTooManyGroups = "sync-too-many-groups",
+        /// A publication of a sync group that did not come, or may not be stored.
+        SyncPublicationLost = "sync-publication-lost",
         /// A connection for bulk insertion beyond the limit.
         BulkTooMany = "bulk-too-many",
         /// A connection for bulk insertion that sent something other than Data.
@@ -70,6 +80,7 @@ pub struct Statistics {
     deletes: AtomicU64,
     commits: AtomicU64,
     commands: AtomicU64,
+    publications: AtomicU64,
     bulk_connections: AtomicU64,
     bulk_packets: AtomicU64,
     refusals: [AtomicU64; Refusal::COUNT],
@@ -97,6 +108,8 @@ pub struct Snapshot {
     pub commits: u64,
     /// Commands received.
     pub commands: u64,
+    /// Publications of sync groups that were stored.
+    pub publications: u64,
     /// Connections for bulk insertion.
     pub bulk_connections: u64,
     /// Data that came over them.
@@ -127,6 +140,7 @@ impl Default for Statistics {
             deletes: zero(),
             commits: zero(),
             commands: zero(),
+            publications: zero(),
             bulk_connections: zero(),
             bulk_packets: zero(),
             refusals: zeros(),
@@ -164,6 +178,10 @@ impl Statistics {
 
     pub(crate) fn add_command(&self) {
         self.commands.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn add_publication(&self) {
+        self.publications.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn add_bulk_connection(&self) {
@@ -207,6 +225,7 @@ impl Statistics {
             deletes: self.deletes.load(Relaxed),
             commits: self.commits.load(Relaxed),
             commands: self.commands.load(Relaxed),
+            publications: self.publications.load(Relaxed),
             bulk_connections: self.bulk_connections.load(Relaxed),
             bulk_packets: self.bulk_packets.load(Relaxed),
             refusals: std::array::from_fn(|at| self.refusals[at].load(Relaxed)),
@@ -246,6 +265,7 @@ impl Snapshot {
             "deletes": self.deletes,
             "commits": self.commits,
             "commands": self.commands,
+            "publications": self.publications,
             "bulk_connections": self.bulk_connections,
             "bulk_packets": self.bulk_packets,
             "refusals": refusals,

@@ -25,6 +25,17 @@ namewire_packet::names! {
         Delete = "delete",
         /// Namewire's own: all Data below each object's name.
         DeletePrefix = "delete prefix",
+        /// Becomes a member of sync groups.
+        Join = "sync/join",
+        /// Is no longer a member of sync groups.
+        Leave = "sync/leave",
+    }
+}
+
+impl Verb {
+    /// True if its commands are about sync groups, false if about objects.
+    pub(crate) const fn is_about_groups(self) -> bool {
+        matches!(self, Verb::Join | Verb::Leave)
     }
 }
 

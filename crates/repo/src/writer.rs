@@ -25,6 +25,7 @@ use crate::{
 };
 use namewire_packet::Data;
 use std::{
+    borrow::Cow,
     io,
     sync::{
         Arc,
@@ -59,8 +60,9 @@ pub(crate) enum OwnedChange {
         name: Box<[u8]>,
     },
     Note {
-        key: &'static [u8],
-        note: Vec<u8>,
+        key: Cow<'static, [u8]>,
+        /// Nothing to forget it.
+        note: Option<Vec<u8>>,
     },
 }
 
@@ -86,7 +88,7 @@ impl OwnedChange {
                 Change::Put { name: &record[*name_start..*name_end], record }
             }
             OwnedChange::Delete { name } => Change::Delete { name },
-            OwnedChange::Note { key, note } => Change::Note { key, note: Some(note) },
+            OwnedChange::Note { key, note } => Change::Note { key, note: note.as_deref() },
         }
     }
 
@@ -95,7 +97,7 @@ impl OwnedChange {
             + match self {
                 OwnedChange::Put { record, .. } => record.len(),
                 OwnedChange::Delete { name } => name.len(),
-                OwnedChange::Note { note, .. } => note.len(),
+                OwnedChange::Note { key, note } => key.len() + note.as_ref().map_or(0, Vec::len),
             }
     }
 }

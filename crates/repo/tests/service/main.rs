@@ -4,3 +4,4 @@ mod bad_input;
 mod bulk;
 mod put_and_get;
 mod router;
+mod sync_groups;

@@ -1,0 +1,307 @@
+//! A member of a sync group: hears which publications there are, fetches them and stores them.
+//!
+//! ```text
+//!   sync Interests ──► svs::group ──► news ──► svs::backlog of each producer ──► fetches ──► writer
+//!         ▲                │ timer                                                   │
+//!         └── ours ◄───────┘                              progress: one note for each producer
+//! ```
+//!
+//! A producer's publications are looked for under two names, and then under the one that answered:
+//!
+//! | version | names of publication *n* | who names them so |
+//! | --- | --- | --- |
+//! | 2 | `/<producer>/<group>/seq=<n>` | ndn-python-repo |
+//! | | `/<producer>/<group>/<n>`, n in a generic component | NDNts |
+//! | 3 | `/<group without 32=svs>/<producer>/t=<bootstrap>/seq=<n>` | ndnd |
+//! | | `/<producer>/<group>/t=<bootstrap>/seq=<n>` | ndnd before 1.5.2 |
+//!
+//! A publication may be one Data, or segments below the name. Progress is noted when the store has the Data. Sync
+//! Interests are not validated; Data are, where there are rules for Data ([`crate::access`]).
+//!
+//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window; the number of
+//! producers is in [`Limits`]. A vector of ours that does not fit in a packet is not sent.
+
+use crate::{
+    command::SyncParam,
+    groups::note_progress,
+    jobs::Workshop,
+    statistics::Refusal,
+    svs::{
+        Version,
+        backlog::Backlog,
+        group::{Group, IgnoredError, Limits, Now},
+        vector::{Producer, StateVector},
+    },
+};
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, FutureExt, select_ok},
+    stream::FuturesUnordered,
+};
+use namewire_client::{IncomingInterest, InterestStream};
+use namewire_packet::{Component, InterestBuilder, NameBuf, tlv::types};
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::time::{Instant, sleep_until};
+
+/// Publications of a group that are fetched at the same time.
+const FETCHES_MAX: usize = 32;
+/// InterestLifetime of sync Interests; nobody answers them.
+const SYNC_LIFETIME_MS: u64 = 1_000;
+/// InterestLifetime for publications.
+const PUBLICATION_LIFETIME_MS: u64 = 2_000;
+/// ndnd's last component of a sync prefix.
+const SVS_KEYWORD: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"svs" };
+
+/// What a group is called on the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    version: Version,
+    /// As the command or the configuration has it.
+    sync_prefix: NameBuf,
+    /// The same without a version.
+    group: NameBuf,
+    /// Of sync Interests.
+    pub(crate) sync: NameBuf,
+    drops_repeated: bool,
+}
+
+impl Names {
+    pub(crate) fn of(param: &SyncParam) -> Self {
+        let mut group = param.sync_prefix.clone();
+        let number = group.as_name().last().and_then(|last| last.version());
+        let version = if number == Some(3) { Version::V3 } else { Version::V2 };
+        if number == Some(version.number()) {
+            group.pop();
+        }
+        let mut sync = group.clone();
+        sync.push_version(version.number());
+        Names { version, sync_prefix: param.sync_prefix.clone(), group, sync, drops_repeated: param.data_name_dedupe }
+    }
+
+    /// Where a publication may be.
+    fn of_publication(&self, producer: &Producer, number: u64) -> [NameBuf; 2] {
+        let mut below_producer = producer.name.clone();
+        below_producer.append(self.group.as_name());
+        if self.drops_repeated {
+            below_producer = without_repeated(&below_producer);
+        }
+        if self.version == Version::V2 {
+            return [types::SEQUENCE_NUM_COMPONENT, types::GENERIC_COMPONENT].map(|type_number| {
+                let mut name = below_producer.clone();
+                name.push_typed_nni(type_number, number);
+                name
+            });
+        }
+        let mut below_group = self.group.clone();
+        if below_group.as_name().last() == Some(SVS_KEYWORD) {
+            below_group.pop();
+        }
+        below_group.append(producer.name.as_name());
+        [below_group, below_producer].map(|mut name| {
+            name.push_typed_nni(types::TIMESTAMP_COMPONENT, producer.bootstrap_s);
+            name.push_typed_nni(types::SEQUENCE_NUM_COMPONENT, number);
+            name
+        })
+    }
+}
+
+/// A name without components that came before in it, as ndn-python-repo's SyncDataNameDedupe has it.
+fn without_repeated(name: &NameBuf) -> NameBuf {
+    let mut kept = NameBuf::new();
+    for component in name.as_name().components() {
+        if !kept.as_name().components().any(|earlier| earlier == component) {
+            kept.push(component);
+        }
+    }
+    kept
+}
+
+/// What is known of one producer's publications.
+struct Source {
+    backlog: Backlog,
+    /// Which of the two names answered last.
+    way: Option<usize>,
+}
+
+/// The end of a fetch.
+struct Fetched {
+    producer: Producer,
+    number: u64,
+    /// The name that answered; `None`: it is not stored.
+    way: Option<usize>,
+}
+
+struct Member {
+    workshop: Arc<Workshop>,
+    names: Names,
+    group: Group,
+    sources: BTreeMap<Producer, Source>,
+    fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
+    /// The producer that was served last.
+    served: Option<Producer>,
+    start: Instant,
+}
+
+/// Takes part in a group until the connection is lost. `progress` is what is stored already.
+pub(crate) async fn run(workshop: Arc<Workshop>, names: Names, progress: StateVector, mut interests: InterestStream) {
+    let start = Instant::now();
+    let source =
+        |(producer, number): (&Producer, u64)| (producer.clone(), Source { backlog: Backlog::new(number), way: None });
+    let sources = progress.iter().map(source).collect();
+    let group = Group::new(names.version, Limits::of(names.version), progress, now(start));
+    let fetches = FuturesUnordered::new();
+    let mut member = Member { workshop, names, group, sources, fetches, served: None, start };
+    loop {
+        member.begin_fetches();
+        let wake = start + Duration::from_millis(member.wake_ms());
+        tokio::select! {
+            incoming = interests.next() => match incoming {
+                Some(incoming) => member.hear(&incoming),
+                None => return,
+            },
+            Some(fetched) = member.fetches.next() => member.note(fetched).await,
+            () = sleep_until(wake) => member.speak_if_due(),
+        }
+    }
+}
+
+fn now(start: Instant) -> Now {
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+    Now { monotonic_ms: start.elapsed().as_millis() as u64, unix_s }
+}
+
+impl Member {
+    fn now_ms(&self) -> u64 {
+        now(self.start).monotonic_ms
+    }
+
+    /// When something is to be done without an event.
+    fn wake_ms(&self) -> u64 {
+        let now_ms = self.now_ms();
+        let pauses = self.sources.values().map(|source| source.backlog.not_before_ms).filter(|at_ms| *at_ms > now_ms);
+        pauses.min().unwrap_or(u64::MAX).min(self.group.timer_ms())
+    }
+
+    /// Takes a sync Interest.
+    fn hear(&mut self, incoming: &IncomingInterest) {
+        let interest = incoming.interest();
+        let parameters = interest.application_parameters().filter(|_| interest.parameters_digest_is_valid());
+        let Some(parameters) = parameters else {
+            return self.workshop.statistics.refuse(Refusal::SyncMalformed);
+        };
+        let received = match self.group.on_interest(parameters, now(self.start), fastrand::f64()) {
+            Ok(received) => received,
+            Err(error) => {
+                return self.workshop.statistics.refuse(match error {
+                    IgnoredError::Vector(_) => Refusal::SyncMalformed,
+                    IgnoredError::FarFuture => Refusal::SyncFarFuture,
+                });
+            }
+        };
+        self.workshop.statistics.refuse_many(Refusal::SyncTooManyProducers, received.left_out as u64);
+        for news in received.news {
+            let new = || Source { backlog: Backlog::new(news.first - 1), way: None };
+            self.sources.entry(news.producer).or_insert_with(new).backlog.learn(news.last);
+        }
+    }
+
+    fn speak_if_due(&mut self) {
+        let now = now(self.start);
+        if now.monotonic_ms < self.group.timer_ms() {
+            return;
+        }
+        for parameters in self.group.on_timer(now, fastrand::f64()) {
+            let interest = InterestBuilder::new(&self.names.sync).can_be_prefix(true).must_be_fresh(true);
+            let interest = interest.lifetime_ms(SYNC_LIFETIME_MS).application_parameters(parameters.to_vec());
+            let client = self.workshop.client.clone();
+            tokio::spawn(async move {
+                // Nobody answers.
+                let _ = client.express(&interest).await;
+            });
+        }
+    }
+
+    /// Begins as many fetches as may run, each producer in its turn.
+    fn begin_fetches(&mut self) {
+        let now_ms = self.now_ms();
+        while self.fetches.len() < FETCHES_MAX {
+            let after = self.served.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut next = |range: (Bound<&Producer>, Bound<&Producer>)| {
+                let mut sources = self.sources.range_mut::<Producer, _>(range);
+                sources.find_map(|(producer, source)| {
+                    let number = source.backlog.next(now_ms)?;
+                    Some((producer.clone(), number, source.way))
+                })
+            };
+            let found = next((after, Bound::Unbounded)).or_else(|| next((Bound::Unbounded, Bound::Unbounded)));
+            let Some((producer, number, way)) = found else { return };
+            self.served = Some(producer.clone());
+            let names = self.names.of_publication(&producer, number);
+            let workshop = Arc::clone(&self.workshop);
+            let fetch = async move { Fetched { way: fetch(&workshop, names, way).await, producer, number } };
+            self.fetches.push(fetch.boxed());
+        }
+    }
+
+    /// Takes the end of a fetch.
+    async fn note(&mut self, Fetched { producer, number, way }: Fetched) {
+        let now_ms = self.now_ms();
+        let Some(source) = self.sources.get_mut(&producer) else { return };
+        let before = source.backlog.done();
+        let lost = source.backlog.end(number, way.is_some(), now_ms);
+        source.way = way;
+        let done = source.backlog.done();
+        self.workshop.statistics.refuse_many(Refusal::SyncPublicationLost, lost);
+        if way.is_some() {
+            self.workshop.statistics.add_publication();
+        }
+        if done > before {
+            // If the store fails, this is fetched again after a restart.
+            let _ = self.workshop.queue.submit(vec![note_progress(&self.names.sync_prefix, &producer, done)]).await;
+        }
+    }
+}
+
+/// Fetches and stores a publication under the name that is known to answer, or under both. Returns which it was.
+async fn fetch(workshop: &Workshop, names: [NameBuf; 2], way: Option<usize>) -> Option<usize> {
+    let ways = way.map_or(0..2, |way| way..way + 1);
+    let ask = |way: usize| {
+        let interest = InterestBuilder::new(&names[way]).can_be_prefix(true).lifetime_ms(PUBLICATION_LIFETIME_MS);
+        async move { workshop.client.express(&interest).await.map(|data| (way, data)) }.boxed()
+    };
+    let ((way, data), _) = select_ok(ways.map(ask)).await.ok()?;
+    workshop.store_publication(data).await.then_some(way)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(sync_prefix: &str, drops_repeated: bool) -> Names {
+        let sync_prefix = sync_prefix.parse().unwrap();
+        Names::of(&SyncParam { sync_prefix, data_name_dedupe: drops_repeated, ..SyncParam::default() })
+    }
+
+    #[test]
+    fn the_names_of_each_convention() {
+        let publications = |names: &Names, producer: &str| {
+            let producer = Producer { name: producer.parse().unwrap(), bootstrap_s: 7 };
+            names.of_publication(&producer, 300).map(|name| name.to_string())
+        };
+        for prefix in ["/chat", "/chat/v=2"] {
+            let names = names(prefix, false);
+            assert_eq!(names.sync.to_string(), "/chat/v=2");
+            assert_eq!(publications(&names, "/alice"), ["/alice/chat/seq=300", "/alice/chat/%01%2C"]);
+        }
+        let deduped = publications(&names("/room/alice", true), "/alice");
+        assert_eq!(deduped[0], "/alice/room/seq=300");
+        let ndnd = names("/chat/32=svs/v=3", false);
+        assert_eq!(ndnd.sync.to_string(), "/chat/32=svs/v=3");
+        assert_eq!(publications(&ndnd, "/alice"), ["/chat/alice/t=7/seq=300", "/alice/chat/32=svs/t=7/seq=300"]);
+    }
+}
