@@ -95,6 +95,11 @@ def main() -> int:
         made += write("link_service", name, MTU + frames([wire]))
     for name, wire in tag_packets().items():
         made += write("tag_packet", name, wire)
+    # Version 2: two producers, then one of them again, newer.
+    vectors_of_svs = ["C914CA080703080161CC0101CA080703080162CC0102", "C90ACA080703080161CC0105"]
+    packets_of_svs = [bytes.fromhex(one) for one in vectors_of_svs]
+    timed = [len(one).to_bytes(2, "little") + b"\x10\x00" + one for one in packets_of_svs]
+    made += write("svs_packet", "two-members", b"\0" + b"".join(timed))
     for vector in vectors["repo_tlvs"]:
         made += write("repo_command", vector["id"], bytes.fromhex(vector["hex"]))
     made += write("tag_routing", "neighbour", b"".join(len(one).to_bytes(2, "big") + one for one in routing_packets()))
