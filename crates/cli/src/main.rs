@@ -277,6 +277,8 @@ mod tests {
         "namewire repo delete /example/film /example/other",
         "namewire repo delete /example --prefix",
         "namewire repo delete /example/one --packet",
+        "namewire repo join /chat/32=svs/v=3 --register /chat --dedupe --reset",
+        "namewire repo leave /chat/v=2 --unregister /chat",
         "namewire repo stats --repo /example/repo",
         "namewire repo check --folder /srv/repo",
         "namewire repo export --folder /srv/repo - --prefix /example",

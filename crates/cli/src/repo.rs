@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   run                                  a repository beside a router; `namewire run --repo` has one inside
-//!   put, get, list, delete, stats        a client of any repository, through the router
+//!   put, get, list, delete, join, stats  a client of any repository, through the router
 //!   check, export, import, compact       the store itself, whether or not a repository runs
 //! ```
 
@@ -29,6 +29,10 @@ pub(crate) enum Command {
     List(client::ListArgs),
     /// Delete objects from a repository
     Delete(client::DeleteArgs),
+    /// Make a repository a member of a sync group: it stores what the group publishes
+    Join(client::JoinArgs),
+    /// End a repository's membership of a sync group; what is stored stays
+    Leave(client::LeaveArgs),
     /// Show what a repository has done
     Stats(client::Repository),
     /// Read a whole store and say what is wrong with it
@@ -49,6 +53,8 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
         Command::Get(args) => get::fetch(global, args, Discovery::AnySegment).await,
         Command::List(args) => client::list(global, args).await,
         Command::Delete(args) => client::delete(global, args).await,
+        Command::Join(args) => client::join(global, args).await,
+        Command::Leave(args) => client::leave(global, args).await,
         Command::Stats(repository) => client::stats(global, repository).await,
         Command::Check(place) => offline::check(global, &place),
         Command::Export(args) => offline::export(global, &args),

@@ -1,4 +1,4 @@
-//! `namewire repo put`, `list`, `delete` and `stats`: a client of a repository.
+//! `namewire repo put`, `list`, `delete`, `join`, `leave` and `stats`: a client of a repository.
 
 use crate::{
     ExitCode, Failure, Global, name_argument,
@@ -10,7 +10,7 @@ use namewire_client::{PublishOptions, SegmentPublisher, segment_publish};
 use namewire_packet::NameBuf;
 use namewire_repo::{
     PutProgress, RemoteRepo,
-    command::{CommandResult, ObjectParam},
+    command::{CommandResult, ObjectParam, SyncParam},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -200,6 +200,53 @@ fn packets_deleted(result: &CommandResult) -> u64 {
     result.objects.first().and_then(|object| object.deleted).unwrap_or(0)
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct JoinArgs {
+    #[command(flatten)]
+    repository: Repository,
+    /// Sync prefix of the group; /v=2 or /v=3 at its end chooses the version of State Vector Sync, 2 by default
+    #[arg(value_parser = name_argument::parse_not_root)]
+    group: NameBuf,
+    /// Have the repository answer for this prefix
+    #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
+    register: Option<NameBuf>,
+    /// Names of publications leave out components that come twice (SyncDataNameDedupe of ndn-python-repo)
+    #[arg(long)]
+    dedupe: bool,
+    /// Forget how far the repository is, and fetch everything again
+    #[arg(long)]
+    reset: bool,
+}
+
+pub(super) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure> {
+    let param = SyncParam {
+        sync_prefix: args.group,
+        register_prefix: args.register,
+        data_name_dedupe: args.dedupe,
+        reset: args.reset,
+    };
+    args.repository.connect(global).await?.join(param).await?;
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LeaveArgs {
+    #[command(flatten)]
+    repository: Repository,
+    /// Sync prefix of the group, as it was joined
+    #[arg(value_parser = name_argument::parse_not_root)]
+    group: NameBuf,
+    /// Have the repository no longer answer for this prefix
+    #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
+    unregister: Option<NameBuf>,
+}
+
+pub(super) async fn leave(global: &Global, args: LeaveArgs) -> Result<(), Failure> {
+    let param = SyncParam { sync_prefix: args.group, register_prefix: args.unregister, ..SyncParam::default() };
+    args.repository.connect(global).await?.leave(param).await?;
+    Ok(())
+}
+
 pub(super) async fn stats(global: &Global, repository: Repository) -> Result<(), Failure> {
     let statistics = repository.connect(global).await?.statistics().await?;
     Ok(global.output().print(&statistics, || for_people(&statistics))?)
@@ -238,6 +285,7 @@ fn for_people(statistics: &Value) -> String {
         ),
         ("write latency", latency("write_latency_us")),
         ("commands", number("commands").to_string()),
+        ("sync", format!("{} publications", number("publications"))),
         ("bulk", format!("{} connections, {} packets", number("bulk_connections"), number("bulk_packets"))),
     ];
     let refusals = statistics["refusals"].as_object().into_iter().flatten();

@@ -134,6 +134,7 @@ pub(super) fn repo_settings(configuration: &Configuration, signer: Signer) -> Re
     Ok(RepoSettings {
         name: section.name.0.clone(),
         prefixes: section.prefixes.iter().map(|prefix| prefix.0.clone()).collect(),
+        groups: section.groups.iter().map(|group| group.0.clone()).collect(),
         obeys_register_prefix: section.register_prefixes,
         readers: section.readers.into(),
         nacks_missing: section.nack_missing,

@@ -20,6 +20,8 @@ pub struct RepoSection {
     pub name: Prefix,
     /// Prefixes of Data that it serves from the start.
     pub prefixes: Vec<Prefix>,
+    /// Sync groups of which it is a member from the start.
+    pub groups: Vec<Prefix>,
     /// Where Data are.
     pub store: Choice<RepoStore>,
     /// Folder of the store, if it is in a file.
@@ -141,6 +143,7 @@ impl Default for RepoSection {
             enabled: false,
             name: "/localhost/repo".parse().expect("a name"),
             prefixes: Vec::new(),
+            groups: Vec::new(),
             store: Choice::default(),
             folder: None,
             capacity: None,
