@@ -27,6 +27,7 @@ class RepositoryCases:
         self.namewire_binary, self.scratch, self.process = namewire, scratch / "repository", process
         self.python = [python, str(HERE / "apps" / "python_repo.py")]
         self.ndnts = [node, str(HERE / "apps" / "ndnts_repo.mjs")]
+        self.publisher = [node, str(HERE / "apps" / "ndnts_svs.mjs")]
         self.socket_path = self.scratch / "nfd.sock"
         self.running = []
 
@@ -35,6 +36,7 @@ class RepositoryCases:
         return [
             ("repository: ndn-python-repo 0.3 puts, gets and deletes", self.python_case),
             ("repository: NDNts puts by bulk insertion", self.ndnts_case),
+            ("repository: what a group of @ndn/svs publishes", self.sync_case),
         ]
 
     def run(self, command: list[str]) -> str:
@@ -66,14 +68,58 @@ class RepositoryCases:
                           str(self.scratch / "store"), "--prefix", "/bulk", "--bulk-listen",
                           f"127.0.0.1:{self.bulk_port}")
 
+    def start_router(self):
+        self.scratch.mkdir(exist_ok=True)
+        self.start("router", "run", "--no-udp", "--no-tcp", "--socket", str(self.socket_path), "--cs-packets", "0")
+
+    def stop_all(self) -> None:
+        for process in reversed(self.running):
+            process.stop(signal.SIGTERM)
+        self.running.clear()
+
+    def wait_for_names(self, count: int, prefix: str = "/") -> None:
+        deadline = time.monotonic() + COMMAND_SECONDS_MAX
+        while len(self.namewire("repo", "list", prefix).splitlines()) < count:
+            if time.monotonic() > deadline:
+                raise Failed(f"not all was stored in time\n{self.namewire('repo', 'stats')}")
+            time.sleep(0.05)
+
+    def sync_case(self) -> str:
+        """Two publishers, of which one publishes before the repository joins; both are gone when their Data are read."""
+        self.start_router()
+        try:
+            self.namewire("strategy", "set", "/interop/chat", "multicast")
+            self.start_repository()
+            publishers = []
+            for publisher in ["/interop/alice", "/interop/bob"]:
+                command = [*self.publisher, str(self.socket_path), "/interop/chat", publisher]
+                publishers.append(self.process(command, self.scratch / f"publisher-{len(publishers)}.log"))
+                self.running.append(publishers[-1])
+                deadline = time.monotonic() + COMMAND_SECONDS_MAX
+                publishers[-1].wait_for_line(lambda line: line == "published", deadline, publisher)
+                if publisher == "/interop/alice":
+                    self.namewire("repo", "join", "/interop/chat", "--register", "/interop")
+            # Each publishes one packet and one object of three segments.
+            self.wait_for_names(8, "/interop")
+            for publisher in publishers:
+                publisher.stop(signal.SIGKILL)
+            for publisher in ["/interop/alice", "/interop/bob"]:
+                said = self.run([*self.publisher, str(self.socket_path), "/interop/chat", publisher, "read"])
+                if said.strip() != "1: 5 bytes, 2: 20000 bytes":
+                    raise Failed(f"{publisher}: {said}")
+            self.namewire("repo", "leave", "/interop/chat", "--unregister", "/interop")
+            self.namewire("repo", "delete", "/", "--prefix")
+            return "4 publications stored and read"
+        finally:
+            self.stop_all()
+
     def case(self, name: str, put) -> str:
         """Puts an object, kills the repository, fetches the object with every client, and deletes it."""
-        self.scratch.mkdir(exist_ok=True)
+        self.start_router()
         film, copy = self.scratch / "film", self.scratch / "copy"
         content = os.urandom(OBJECT_BYTES)
         film.write_bytes(content)
         try:
-            self.start("router", "run", "--no-udp", "--no-tcp", "--socket", str(self.socket_path), "--cs-packets", "0")
             if not (self.scratch / ".ndn").exists():
                 self.namewire("key", "make", "/interop/user")
             repository = self.start_repository()
@@ -94,9 +140,7 @@ class RepositoryCases:
                 raise Failed(f"after the deletion: {deleted}")
             return said
         finally:
-            for process in reversed(self.running):
-                process.stop(signal.SIGTERM)
-            self.running.clear()
+            self.stop_all()
 
     def python_case(self) -> str:
         name = "/interop/python/film"
@@ -108,11 +152,7 @@ class RepositoryCases:
         def put(film: Path) -> str:
             said = self.run([*self.ndnts, "put", self.bulk_port, name, str(film)])
             # This client does not wait for the repository's end of the connection.
-            deadline = time.monotonic() + COMMAND_SECONDS_MAX
-            while len(self.namewire("repo", "list").splitlines()) < OBJECT_BYTES // 8000:
-                if time.monotonic() > deadline:
-                    raise Failed("not all was stored in time")
-                time.sleep(0.05)
+            self.wait_for_names(OBJECT_BYTES // 8000)
             return said
 
         return self.case(name, put)
