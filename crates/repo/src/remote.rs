@@ -28,7 +28,7 @@ use namewire_packet::{
 };
 use namewire_security::{SignError, Signer};
 use std::{future::Future, time::Duration};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Notifications for one command.
 pub const NOTIFY_TRIES: u32 = 3;
@@ -36,9 +36,11 @@ pub const NOTIFY_TRIES: u32 = 3;
 pub const CHECK_TRIES: u32 = 10;
 const NOTIFY_LIFETIME_MS: u64 = 4000;
 const CHECK_LIFETIME_MS: u64 = 1000;
-/// The first pause between two questions; it doubles up to the last.
+/// The first pause between two questions, and the longest. Between them it is this part of the time so far, so that a
+/// client learns the end not much later than it came.
 const CHECK_PAUSE: Duration = Duration::from_millis(20);
 const CHECK_PAUSE_LAST: Duration = Duration::from_secs(1);
+const CHECK_PAUSE_PART: u32 = 16;
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 8;
 
@@ -269,7 +271,7 @@ impl RemoteRepo {
     ) -> Result<CommandResult, RemoteError> {
         let mut name = self.repo.clone();
         push_verb(&mut name, &format!("{verb} check"));
-        let (mut pause, mut unanswered) = (CHECK_PAUSE, 0);
+        let (started, mut unanswered) = (Instant::now(), 0);
         loop {
             let check = InterestBuilder::new(&name).must_be_fresh(true).lifetime_ms(CHECK_LIFETIME_MS);
             let check = check.application_parameters(encode_query(number));
@@ -285,8 +287,7 @@ impl RemoteRepo {
                 Err(ExpressError::Timeout(_) | ExpressError::Nack(_)) if unanswered < CHECK_TRIES => unanswered += 1,
                 Err(error) => return Err(RemoteError::NoAnswer(error)),
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(CHECK_PAUSE_LAST);
+            sleep((started.elapsed() / CHECK_PAUSE_PART).clamp(CHECK_PAUSE, CHECK_PAUSE_LAST)).await;
         }
     }
 
