@@ -199,6 +199,11 @@ impl Samples {
         self.refused.get_or_insert(reason);
     }
 
+    /// The repetitions so far.
+    pub fn taken(&self) -> &[f64] {
+        &self.taken
+    }
+
     /// The median; `None` if there is no repetition or one was refused.
     pub fn median(&self) -> Option<f64> {
         if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.median) }

@@ -60,6 +60,14 @@ impl RouterProcess {
     /// # Errors
     /// If it ends, or does not answer within [`START_LIMIT`].
     pub fn start(program: &Path, workers: usize, cpu: Option<usize>) -> anyhow::Result<Self> {
+        Self::start_with(program, workers, cpu, &[])
+    }
+
+    /// As [`RouterProcess::start`], with further options of `namewire run`.
+    ///
+    /// # Errors
+    /// As for [`RouterProcess::start`].
+    pub fn start_with(program: &Path, workers: usize, cpu: Option<usize>, options: &[String]) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("namewire-lab-").tempdir()?;
         let socket = directory.path().join("router.sock");
         let udp = free_udp_address()?;
@@ -71,6 +79,7 @@ impl RouterProcess {
             .args(["--listen-udp", &udp.to_string(), "--workers", &workers.to_string(), "--no-tcp"])
             // As in NFD: the load requests each name twice in a row, which suits LRU.
             .args(["--cs-policy", "lru"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(directory.path().join("stderr"))?);

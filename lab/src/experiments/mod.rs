@@ -19,6 +19,7 @@ mod pit_fingerprint;
 mod pit_model;
 mod pit_network;
 mod prefetch;
+mod repo;
 pub mod ring_crossing;
 mod router_sockets;
 mod string_differentiation;
@@ -55,6 +56,7 @@ pub const TABLE: &[Experiment] = &[
     tag_locators::EXPERIMENT,
     tag_matching::EXPERIMENT,
     tag_traffic::EXPERIMENT,
+    repo::EXPERIMENT,
 ];
 
 /// The experiment with this id.

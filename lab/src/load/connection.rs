@@ -172,7 +172,7 @@ fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut Exchange
 }
 
 /// Waits until one of `faces` can be read, or can send what is waiting.
-pub(super) fn wait_readable(faces: &[&LoadFace; 2], limit: Duration) -> anyhow::Result<[bool; 2]> {
+pub(crate) fn wait_readable<const N: usize>(faces: &[&LoadFace; N], limit: Duration) -> anyhow::Result<[bool; N]> {
     let interest_in = |face: &LoadFace| {
         if face.outbox.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
     };
@@ -184,5 +184,5 @@ pub(super) fn wait_readable(faces: &[&LoadFace; 2], limit: Duration) -> anyhow::
     }
     let readable =
         |descriptor: &PollFd<'_>| descriptor.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
-    Ok([readable(&descriptors[0]), readable(&descriptors[1])])
+    Ok(std::array::from_fn(|place| readable(&descriptors[place])))
 }

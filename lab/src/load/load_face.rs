@@ -24,7 +24,7 @@ const ELEMENT_BYTES_MAX: usize = message_batch::SLOT_BYTES;
 
 /// Packets waiting to be sent, back to back.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// Packets of `ends` that were sent.
@@ -35,7 +35,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// Adds the packet that `write` appends.
-    pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
@@ -71,10 +71,10 @@ impl Outbox {
 
 /// A socket of the load.
 #[derive(Debug)]
-pub(super) struct LoadFace {
+pub(crate) struct LoadFace {
     socket: Socket,
     /// Packets waiting to be sent.
-    pub(super) outbox: Outbox,
+    pub(crate) outbox: Outbox,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl LoadFace {
     ///
     /// # Errors
     /// If it cannot be made non-blocking.
-    pub(super) fn stream(stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn stream(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let buffer = vec![0; STREAM_BUFFER_BYTES].into_boxed_slice();
         Ok(Self { socket: Socket::Stream { stream, buffer, start: 0, end: 0 }, outbox: Outbox::default() })
@@ -117,7 +117,7 @@ impl LoadFace {
     ///
     /// # Errors
     /// If the connection is broken.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         let outbox = &mut self.outbox;
         while !outbox.is_empty() {
             let result = match &mut self.socket {
@@ -148,7 +148,7 @@ impl LoadFace {
     ///
     /// # Errors
     /// If the connection is broken or closed, or the peer's bytes are no TLV stream.
-    pub(super) fn receive(&mut self, mut visit: impl FnMut(&[u8], &mut Outbox)) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, mut visit: impl FnMut(&[u8], &mut Outbox)) -> io::Result<usize> {
         let outbox = &mut self.outbox;
         match &mut self.socket {
             Socket::Datagram { socket, batch } => match batch.receive(socket.as_fd()) {

@@ -18,6 +18,9 @@ mod load_face;
 mod message_batch;
 pub mod relay;
 
+pub(crate) use connection::wait_readable;
+pub(crate) use load_face::LoadFace;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

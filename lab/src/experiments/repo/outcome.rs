@@ -1,0 +1,104 @@
+//! Turns repetitions into rows, headline and notes.
+
+use namewire_repo::store::index::Index;
+
+use super::clients::WINDOW;
+use super::store_alone::WRITE_BATCH;
+use super::stores::Subject;
+use super::{ALONE, BENCHMARK, BULK, HOSTED, PYTHON, READS, Run, STACK, STACK_TWO, WRITES};
+use crate::experiment::{Outcome, Samples};
+use crate::record::Row;
+
+/// Headlines that are rates: case, subject, metric.
+const RATES: [(&str, &str, &str, &str); 7] = [
+    ("embedded_reads", STACK, Subject::Embedded.label(), READS),
+    ("embedded_writes", STACK, Subject::Embedded.label(), WRITES),
+    ("embedded_reads_2_clients", STACK_TWO, Subject::Embedded.label(), READS),
+    ("embedded_writes_2_clients", STACK_TWO, Subject::Embedded.label(), WRITES),
+    ("embedded_bulk_writes", STACK, Subject::Embedded.label(), BULK),
+    ("hosted_reads", STACK, HOSTED, READS),
+    ("hosted_writes", STACK, HOSTED, WRITES),
+];
+
+/// The results of the run; `data` is the first size.
+pub(super) fn outcome(run: &Run<'_>, data: usize) -> Outcome {
+    let rows = run.table.rows();
+    let mut outcome = Outcome::default();
+    for (key, case, subject, metric) in RATES {
+        outcome.add_steady(key, &samples(&rows, case, subject, metric));
+    }
+    add_shares(&rows, &mut outcome);
+    add_python(&rows, &mut outcome);
+    outcome.notes.extend([
+        format!(
+            "{data} Data of 100 bytes of content unless the case says otherwise. A reader has {WINDOW} Interests in \
+             flight; a store alone is asked for {WINDOW} names or given {WRITE_BATCH} changes at once, and \
+             redis-benchmark has as many requests in flight."
+        ),
+        format!(
+            "Clients are threads of the lab; router, repository and Redis are processes of their own. All share {} \
+             processors.",
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        ),
+        "The embedded store and SQLite wait for the disk at each commit; Redis has nothing on the disk.".to_owned(),
+    ]);
+    outcome.rows = rows;
+    outcome
+}
+
+/// Our Redis store against `redis-benchmark`, repetition by repetition.
+fn add_shares(rows: &[Row], outcome: &mut Outcome) {
+    let (plain, indexed) = (Subject::Redis(Index::None).label(), Subject::Redis(Index::Stored).label());
+    let mut smallest: Option<f64> = None;
+    for (key, subject, metric) in [
+        ("redis_share_reads", plain, READS),
+        ("redis_share_writes", plain, WRITES),
+        ("redis_indexed_share_writes", indexed, WRITES),
+    ] {
+        let share = ratio(&samples(rows, ALONE, subject, metric), &samples(rows, ALONE, BENCHMARK, metric));
+        if share.median().is_none() {
+            continue;
+        }
+        outcome.add_steady(key, &share);
+        if subject == plain {
+            let share = outcome.headline.get(key).copied();
+            smallest = share.map(|share| smallest.map_or(share, |smallest| smallest.min(share)));
+        }
+    }
+    let has_both = outcome.headline.contains_key("redis_share_reads");
+    if let (Some(smallest), true) = (smallest, has_both) {
+        outcome.headline.insert("redis_share".to_owned(), smallest);
+        outcome.notes.push(
+            "`redis_share` is the smaller of the shares of reads and writes, of the store without an index. Our values \
+             are whole Data under their names, some 200 bytes; those of redis-benchmark have 100."
+                .to_owned(),
+        );
+    }
+}
+
+fn add_python(rows: &[Row], outcome: &mut Outcome) {
+    let python = samples(rows, STACK, PYTHON, READS);
+    let ratio = ratio(&samples(rows, STACK, Subject::Embedded.label(), READS), &python);
+    if let (Some(python), Some(_)) = (python.median(), ratio.median()) {
+        outcome.add_steady("reads_over_python_repo", &ratio);
+        outcome
+            .notes
+            .push(format!("ndn-python-repo, over SQLite and with fewer Data, answers {python:.0} reads a second."));
+    }
+}
+
+/// The repetitions behind a row; none if it was refused.
+fn samples(rows: &[Row], case: &str, subject: &str, metric: &str) -> Samples {
+    let row = rows.iter().find(|row| (&*row.case, &*row.subject, &*row.metric) == (case, subject, metric));
+    let taken = row.and_then(|row| row.value.as_ref()).map_or(&[][..], |value| &value.samples);
+    let mut samples = Samples::default();
+    taken.iter().for_each(|&value| samples.add(value));
+    samples
+}
+
+/// One quotient for each repetition that both have.
+fn ratio(ours: &Samples, theirs: &Samples) -> Samples {
+    let mut ratio = Samples::default();
+    ours.taken().iter().zip(theirs.taken()).for_each(|(ours, theirs)| ratio.add(ours / theirs));
+    ratio
+}
