@@ -30,7 +30,7 @@ help:
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
-	@echo 'make system    tests too long for make test: dying links in namespaces (needs root), 10^7 Interests through core routers'
+	@echo 'make system    tests too long for make test: dying links, full disks (need root), 1000 kills, 10^7 Interests through core routers'
 	@echo 'make clean     removes everything built'
 	@echo 'make distclean also removes what was installed into the checkout'
 
@@ -104,6 +104,9 @@ system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) cargo test --locked --package namewire-cli --test failover -- --include-ignored --nocapture --test-threads 1
+	$(call say,system: a repository on a full disk, and killed 1000 times)
+	cargo test --locked --package namewire-cli --test repo -- --ignored
+	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
 	$(call say,system: mixed core routers and 10^7 Interests)
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores -- --nocapture
 

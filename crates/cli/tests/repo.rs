@@ -137,6 +137,39 @@ fn what_cannot_start_says_why() {
     assert_eq!(nobody.status.code(), Some(5), "no such repository: {nobody:?}");
 }
 
+/// A disk of 64 MiB that only the router's process sees.
+#[test]
+#[ignore = "it needs root, to mount a small disk"]
+fn a_full_disk_refuses_answers_and_has_room_after_a_deletion() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let film = random_file(Path::new(&path("film")), 10_000_000);
+    fs::create_dir(path("disk")).unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let run = format!(
+        "mount -t tmpfs -o size=64m none {} && exec {NAMEWIRE} run --no-udp --no-tcp --cs-packets 0 --socket {} --repo {}",
+        path("disk"),
+        socket.display(),
+        path("disk/store")
+    );
+    let router = Router::start(&socket, Command::new("unshare").args(["--mount", "sh", "-c", &run]));
+    let put = |number: usize| router.tool(&["repo", "put", &path("film"), &format!("/d/{number}")]);
+    let full = (0..10).map(put).find(|output| !output.status.success()).expect("the disk is full");
+    let message = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert!(message.contains("the store or its disk is full"), "{message}");
+    router.ask(&["repo", "get", "/d/0", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == film);
+    assert!(statistics(&router)["refusals"]["store-full"].as_u64() > Some(0));
+    for number in [0, 1] {
+        assert_eq!(
+            router.ask(&["repo", "delete", &format!("/d/{number}")]),
+            format!("deleted /d/{number}: 1250 packets\n")
+        );
+    }
+    let again = put(0);
+    assert!(again.status.success(), "{again:?}");
+}
+
 /// The commands of docs/repo.md, as they stand there.
 #[test]
 fn the_commands_of_the_documentation_do_what_it_says() {

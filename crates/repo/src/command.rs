@@ -70,6 +70,10 @@ pub mod status {
     pub const REFUSED: u64 = 403;
     /// There is no such request.
     pub const UNKNOWN: u64 = 404;
+    /// Of an object, Namewire's own: the store does not answer.
+    pub const UNAVAILABLE: u64 = 503;
+    /// Of an object, Namewire's own: the store or its disk is full.
+    pub const FULL: u64 = 507;
 }
 
 /// Why bytes are no message of a repository's client.

@@ -33,7 +33,7 @@ use namewire_packet::{InterestBuilder, NameBuf};
 use std::{collections::VecDeque, ops::ControlFlow, sync::Arc};
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
-    task::spawn_blocking,
+    task::{JoinError, spawn_blocking},
 };
 
 /// Objects of one command that are worked on at the same time.
@@ -84,27 +84,27 @@ impl Workshop {
             return false;
         }
         change(&|result| result.code = status::RUNNING);
-        let is_done = match verb {
+        let done = match verb {
             Verb::Insert => self.insert(object, start, &|count| change(&|result| result.inserted = Some(count))).await,
             Verb::Delete => self.delete(object, start, &|count| change(&|result| result.deleted = Some(count))).await,
-            Verb::Join | Verb::Leave => false, // these have no objects
+            Verb::Join | Verb::Leave => Err(status::FAILED), // these have no objects
             Verb::DeletePrefix => {
                 self.delete_below(object, &|count| change(&|result| result.deleted = Some(count))).await
             }
         };
-        change(&|result| result.code = if is_done { status::DONE } else { status::FAILED });
-        is_done
+        change(&|result| result.code = done.err().unwrap_or(status::DONE));
+        done.is_ok()
     }
 
-    async fn insert(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> bool {
-        let mut insertion = Insertion { workshop: self, count, waiting: VecDeque::new(), inserted: 0, failed: false };
+    async fn insert(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> Done {
+        let mut insertion = Insertion { workshop: self, count, waiting: VecDeque::new(), inserted: 0, stored: Ok(()) };
         let is_fetched = match start {
             None => insertion.packet(object).await,
             Some(start) => insertion.segments(object, start).await,
         };
         insertion.finish().await;
         let is_open_ended = start.is_some() && object.end.is_none() && insertion.inserted > 0;
-        let (inserted, is_stored) = (insertion.inserted, !insertion.failed);
+        let (inserted, stored) = (insertion.inserted, insertion.stored);
         if !is_fetched && !is_open_ended {
             self.statistics.refuse(Refusal::ObjectNotFetched);
         }
@@ -112,14 +112,15 @@ impl Workshop {
             Some(prefix) if self.obeys_register_prefix && inserted > 0 => self.registrations.add(prefix).await,
             _ => true,
         };
-        (is_fetched || is_open_ended) && is_stored && is_registered
+        stored?;
+        if (is_fetched || is_open_ended) && is_registered { Ok(()) } else { Err(status::FAILED) }
     }
 
     /// Stores a publication of a sync group: this Data, or all segments if it is one. True if the store has them.
     pub(crate) async fn store_publication(&self, data: DataBuf) -> bool {
         let name = data.data().name().to_buf();
         let mut insertion =
-            Insertion { workshop: self, count: &|_| (), waiting: VecDeque::new(), inserted: 0, failed: false };
+            Insertion { workshop: self, count: &|_| (), waiting: VecDeque::new(), inserted: 0, stored: Ok(()) };
         let is_fetched = if name.as_name().last().is_some_and(|last| last.segment().is_some()) {
             let object = ObjectParam { name: name.as_name().parent().to_buf(), ..ObjectParam::default() };
             insertion.segments(&object, 0).await
@@ -127,26 +128,25 @@ impl Workshop {
             insertion.store(&[data]).await
         };
         insertion.finish().await;
-        is_fetched && !insertion.failed
+        is_fetched && insertion.stored.is_ok()
     }
 
-    async fn delete(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> bool {
+    async fn delete(&self, object: &ObjectParam, start: Option<u64>, count: &(dyn Fn(u64) + Sync)) -> Done {
         self.unregister(object).await;
         let Some(mut next) = start else {
-            let deleted = self.delete_leading(vec![object.name.clone()]).await;
-            count(deleted.unwrap_or(0));
-            return deleted.is_some();
+            count(self.delete_leading(vec![object.name.clone()]).await?);
+            return Ok(());
         };
         let mut deleted = 0;
         loop {
             let last = object.end.unwrap_or(u64::MAX).min(next.saturating_add(DELETED_TOGETHER - 1));
             let names: Vec<NameBuf> = (next..=last).map(|segment| segment_name(&object.name, segment)).collect();
             let asked = names.len() as u64;
-            let Some(gone) = self.delete_leading(names).await else { return false };
+            let gone = self.delete_leading(names).await?;
             deleted += gone;
             count(deleted);
             if gone < asked || Some(last) == object.end || last == u64::MAX {
-                return true;
+                return Ok(());
             }
             next = last + 1;
         }
@@ -159,54 +159,61 @@ impl Workshop {
     }
 
     /// Deletes all Data below a name. What is stored meanwhile may stay.
-    async fn delete_below(&self, object: &ObjectParam, count: &(dyn Fn(u64) + Sync)) -> bool {
+    async fn delete_below(&self, object: &ObjectParam, count: &(dyn Fn(u64) + Sync)) -> Done {
         self.unregister(object).await;
         let (mut last, mut deleted) = (None, 0);
         loop {
             let (store, prefix) = (Arc::clone(&self.store), object.name.clone());
             let page = spawn_blocking(move || page_of_names(&*store, prefix.value(), last.as_deref()));
-            let names = match page.await {
-                Ok(Ok(names)) => names,
-                Ok(Err(error)) => {
-                    self.statistics.refuse_for(&error);
-                    return false;
-                }
-                Err(_) => return false, // the repository is stopping
-            };
-            let Some(name) = names.last() else { return true };
+            let names = self.looked_up(page.await)?;
+            let Some(name) = names.last() else { return Ok(()) };
             last = Some(name.clone());
             let (gone, changes) = (names.len() as u64, names.iter().map(|name| OwnedChange::delete(name)).collect());
-            if self.queue.write(changes).await.is_err() {
-                return false;
-            }
+            self.queue.write(changes).await.map_err(|error| code_of(&error))?;
             deleted += gone;
             count(deleted);
         }
     }
 
-    /// Deletes these names up to the first that is not stored. `None`: the store failed.
-    async fn delete_leading(&self, mut names: Vec<NameBuf>) -> Option<u64> {
+    /// Deletes these names up to the first that is not stored. Returns how many these were.
+    async fn delete_leading(&self, mut names: Vec<NameBuf>) -> Result<u64, u64> {
         let store = Arc::clone(&self.store);
         let looked_up = spawn_blocking(move || {
             let mut is_stored = vec![false; names.len()];
             let keys: Vec<&[u8]> = names.iter().map(NameBuf::value).collect();
             store.get(&keys, &mut |place, _| is_stored[place] = true)?;
             names.truncate(is_stored.iter().position(|is_stored| !is_stored).unwrap_or(names.len()));
-            Ok::<_, StoreError>(names)
+            Ok(names)
         });
-        let names = match looked_up.await {
-            Ok(Ok(names)) => names,
-            Ok(Err(error)) => {
-                self.statistics.refuse_for(&error);
-                return None;
-            }
-            Err(_) => return None, // the repository is stopping
-        };
+        let names = self.looked_up(looked_up.await)?;
         if names.is_empty() {
-            return Some(0);
+            return Ok(0);
         }
         let changes = names.iter().map(|name| OwnedChange::delete(name.value())).collect();
-        self.queue.write(changes).await.ok().map(|()| names.len() as u64)
+        self.queue.write(changes).await.map_err(|error| code_of(&error))?;
+        Ok(names.len() as u64)
+    }
+
+    /// What the store answered in another thread, or the status of an object for which it failed.
+    fn looked_up<T>(&self, answer: Result<Result<T, StoreError>, JoinError>) -> Result<T, u64> {
+        // Without an answer, the repository is stopping.
+        let answer = answer.map_err(|_| status::FAILED)?;
+        answer.map_err(|error| {
+            self.statistics.refuse_for(&error);
+            code_of(&error)
+        })
+    }
+}
+
+/// Nothing, or the status of an object that is not done.
+type Done = Result<(), u64>;
+
+/// The status of an object for which the store failed.
+fn code_of(error: &StoreError) -> u64 {
+    match error {
+        StoreError::Full(_) => status::FULL,
+        StoreError::Unavailable(_) => status::UNAVAILABLE,
+        _ => status::FAILED,
     }
 }
 
@@ -233,7 +240,8 @@ struct Insertion<'a> {
     /// Packets that the writer has, and when it has stored them.
     waiting: VecDeque<(u64, oneshot::Receiver<Outcome>)>,
     inserted: u64,
-    failed: bool,
+    /// The first failure of the store.
+    stored: Done,
 }
 
 impl Insertion<'_> {
@@ -280,7 +288,7 @@ impl Insertion<'_> {
                     return false;
                 }
             }
-            if self.failed {
+            if self.stored.is_err() {
                 return false;
             }
         }
@@ -301,10 +309,14 @@ impl Insertion<'_> {
         if count > 0 {
             match self.workshop.queue.submit(changes).await {
                 Ok(outcome) => self.waiting.push_back((count, outcome)),
-                Err(_) => self.failed = true,
+                Err(_) => self.fail(status::FAILED),
             }
         }
         may_all
+    }
+
+    fn fail(&mut self, code: u64) {
+        self.stored = self.stored.and(Err(code));
     }
 
     /// Counts what the store has by now.
@@ -313,7 +325,11 @@ impl Insertion<'_> {
             match outcome.try_recv() {
                 Ok(Ok(())) => self.inserted += *count,
                 Err(TryRecvError::Empty) => break,
-                Ok(Err(_)) | Err(TryRecvError::Closed) => self.failed = true,
+                Ok(Err(error)) => {
+                    let code = code_of(&error);
+                    self.fail(code);
+                }
+                Err(TryRecvError::Closed) => self.fail(status::FAILED),
             }
             self.waiting.pop_front();
         }
@@ -325,7 +341,8 @@ impl Insertion<'_> {
         for (count, outcome) in std::mem::take(&mut self.waiting) {
             match outcome.await {
                 Ok(Ok(())) => self.inserted += count,
-                Ok(Err(_)) | Err(_) => self.failed = true,
+                Ok(Err(error)) => self.fail(code_of(&error)),
+                Err(_) => self.fail(status::FAILED),
             }
         }
         (self.count)(self.inserted);

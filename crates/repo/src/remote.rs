@@ -80,6 +80,8 @@ fn describe(result: &CommandResult) -> String {
     let code = |code| match code {
         status::REFUSED => "denied or malformed",
         status::UNKNOWN => "not known to the repository",
+        status::FULL => "the store or its disk is full",
+        status::UNAVAILABLE => "the store does not answer",
         _ => "failed",
     };
     let bad = result.objects.iter().filter(|object| object.code != status::DONE);

@@ -26,6 +26,9 @@
 //! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data. Memory: the pages that the kernel
 //! keeps in its page cache, which it takes back when it needs them.
 //!
+//! On a disk that is full, LMDB cannot even delete, because a commit writes new pages before it frees any. So puts are
+//! refused while the disk and the free pages of the file have less than [`DISK_RESERVE_BYTES`] left.
+//!
 //! Limits: [`EmbeddedOptions::bytes_max`]. Deletions need some free pages; so the map is larger than what puts may
 //! fill.
 
@@ -38,7 +41,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::ops::{Bound, ControlFlow};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// LMDB's name of the file in its folder.
 const DATA_FILE: &str = "data.mdb";
@@ -48,6 +51,8 @@ const WHOLE_NAME_BYTES: usize = 1_900;
 const READERS_MAX: u32 = 512;
 /// Bytes of the map that puts leave free, beside a page for every page that they fill.
 const MAP_RESERVE_BYTES: usize = 256 << 20;
+/// Bytes of the disk that puts leave free.
+const DISK_RESERVE_BYTES: u64 = 16 << 20;
 /// The format of this code.
 const FORMAT_VERSION: u64 = 1;
 
@@ -88,6 +93,7 @@ impl Default for EmbeddedOptions {
 pub struct EmbeddedStore {
     env: Env,
     tree: Tree,
+    folder: PathBuf,
     bytes_max: u64,
 }
 
@@ -133,7 +139,7 @@ impl EmbeddedStore {
             })
             .map_err(failure)?
             .unwrap_commit();
-        let store = EmbeddedStore { env, tree, bytes_max: options.bytes_max };
+        let store = EmbeddedStore { env, tree, folder: folder.to_owned(), bytes_max: options.bytes_max };
         store.begin_format()?;
         Ok(store)
     }
@@ -172,6 +178,29 @@ impl EmbeddedStore {
     /// If there is none.
     pub fn file_bytes(folder: &Path) -> std::io::Result<u64> {
         Ok(std::fs::metadata(folder.join(DATA_FILE))?.len())
+    }
+
+    /// Refuses puts without room for them and for deletions afterwards, on the disk or in free pages of the file.
+    fn require_room(&self, transaction: &RoTxn<'_>, changes: &[Change<'_>]) -> Result<(), StoreError> {
+        let bytes = changes.iter().map(|change| match change {
+            Change::Put { name, record } => (name.len() + record.len()) as u64,
+            Change::Delete { .. } | Change::Note { .. } => 0,
+        });
+        let bytes: u64 = bytes.sum();
+        // Each page of new Data may be half full.
+        let needed = bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES);
+        let disk = rustix::fs::statvfs(&self.folder).map_err(|error| StoreError::Other(error.to_string()))?;
+        let on_disk = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if bytes == 0 || on_disk >= needed {
+            return Ok(());
+        }
+        let tree = self.tree.stat(transaction).map_err(failure)?;
+        let used = tree.branch_pages + tree.leaf_pages + tree.overflow_pages;
+        let free = (self.env.info().last_page_number.saturating_sub(used) * tree.page_size as usize) as u64;
+        if on_disk.saturating_add(free) < needed {
+            return Err(StoreError::Full(format!("its disk has {on_disk} bytes left, and its file {free}")));
+        }
+        Ok(())
     }
 
     fn facts(&self, transaction: &RoTxn<'_>) -> Result<Option<Facts>, StoreError> {
@@ -320,6 +349,7 @@ impl Store for EmbeddedStore {
 
     fn write(&self, changes: &[Change<'_>]) -> Result<Written, StoreError> {
         let mut transaction = self.env.write_txn().map_err(failure)?;
+        self.require_room(&transaction, changes)?;
         let facts = self.facts(&transaction)?.ok_or_else(|| StoreError::Damaged("it has no counts".to_owned()))?;
         let (mut usage, mut written) = (facts.usage, Written::default());
         for change in changes {
