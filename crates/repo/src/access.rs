@@ -221,6 +221,14 @@ impl Access {
         self.is_local_face(notified).await && (came == FaceId::CONTENT_STORE || self.is_local_face(came).await)
     }
 
+    /// True if these clients are on this machine, as far as the router tells.
+    pub(crate) async fn is_local_holder(&self, holder: Option<FaceId>) -> bool {
+        match holder {
+            Some(face) if self.knows_faces => self.is_local_face(face).await,
+            _ => false,
+        }
+    }
+
     async fn is_local_face(&self, face: FaceId) -> bool {
         let lock = || self.is_face_local.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&face) {

@@ -28,7 +28,8 @@
 //! which to go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the
 //! store has no order.
 //!
-//! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`]; further notifications get a Nack (Congestion).
+//! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`], of which each face has a share ([`crate::shares`]);
+//! further notifications get a Nack (Congestion).
 
 use crate::{
     command::{
@@ -38,6 +39,7 @@ use crate::{
     },
     groups::Groups,
     jobs::Workshop,
+    shares::{Holder, Place, Shares},
     statistics::{Refusal, Statistics},
     statuses::{JobStatus, Statuses, Verb},
     store::{Store, StoreError},
@@ -51,11 +53,10 @@ use namewire_security::Signer;
 use std::{
     collections::{HashSet, VecDeque},
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::{JoinSet, spawn_blocking},
     time::Instant,
 };
@@ -94,31 +95,25 @@ impl Default for CommandLimits {
 #[derive(Default)]
 struct Nonces {
     seen: HashSet<(NameBuf, Vec<u8>)>,
-    order: VecDeque<(Instant, NameBuf, Vec<u8>)>,
-}
-
-/// A nonce that came before, or one too many.
-enum NotNew {
-    Seen,
-    TooMany,
+    order: VecDeque<(Instant, NameBuf, Vec<u8>, Place)>,
 }
 
 impl Nonces {
-    fn insert(&mut self, notification: &Notification, now: Instant) -> Result<(), NotNew> {
+    fn forget_old(&mut self, now: Instant) {
         while self.order.front().is_some_and(|(at, ..)| now.duration_since(*at) >= NONCE_KEPT) {
-            let (_, publisher, nonce) = self.order.pop_front().expect("it has a front");
+            let (_, publisher, nonce, _) = self.order.pop_front().expect("it has a front");
             self.seen.remove(&(publisher, nonce));
         }
+    }
+
+    /// False if the nonce came before.
+    fn insert(&mut self, notification: &Notification, place: Place, now: Instant) -> bool {
         let key = (notification.publisher.clone(), notification.nonce.clone());
-        if self.seen.contains(&key) {
-            return Err(NotNew::Seen);
+        let is_new = self.seen.insert(key.clone());
+        if is_new {
+            self.order.push_back((now, key.0, key.1, place));
         }
-        if self.seen.len() >= NONCES_MAX {
-            return Err(NotNew::TooMany);
-        }
-        self.order.push_back((now, key.0.clone(), key.1.clone()));
-        self.seen.insert(key);
-        Ok(())
+        is_new
     }
 }
 
@@ -157,9 +152,10 @@ pub(crate) struct CommandServer {
     signer: Signer,
     statuses: Statuses,
     nonces: Mutex<Nonces>,
+    nonce_places: Arc<Shares>,
     groups: Groups,
-    commands: Arc<Semaphore>,
-    running: Arc<Semaphore>,
+    commands: Arc<Shares>,
+    running: Arc<Shares>,
 }
 
 impl CommandServer {
@@ -169,9 +165,10 @@ impl CommandServer {
             signer,
             statuses: Statuses::default(),
             nonces: Mutex::default(),
+            nonce_places: Shares::new(NONCES_MAX),
             groups: Groups::default(),
-            commands: Arc::new(Semaphore::new(limits.commands_max)),
-            running: Arc::new(Semaphore::new(limits.running_max)),
+            commands: Shares::new(limits.commands_max),
+            running: Shares::new(limits.running_max),
         }
     }
 
@@ -192,9 +189,9 @@ impl CommandServer {
             let rest = after(incoming.interest().name(), &self.workshop.repo);
             match rest.as_ref().and_then(|rest| Topic::of(rest.as_name())) {
                 Some(Topic::Notify(verb)) => {
-                    if let Some((accepted, permit)) = self.accept(verb, incoming).await {
+                    if let Some((accepted, place)) = self.accept(verb, incoming).await {
                         let this = Arc::clone(&self);
-                        jobs.spawn(async move { this.serve(accepted, permit).await });
+                        jobs.spawn(async move { this.serve(accepted, place).await });
                     }
                 }
                 Some(Topic::Check(verb)) => self.check(verb, incoming).await,
@@ -206,7 +203,7 @@ impl CommandServer {
     }
 
     /// Decides whether a notification leads to a command.
-    async fn accept(&self, verb: Verb, incoming: IncomingInterest) -> Option<(Accepted, OwnedSemaphorePermit)> {
+    async fn accept(&self, verb: Verb, incoming: IncomingInterest) -> Option<(Accepted, Place)> {
         let notification = match parameters(&incoming.interest()).map(Notification::decode) {
             Some(Ok(notification)) => notification,
             None | Some(Err(_)) => {
@@ -214,35 +211,40 @@ impl CommandServer {
                 return None;
             }
         };
-        let Ok(permit) = Arc::clone(&self.commands).try_acquire_owned() else {
-            self.overloaded(incoming).await;
+        let (face, now) = (incoming.incoming_face_id, Instant::now());
+        self.nonces().forget_old(now);
+        let places = match self.place(&self.commands, face).await {
+            Some(place) => self.place(&self.nonce_places, face).await.map(|of_nonce| (place, of_nonce)),
+            None => None,
+        };
+        let Some((place, of_nonce)) = places else {
+            self.statistics().refuse(Refusal::CommandOverload);
+            let _ = incoming.nack(NackReason::Congestion).await; // without a connection, there is no client
             return None;
         };
-        let nonce = self.nonces.lock().unwrap_or_else(PoisonError::into_inner).insert(&notification, Instant::now());
-        match nonce {
-            Ok(()) => {}
-            Err(NotNew::Seen) => {
-                self.statistics().refuse(Refusal::CommandReplayed);
-                return None;
-            }
-            Err(NotNew::TooMany) => {
-                self.overloaded(incoming).await;
-                return None;
-            }
+        if !self.nonces().insert(&notification, of_nonce, now) {
+            self.statistics().refuse(Refusal::CommandReplayed);
+            return None;
         }
         self.statistics().add_command();
         let name = incoming.interest().name().to_buf();
-        let face = incoming.incoming_face_id;
-        Some((Accepted { verb, notification, name, face, responder: incoming.into_responder() }, permit))
+        Some((Accepted { verb, notification, name, face, responder: incoming.into_responder() }, place))
     }
 
-    async fn overloaded(&self, incoming: IncomingInterest) {
-        self.statistics().refuse(Refusal::CommandOverload);
-        let _ = incoming.nack(NackReason::Congestion).await; // without a connection, there is no client
+    fn nonces(&self) -> MutexGuard<'_, Nonces> {
+        self.nonces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a client behind this face. Whether the face is local is asked only when places are scarce.
+    async fn place(&self, places: &Arc<Shares>, face: Holder) -> Option<Place> {
+        match places.try_take(face, false) {
+            Some(place) => Some(place),
+            None => places.try_take(face, self.workshop.access.is_local_holder(face).await),
+        }
     }
 
     /// Fetches the command, gives it a status, acknowledges it and carries it out.
-    async fn serve(&self, accepted: Accepted, _permit: OwnedSemaphorePermit) {
+    async fn serve(&self, accepted: Accepted, _place: Place) {
         let Some(message) = self.fetch(&accepted).await else {
             return self.statistics().refuse(Refusal::CommandNotSent);
         };
@@ -275,7 +277,8 @@ impl CommandServer {
         let job = self.statuses.begin(accepted.verb, number, result);
         self.answer(accepted.responder, DataBuilder::new(accepted.name)).await;
         if let Some(command) = command {
-            let _turn = self.running.acquire().await.expect("the semaphore is never closed");
+            let is_local = self.workshop.access.is_local_holder(accepted.face).await;
+            let _turn = self.running.take(accepted.face, is_local).await;
             match accepted.verb {
                 Verb::Join | Verb::Leave => self.change_groups(accepted.verb, &command, &job).await,
                 verb => self.workshop.carry_out(verb, &command, &job).await,

@@ -21,6 +21,7 @@
 //! | [`commands`] | Interests under the repository's name |
 //! | [`command`] | the messages of clients |
 //! | `jobs`, `statuses` | what a command does, and how far it is |
+//! | `shares` | places for commands, divided among faces |
 //! | `groups`, `group_member` | membership of sync groups |
 //! | [`access`] | who may command, and what may be stored |
 //! | [`remote`] | the client of a repository |
@@ -48,6 +49,7 @@ mod registrations;
 pub mod remote;
 pub mod repo;
 pub mod retention;
+mod shares;
 pub mod statistics;
 mod statuses;
 pub mod store;

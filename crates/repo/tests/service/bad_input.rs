@@ -116,7 +116,7 @@ async fn a_full_store_fails_the_command_and_reads_go_on() {
     remote.put(object("/data/small", &bytes(5_000)), |_| ()).await.unwrap();
     let error = remote.put(object("/data/big", &bytes(100_000)), |_| ()).await.unwrap_err();
     let RemoteError::Refused(result) = &error else { panic!("{error}") };
-    assert_eq!((result.code, result.objects[0].code), (status::FAILED, status::FAILED));
+    assert_eq!((result.code, result.objects[0].code), (status::FAILED, status::FULL));
     assert!(repo.statistics().refused(Refusal::StoreFull) > 0);
     assert!(ask(&network.client().await, "/data/small/seg=4").await.is_ok());
     let deleted = ObjectParam { name: name("/data/small"), start: Some(0), ..ObjectParam::default() };
@@ -178,9 +178,10 @@ async fn half_done_insertions_are_bounded() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert_eq!((accepted, refused), (500, HALF_DONE - 500));
+    assert_eq!((accepted, refused), (250, HALF_DONE - 250), "half of the places are the others'");
     assert_eq!(repo.statistics().refused(Refusal::CommandOverload), u64::from(refused));
-    assert!(network.remote().await.statistics().await.is_ok());
+    // Another client is not held up by them.
+    network.remote().await.put(object("/data/other", &bytes(5_000)), |_| ()).await.unwrap();
     repo.stop().await;
 }
 
