@@ -34,6 +34,12 @@ impl SampleTable {
         self.samples(case, subject, metric, unit).add(value);
     }
 
+    /// Forgets all repetitions of a subject in a case, to measure it again.
+    pub fn forget(&mut self, case: &str, subject: &str) {
+        let of_it = |known: &&mut Quantity| (&*known.case, &*known.subject) == (case, subject);
+        self.quantities.iter_mut().filter(of_it).for_each(|quantity| quantity.samples = Samples::default());
+    }
+
     /// A row for each quantity.
     pub fn rows(&self) -> Vec<Row> {
         self.quantities

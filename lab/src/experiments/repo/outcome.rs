@@ -5,7 +5,7 @@ use namewire_repo::store::index::Index;
 use super::clients::WINDOW;
 use super::store_alone::WRITE_BATCH;
 use super::stores::Subject;
-use super::{ALONE, BENCHMARK, BULK, HOSTED, PYTHON, READS, Run, STACK, STACK_TWO, WRITES};
+use super::{ALONE, BENCHMARK, BULK_STACK, HOSTED, PYTHON, READS, Run, STACK, STACK_TWO, Step, WRITES};
 use crate::experiment::{Outcome, Samples};
 use crate::record::Row;
 
@@ -13,15 +13,37 @@ use crate::record::Row;
 const RATES: [(&str, &str, &str, &str); 7] = [
     ("embedded_reads", STACK, Subject::Embedded.label(), READS),
     ("embedded_writes", STACK, Subject::Embedded.label(), WRITES),
-    ("embedded_reads_2_clients", STACK_TWO, Subject::Embedded.label(), READS),
-    ("embedded_writes_2_clients", STACK_TWO, Subject::Embedded.label(), WRITES),
-    ("embedded_bulk_writes", STACK, Subject::Embedded.label(), BULK),
+    ("embedded_2_clients_reads", STACK_TWO, Subject::Embedded.label(), READS),
+    ("embedded_2_clients_writes", STACK_TWO, Subject::Embedded.label(), WRITES),
+    ("embedded_bulk_writes", BULK_STACK, Subject::Embedded.label(), WRITES),
     ("hosted_reads", STACK, HOSTED, READS),
     ("hosted_writes", STACK, HOSTED, WRITES),
 ];
 
-/// The results of the run; `data` is the first size.
-pub(super) fn outcome(run: &Run<'_>, data: usize) -> Outcome {
+/// Headlines by the first words of their keys, and the steps that they depend on. The repetitions of these follow each
+/// other when they are measured again.
+const GROUPS: [(&[&str], &[Step]); 5] = [
+    (
+        &["redis_share", "redis_indexed_share"],
+        &[Step::Alone(Subject::Redis(Index::None)), Step::Alone(Subject::Redis(Index::Stored)), Step::Benchmark],
+    ),
+    (&["embedded_reads", "embedded_writes", "reads_over"], &[Step::Stack(Subject::Embedded, 1), Step::Python]),
+    (&["embedded_2_clients"], &[Step::Stack(Subject::Embedded, 2)]),
+    (&["embedded_bulk"], &[Step::Bulk(Subject::Embedded)]),
+    (&["hosted"], &[Step::Hosted]),
+];
+
+/// The steps behind headlines that are refused because they spread.
+pub(super) fn unsteady_steps(run: &Run<'_>) -> Vec<&'static [Step]> {
+    let notes = outcome(run).notes;
+    let is_refused =
+        |word: &&str| notes.iter().any(|note| note.starts_with(&format!("`{word}")) && note.contains("spread"));
+    GROUPS.iter().filter(|(words, _)| words.iter().any(is_refused)).map(|(_, steps)| *steps).collect()
+}
+
+/// The results of the run.
+pub(super) fn outcome(run: &Run<'_>) -> Outcome {
+    let data = run.data;
     let rows = run.table.rows();
     let mut outcome = Outcome::default();
     for (key, case, subject, metric) in RATES {

@@ -21,9 +21,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Bytes of a value, as in the paper.
 const VALUE_BYTES: usize = 100;
 
-/// Keys are random: with so many requests for each, nearly all gets find a value.
-const REQUESTS_PER_KEY: usize = 4;
-
 /// The programs of Redis, if both are installed.
 pub(super) struct RedisPrograms {
     server: PathBuf,
@@ -41,6 +38,8 @@ pub(super) struct BenchmarkRate {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BenchmarkPlan {
     pub(super) keys: usize,
+    /// Keys are random: with 4, nearly all gets find a value.
+    pub(super) requests_per_key: usize,
     pub(super) connections: usize,
     pub(super) sets_together: usize,
     pub(super) gets_together: usize,
@@ -79,7 +78,7 @@ impl RedisPrograms {
             let mut command = Command::new(&self.benchmark);
             command.arg("-s").arg(&server.socket).args(["-t", test, "--csv"]);
             let numbers = [
-                ("-n", plan.keys * REQUESTS_PER_KEY),
+                ("-n", plan.keys * plan.requests_per_key),
                 ("-r", plan.keys),
                 ("-c", plan.connections),
                 ("-P", together),
