@@ -29,7 +29,10 @@ use namewire_faces::{FaceEvent, RxArena, RxPacket};
 use namewire_tables::NameHashes;
 use pit_looks::News;
 use std::{
-    sync::{Arc, mpsc::Receiver},
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender},
+    },
     time::Duration,
 };
 
@@ -66,9 +69,11 @@ struct Scratch {
 }
 
 impl Worker {
-    /// Forwards until told to stop.
-    pub(crate) fn run(mut self) {
+    /// Forwards until told to stop. `allocated` hears when the worker has its buffers, so that whoever starts it knows
+    /// how much memory is left.
+    pub(crate) fn run(mut self, allocated: &SyncSender<()>) {
         let mut scratch = Scratch { hashes: NameHashes::with_full_room(), ..Scratch::default() };
+        let _ = allocated.send(()); // or the start has failed, and the worker ends soon
         let mut tables = self.shared.table_reader();
         let mut status_due_ns = 0;
         let mut poll_until_ns = 0;

@@ -18,7 +18,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     io,
     net::UdpSocket,
-    sync::{Arc, mpsc::sync_channel},
+    sync::{
+        Arc,
+        mpsc::{SyncSender, sync_channel},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -109,6 +112,7 @@ pub(crate) fn start(
     // Declared before the senders: on failure the senders are dropped first, which ends the threads.
     let mut threads = WorkerThreads::default();
     let (mut senders, mut faceless) = (Vec::new(), Vec::new());
+    let (allocated, have_allocated) = sync_channel(drivers.len());
     for (index, (driver, (outbox, inbox))) in drivers.into_iter().zip(mesh::connect(&bells)).enumerate() {
         let (messages, queue) = sync_channel(WORKER_QUEUE);
         senders.push(WorkerSender::new(messages, driver.waker()));
@@ -134,7 +138,13 @@ pub(crate) fn start(
                 tags: TagForwarding::new(tags.map(TagControl::reader)),
             },
         };
-        spawn(worker, settings.router.pin.get(index).copied(), &mut threads)?;
+        spawn(worker, settings.router.pin.get(index).copied(), allocated.clone(), &mut threads)?;
+    }
+    drop(allocated);
+    // Until each has its buffers, the reserve of memory is not what it seems.
+    let count = have_allocated.iter().take(senders.len()).count();
+    if count < senders.len() {
+        return Err(io::Error::other("a worker ended").into());
     }
     Ok(Started { threads, senders: senders.into(), faceless })
 }
@@ -162,10 +172,15 @@ fn drivers(
 }
 
 /// Starts a worker's thread, on `processor` if there is one.
-fn spawn(worker: Worker, processor: Option<usize>, threads: &mut WorkerThreads) -> Result<(), StartError> {
+fn spawn(
+    worker: Worker,
+    processor: Option<usize>,
+    allocated: SyncSender<()>,
+    threads: &mut WorkerThreads,
+) -> Result<(), StartError> {
     let builder = thread::Builder::new().name(format!("nw-worker-{}", worker.io.index));
     let Some(processor) = processor else {
-        threads.0.push(builder.spawn(move || worker.run()).map_err(StartError::Thread)?);
+        threads.0.push(builder.spawn(move || worker.run(&allocated)).map_err(StartError::Thread)?);
         return Ok(());
     };
     // A thread can pin only itself, or a thread whose id it knows.
@@ -175,7 +190,7 @@ fn spawn(worker: Worker, processor: Option<usize>, threads: &mut WorkerThreads) 
         let is_pinned = result.is_ok();
         let _ = report.send(result); // the receiver waits for it
         if is_pinned {
-            worker.run();
+            worker.run(&allocated);
         }
     });
     threads.0.push(thread.map_err(StartError::Thread)?);
