@@ -52,9 +52,13 @@ pub struct SqliteStore {
     readers: Mutex<Vec<Connection>>,
     usage: Mutex<Usage>,
     names: Option<NameIndex<Place>>,
-    /// Locked until the store is dropped.
-    _lock: File,
+    /// The last field: the connections close first.
+    _lock: FolderLock,
 }
+
+/// One process at a time has the folder open.
+#[derive(Debug)]
+struct FolderLock(File);
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +78,29 @@ struct Batch<'a> {
     usage: Usage,
 }
 
+impl FolderLock {
+    fn take(folder: &Path) -> Result<FolderLock, StoreError> {
+        let other = |error: std::io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
+        let file = File::create(folder.join("lock")).map_err(other)?;
+        match file.try_lock() {
+            Ok(()) => Ok(FolderLock(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(StoreError::Other(format!("{}: another process has this store open", folder.display())))
+            }
+            Err(TryLockError::Error(error)) => Err(other(error)),
+        }
+    }
+}
+
+impl Drop for FolderLock {
+    /// Unlocks. Closing the file is not enough: a process that another thread starts now has a copy of it until it runs
+    /// its program, and the lock would last as long.
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the last copy of the file.
+        let _ = self.0.unlock();
+    }
+}
+
 impl SqliteStore {
     /// Opens the store in a folder, which is made if it is not there.
     ///
@@ -82,13 +109,7 @@ impl SqliteStore {
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let other = |error: std::io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(other)?;
-        let lock = File::create(folder.join("lock")).map_err(other)?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                StoreError::Other(format!("{}: another process has this store open", folder.display()))
-            }
-            TryLockError::Error(error) => other(error),
-        })?;
+        let lock = FolderLock::take(folder)?;
         let file = folder.join("records.sqlite");
         let mut writer = Connection::open(&file).map_err(failure)?;
         writer.pragma_update(None, "journal_mode", "WAL").map_err(failure)?;
@@ -414,5 +435,21 @@ fn failure(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DiskFull) => StoreError::Full(error.to_string()),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
         _ => StoreError::Other(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_file_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(folder.path()).unwrap();
+        let copy = lock.0.try_clone().unwrap();
+        assert!(FolderLock::take(folder.path()).is_err());
+        drop(lock);
+        assert!(FolderLock::take(folder.path()).is_ok());
+        drop(copy);
     }
 }
