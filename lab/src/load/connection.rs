@@ -23,7 +23,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 /// First sequence number of the probes, above all others.
-const PROBE_BASE: u32 = 0xF000_0000;
+pub(super) const PROBE_BASE: u32 = 0xF000_0000;
 /// An empty LpPacket: a relay takes its sender as the peer of that side.
 pub(super) const HELLO: [u8; 2] = [0x64, 0];
 
