@@ -2,7 +2,7 @@
 
 mod router_process;
 
-use router_process::{NAMEWIRE, Router, eventually, lines_of_block, namewire};
+use router_process::{NAMEWIRE, Router, eventually, free_port, lines_of_block, make_identity, namewire};
 use serde_json::Value;
 use std::{
     fs,
@@ -135,6 +135,51 @@ fn what_cannot_start_says_why() {
     assert!(redis.status.code() == Some(1) && message.contains("cannot open the store"), "{message}");
     let nobody = router.tool(&["repo", "stats"]);
     assert_eq!(nobody.status.code(), Some(5), "no such repository: {nobody:?}");
+}
+
+/// The rules of docs/repo.md, as they stand there: /alice may store below /alice, from another machine; no other key may.
+#[test]
+fn a_key_of_another_machine_may_do_what_the_rules_of_the_documentation_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let film = random_file(Path::new(&path("film")), 50_000);
+    let page = include_str!("../../../docs/repo.md");
+    let rules = page.split("```\n").find(|block| block.starts_with("rule\n")).expect("rules");
+    fs::write(path("commands.conf"), rules).unwrap();
+    for (home, identity, file) in [("a", "/alice", "alice.ndncert"), ("m", "/mallory", "mallory.ndncert")] {
+        make_identity(Path::new(&path(home)), identity, Path::new(&path(file)));
+    }
+    let section = "[repo]\nenabled = true\nfolder = \"store\"\nname = \"/example/repo\"\ncommands = \"commands.conf\"\n";
+    fs::write(path("router.toml"), section).unwrap();
+    let ports = [free_port(), free_port()];
+    let [there, here] = ports.map(|port| format!("udp4://127.0.0.1:{port}"));
+    let run = |name: &str, port: u16, options: &[&str]| {
+        let socket = directory.path().join(name);
+        let mut command = Command::new(NAMEWIRE);
+        command.args(["run", "--no-tcp", "--listen-udp", &format!("127.0.0.1:{port}"), "--socket"]).arg(&socket);
+        Router::start(&socket, command.args(options))
+    };
+    let routes = [format!("/client={here}"), format!("/alice={here}")];
+    let routes = ["--route", &routes[0], "--route", &routes[1]];
+    let _far = run("far.sock", ports[0], &[&["--config", &path("router.toml")][..], &routes].concat());
+    let routes = [format!("/example={there}"), format!("/alice={there}")];
+    let near = run("near.sock", ports[1], &["--route", &routes[0], "--route", &routes[1]]);
+    let put = |home: &str, identity: &str, name: &str| {
+        let repository = ["--repo", "/example/repo", "--publisher", "/client", "--identity", identity];
+        let film = path("film");
+        let output = near.tool_of(Path::new(&path(home)), &[&["repo", "put", &film, name][..], &repository].concat());
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let denied = "denied or malformed";
+    for (home, identity, name) in [("m", "/mallory", "/alice/film"), ("a", "/alice", "/bob/film")] {
+        let (is_stored, message) = put(home, identity, name);
+        assert!(!is_stored && message.contains(denied), "{identity} {name}: {message}");
+    }
+    assert_eq!(put("a", "/alice", "/alice/film"), (true, String::new()));
+    let client = ["--repo", "/example/repo", "--publisher", "/client"];
+    assert_eq!(near.ask(&[&["repo", "list", "/alice"][..], &client].concat()).lines().count(), 7);
+    near.ask(&["repo", "get", "/alice/film", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == film);
 }
 
 /// A disk of 64 MiB that only the router's process sees.

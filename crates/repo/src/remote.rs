@@ -95,7 +95,7 @@ fn describe(result: &CommandResult) -> String {
     let bad: Vec<String> =
         bad.into_iter().chain(groups.map(|group| format!("{}: {}", group.name, code(group.code)))).collect();
     let detail = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join("; ")) };
-    format!("the command was {}{detail}", code(result.code))
+    format!("the repository answers: {}{detail}", code(result.code))
 }
 
 /// A repository, from a client's side.

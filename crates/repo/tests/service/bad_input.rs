@@ -185,6 +185,32 @@ async fn half_done_insertions_are_bounded() {
     repo.stop().await;
 }
 
+/// Places were one share for all clients where local applications may not command.
+#[tokio::test]
+async fn places_are_shared_whoever_may_command() {
+    let network = Network::start();
+    let access = AccessSettings {
+        commands: CommandAccess { local: false, rules: Some(RulesOrAny::Any) },
+        ..AccessSettings::default()
+    };
+    let command_limits = CommandLimits { commands_max: 8, running_max: 8 };
+    let repo = network.repo(RepoSettings { command_limits, access, ..settings() }, memory()).await;
+    let client = network.client().await;
+    // It registers the prefix of commands and answers none.
+    let _silent = client.serve(&name("/client/msg")).unwrap();
+    client.register_prefix(&name("/client/msg"), RouteOptions::default()).await.unwrap();
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..20_u8 {
+        let client = client.clone();
+        asked.spawn(async move { client.express(&notify(&[number]).lifetime_ms(60_000)).await });
+    }
+    while repo.statistics().refused(Refusal::CommandOverload) < 16 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    network.remote().await.put(object("/data/other", &bytes(10)), |_| ()).await.unwrap();
+    repo.stop().await;
+}
+
 /// What a client asks for under the repository's name, and is nothing, gets no answer.
 #[tokio::test]
 async fn unknown_topics_are_counted() {
