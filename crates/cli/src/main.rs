@@ -24,6 +24,7 @@ mod quantity;
 mod repo;
 mod route;
 mod run;
+mod segment_options;
 mod status;
 mod strategy;
 mod tag;

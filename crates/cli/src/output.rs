@@ -31,7 +31,7 @@ impl Output {
 }
 
 impl Output {
-    /// A bar on standard error, if somebody looks at it: how far work of this many units is, 0 if nobody knows.
+    /// A progress bar on standard error, hidden unless that is a terminal. `total` is in units, 0 if it is unknown.
     pub(crate) fn progress_bar(self, is_quiet: bool, total: u64, unit: &str) -> ProgressBar {
         if is_quiet || self.json || !io::stderr().is_terminal() {
             return ProgressBar::hidden();

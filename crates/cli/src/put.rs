@@ -1,7 +1,7 @@
 //! `namewire put`: serve a file in segments until Ctrl-C.
 
-use crate::{Failure, Global, name_argument, quantity};
-use namewire_client::{PublishOptions, RouteOptions, SegmentPublisher, segment_publish};
+use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions};
+use namewire_client::{PublishOptions, RouteOptions, SegmentPublisher};
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -16,17 +16,8 @@ pub(crate) struct Args {
     /// Version number [default: microseconds since 1970]
     #[arg(long)]
     version: Option<u64>,
-    /// Bytes of content in a segment (1200 fits a datagram on most networks)
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = segment_publish::SEGMENT_BYTES_DEFAULT as u64,
-        value_parser = clap::value_parser!(u64).range(1..=segment_publish::SEGMENT_BYTES_MAX as u64)
-    )]
-    chunk_size: u64,
-    /// FreshnessPeriod of segments in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
-    freshness: u64,
+    #[command(flatten)]
+    segments: SegmentOptions,
 }
 
 /// Printed once the name is registered.
@@ -38,13 +29,7 @@ struct Serving {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    let options = PublishOptions {
-        version: args.version,
-        segment_bytes: args.chunk_size as usize,
-        freshness_ms: args.freshness,
-        signer: global.signer()?,
-        ..PublishOptions::default()
-    };
+    let options = PublishOptions { version: args.version, ..args.segments.publish_options(global)? };
     let mut publisher = SegmentPublisher::of_file(&args.file, &args.name, options)?;
     let client = global.connect().await?;
     let mut interests = publisher.open(&client)?;

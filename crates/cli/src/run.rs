@@ -365,7 +365,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     if !keeping.is_quiet() {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
         let text = format!("{}\n{repo}", where_to_connect(&router));
-        // Whoever reads it may close the pipe after one line.
+        // A reader may close the pipe after the first line. The router goes on.
         let _ = io::stdout().write_all(text.as_bytes());
     }
     notify(&[NotifyState::Ready]);
@@ -414,7 +414,7 @@ fn allow_many_faces() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// One line for whoever started the router.
+/// The line that the command prints when the router has started.
 fn where_to_connect(router: &RouterHandle) -> String {
     let socket = router.socket().map(|path| FaceUri::unix(path).to_string());
     let connect = match socket {

@@ -133,8 +133,8 @@ fn what_cannot_start_says_why() {
     let redis = router.tool(&["repo", "run", "--store", "redis", "--redis", "redis://127.0.0.1:1"]);
     let message = String::from_utf8_lossy(&redis.stderr).into_owned();
     assert!(redis.status.code() == Some(1) && message.contains("cannot open the store"), "{message}");
-    let nobody = router.tool(&["repo", "stats"]);
-    assert_eq!(nobody.status.code(), Some(5), "no such repository: {nobody:?}");
+    let unknown = router.tool(&["repo", "stats"]);
+    assert_eq!(unknown.status.code(), Some(5), "no such repository: {unknown:?}");
 }
 
 /// The rules of docs/repo.md, as they stand there: /alice may store below /alice, from another machine; no other key may.
@@ -149,7 +149,8 @@ fn a_key_of_another_machine_may_do_what_the_rules_of_the_documentation_say() {
     for (home, identity, file) in [("a", "/alice", "alice.ndncert"), ("m", "/mallory", "mallory.ndncert")] {
         make_identity(Path::new(&path(home)), identity, Path::new(&path(file)));
     }
-    let section = "[repo]\nenabled = true\nfolder = \"store\"\nname = \"/example/repo\"\ncommands = \"commands.conf\"\n";
+    let section =
+        "[repo]\nenabled = true\nfolder = \"store\"\nname = \"/example/repo\"\ncommands = \"commands.conf\"\n";
     fs::write(path("router.toml"), section).unwrap();
     let ports = [free_port(), free_port()];
     let [there, here] = ports.map(|port| format!("udp4://127.0.0.1:{port}"));

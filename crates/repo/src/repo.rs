@@ -47,7 +47,7 @@ pub struct RepoSettings {
     pub name: NameBuf,
     /// Prefixes of Data that it registers when it starts.
     pub prefixes: Vec<NameBuf>,
-    /// Sync groups of which it is a member from the start, by their sync prefixes.
+    /// Sync groups that the repository joins when it starts, by their sync prefixes.
     pub groups: Vec<NameBuf>,
     /// True: commands can have further prefixes registered.
     pub obeys_register_prefix: bool,

@@ -4,9 +4,10 @@ use crate::{
     ExitCode, Failure, Global, name_argument,
     output::{fields, write_out},
     quantity,
+    segment_options::SegmentOptions,
 };
 use indicatif::ProgressBar;
-use namewire_client::{PublishOptions, SegmentPublisher, segment_publish};
+use namewire_client::{PublishOptions, SegmentPublisher};
 use namewire_packet::NameBuf;
 use namewire_repo::{
     PutProgress, RemoteRepo,
@@ -50,17 +51,8 @@ pub(crate) struct PutArgs {
     /// Add this version to the name
     #[arg(long)]
     version: Option<u64>,
-    /// Bytes of content in a segment (1200 fits a datagram on most networks)
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = segment_publish::SEGMENT_BYTES_DEFAULT as u64,
-        value_parser = clap::value_parser!(u64).range(1..=segment_publish::SEGMENT_BYTES_MAX as u64)
-    )]
-    chunk_size: u64,
-    /// FreshnessPeriod of segments in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
-    freshness: u64,
+    #[command(flatten)]
+    segments: SegmentOptions,
     /// Show neither progress nor summary
     #[arg(short, long)]
     quiet: bool,
@@ -78,10 +70,7 @@ pub(super) async fn put(global: &Global, args: PutArgs) -> Result<(), Failure> {
     let options = PublishOptions {
         version: args.version,
         is_versioned: args.version.is_some(),
-        segment_bytes: args.chunk_size as usize,
-        freshness_ms: args.freshness,
-        signer: global.signer()?,
-        ..PublishOptions::default()
+        ..args.segments.publish_options(global)?
     };
     let object = SegmentPublisher::of_file(&args.file, &args.name, options)?;
     let (name, size_bytes, packets) = (object.versioned_name().clone(), object.size_bytes(), object.segments());

@@ -22,7 +22,7 @@ use tokio::{runtime, sync::oneshot};
 pub(crate) struct HostedRepo {
     thread: JoinHandle<()>,
     stop: oneshot::Sender<()>,
-    /// For whoever started the router.
+    /// What `namewire run` prints about the repository.
     pub(crate) line: String,
 }
 

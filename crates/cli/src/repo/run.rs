@@ -112,7 +112,7 @@ async fn serve(
     Ok(served)
 }
 
-/// One line for whoever started the repository.
+/// The line that the command prints when the repository has started.
 pub(super) fn what_runs(repo: &Repo, settings: &RepoSettings, store: &dyn Store) -> String {
     let held = store.usage().map_or(String::new(), |usage| format!(" with {} Data", usage.records));
     let bulk = repo.bulk_address().map_or(String::new(), |address| format!("; bulk insertion at {address}"));

@@ -16,13 +16,13 @@ use std::{net::SocketAddr, path::PathBuf};
 pub struct RepoSection {
     /// Run a repository in the router's process.
     pub enabled: bool,
-    /// Its own name, under which it takes commands.
+    /// The repository's own name, under which it takes commands.
     pub name: Prefix,
-    /// Prefixes of Data that it serves from the start.
+    /// Prefixes of Data that the repository serves when it starts.
     pub prefixes: Vec<Prefix>,
-    /// Sync groups of which it is a member from the start.
+    /// Sync groups that the repository joins when it starts.
     pub groups: Vec<Prefix>,
-    /// Where Data are.
+    /// The kind of store.
     pub store: Choice<RepoStore>,
     /// Folder of the store, if it is in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct RepoSection {
     /// Most bytes of names and Data. A Redis server has a limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Bytes>,
-    /// When what is acknowledged is on the disk, if the store is in a file.
+    /// When acknowledged Data are on the disk, if the store is in a file.
     pub sync: Choice<RepoSync>,
     /// How a database finds names.
     pub index: Choice<RepoIndex>,
@@ -50,13 +50,14 @@ pub struct RepoSection {
     /// Who else may command: `any`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<String>,
-    /// Who may have signed what is stored: `any`, or a file of rules. Without it, nobody checks.
+    /// Rules for the Data to be stored: `any`, or a file of rules. Without it, the repository checks no signatures but
+    /// digests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// Most commands that are known and have not ended.
+    /// Most commands that the repository has accepted and not finished.
     #[serde(deserialize_with = "commands_max")]
     pub commands_max: u32,
-    /// Those of them that fetch and store at the same time.
+    /// Most commands that fetch and store at the same time.
     #[serde(deserialize_with = "commands_running")]
     pub commands_running: u32,
     /// Where bulk insertion listens.
