@@ -18,17 +18,20 @@ const PRODUCERS_MAX: usize = 8;
 fuzz_target!(|bytes: &[u8]| {
     let mut input = Unstructured::new(bytes);
     let version = if input.arbitrary().unwrap_or(false) { Version::V3 } else { Version::V2 };
-    let limits = Limits { producers: PRODUCERS_MAX, ..Limits::of(version) };
     let mut now = Now { monotonic_ms: 0, unix_s: 1_700_000_000 };
-    let mut group = Group::new(version, limits, StateVector::default(), now);
-    let mut packet = 0;
+    let mut group = Group::new(version, Limits::of(version), StateVector::default(), now);
+    let (mut packet, mut producers) = (0, 0);
     while let Ok(length) = input.arbitrary::<u16>() {
         let Ok(wait_ms) = input.arbitrary::<u16>() else { return };
         let length = usize::from(length).min(input.len());
         let Ok(parameters) = input.bytes(length) else { return };
         now.monotonic_ms += u64::from(wait_ms);
         packet += 1;
-        if let Ok(received) = group.on_interest(parameters, now, f64::from(packet % 10) / 10.0) {
+        let admit = || {
+            producers += 1;
+            producers <= PRODUCERS_MAX
+        };
+        if let Ok(received) = group.on_interest(parameters, now, f64::from(packet % 10) / 10.0, admit) {
             let theirs = read_parameters(version, parameters).expect("it was taken");
             let mut written = Vec::new();
             write_vector(version, &theirs, &mut written);

@@ -11,15 +11,21 @@
 
 use crate::{
     jobs::Workshop,
+    shares::Shares,
     statistics::Refusal,
     writer::{Outcome, OwnedChange, now_ms},
 };
 use namewire_packet::{Data, MAX_PACKET_BYTES, tlv};
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, oneshot},
+    sync::oneshot,
     task::JoinSet,
     time::timeout,
 };
@@ -32,7 +38,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub struct BulkSettings {
     /// Where to listen. By default only programs on this machine can connect: nothing else protects this door.
     pub address: SocketAddr,
-    /// Connections at the same time; further ones are closed.
+    /// Connections at the same time, which client addresses share ([`crate::shares`]); further ones are closed.
     pub connections_max: usize,
     /// A connection that is silent for so long is closed.
     pub idle_max: Duration,
@@ -50,15 +56,15 @@ impl Default for BulkSettings {
 
 /// Accepts connections. Dropping the future ends them.
 pub(crate) async fn serve(listener: TcpListener, workshop: Arc<Workshop>, settings: BulkSettings) {
-    let (room, mut connections) = (Arc::new(Semaphore::new(settings.connections_max)), JoinSet::new());
+    let (places, mut connections) = (Shares::new(settings.connections_max), JoinSet::new());
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, client)) = listener.accept().await else {
             // Out of descriptors: some will be free later.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+        let Some(place) = places.try_take(network_of(client.ip()), client.ip().to_canonical().is_loopback()) else {
             workshop.statistics.refuse(Refusal::BulkTooMany);
             reset(stream);
             continue;
@@ -67,8 +73,16 @@ pub(crate) async fn serve(listener: TcpListener, workshop: Arc<Workshop>, settin
         let workshop = Arc::clone(&workshop);
         connections.spawn(async move {
             receive(stream, &workshop, settings.idle_max).await;
-            drop(permit);
+            drop(place);
         });
+    }
+}
+
+/// Of an IPv6 address the network: a host may use any address of it.
+fn network_of(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
     }
 }
 

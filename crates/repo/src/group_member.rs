@@ -18,13 +18,15 @@
 //! A publication may be one Data, or segments below the name. Progress is noted when the store has the Data. Sync
 //! Interests are not validated; Data are, where there are rules for Data ([`crate::access`]).
 //!
-//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window; the number of
-//! producers is in [`Limits`]. A vector of ours that does not fit in a packet is not sent.
+//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window. [`PRODUCERS_MAX`]
+//! producers, which the faces share that told of them first ([`crate::shares`]). A vector of ours that does not fit in a
+//! packet is not sent.
 
 use crate::{
     command::SyncParam,
     groups::note_progress,
     jobs::Workshop,
+    shares::{Place, Shares},
     statistics::Refusal,
     svs::{
         Version,
@@ -48,6 +50,8 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
+/// Most producers of a group.
+const PRODUCERS_MAX: usize = 1_000;
 /// Publications of a group that are fetched at the same time.
 const FETCHES_MAX: usize = 32;
 /// InterestLifetime of sync Interests; nobody answers them.
@@ -141,6 +145,10 @@ struct Member {
     names: Names,
     group: Group,
     sources: BTreeMap<Producer, Source>,
+    /// For producers that the store did not know when the group began.
+    producers: Arc<Shares>,
+    /// Those that are taken. A producer never leaves.
+    taken: Vec<Place>,
     fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
     /// The producer that was served last.
     served: Option<Producer>,
@@ -153,15 +161,17 @@ pub(crate) async fn run(workshop: Arc<Workshop>, names: Names, progress: StateVe
     let source =
         |(producer, number): (&Producer, u64)| (producer.clone(), Source { backlog: Backlog::new(number), way: None });
     let sources = progress.iter().map(source).collect();
+    let producers = Shares::new(PRODUCERS_MAX.saturating_sub(progress.len()));
     let group = Group::new(names.version, Limits::of(names.version), progress, now(start));
     let fetches = FuturesUnordered::new();
-    let mut member = Member { workshop, names, group, sources, fetches, served: None, start };
+    let taken = Vec::new();
+    let mut member = Member { workshop, names, group, sources, producers, taken, fetches, served: None, start };
     loop {
         member.begin_fetches();
         let wake = start + Duration::from_millis(member.wake_ms());
         tokio::select! {
             incoming = interests.next() => match incoming {
-                Some(incoming) => member.hear(&incoming),
+                Some(incoming) => member.hear(&incoming).await,
                 None => return,
             },
             Some(fetched) = member.fetches.next() => member.note(fetched).await,
@@ -188,13 +198,17 @@ impl Member {
     }
 
     /// Takes a sync Interest.
-    fn hear(&mut self, incoming: &IncomingInterest) {
+    async fn hear(&mut self, incoming: &IncomingInterest) {
         let interest = incoming.interest();
         let parameters = interest.application_parameters().filter(|_| interest.parameters_digest_is_valid());
         let Some(parameters) = parameters else {
             return self.workshop.statistics.refuse(Refusal::SyncMalformed);
         };
-        let received = match self.group.on_interest(parameters, now(self.start), fastrand::f64()) {
+        let face = incoming.incoming_face_id;
+        let is_local = self.workshop.access.is_local_holder(face).await;
+        let (producers, taken) = (&self.producers, &mut self.taken);
+        let admit = || producers.try_take(face, is_local).map(|place| taken.push(place)).is_some();
+        let received = match self.group.on_interest(parameters, now(self.start), fastrand::f64(), admit) {
             Ok(received) => received,
             Err(error) => {
                 return self.workshop.statistics.refuse(match error {

@@ -1,4 +1,5 @@
-//! Shares: how places that all clients want are divided among the router's faces, so that none locks out another.
+//! Shares: how places that all clients want are divided among holders, so that none locks out another. A holder is a face
+//! of the router, or the address of a client that connects itself.
 //!
 //! A face may take a place while it holds fewer than are free. So one face gets at most half of the places, and two
 //! that want all get a third each. Faces to other hosts are easily made, and each takes a part of what is left; so a
@@ -10,6 +11,7 @@
 use namewire_packet::FaceId;
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::sync::Notify;
@@ -20,32 +22,32 @@ const RESERVED_PART: usize = 4;
 /// The face that a client is behind, if the router tells.
 pub(crate) type Holder = Option<FaceId>;
 
-#[derive(Default)]
-struct Held {
+struct Held<H> {
     all: usize,
-    by_holder: HashMap<Holder, usize>,
+    by_holder: HashMap<H, usize>,
 }
 
 /// Places.
-pub(crate) struct Shares {
+pub(crate) struct Shares<H: Copy + Eq + Hash = Holder> {
     places: usize,
-    held: Mutex<Held>,
+    held: Mutex<Held<H>>,
     freed: Notify,
 }
 
 /// One place, free again when it is dropped.
-pub(crate) struct Place {
-    shares: Arc<Shares>,
-    holder: Holder,
+pub(crate) struct Place<H: Copy + Eq + Hash = Holder> {
+    shares: Arc<Shares<H>>,
+    holder: H,
 }
 
-impl Shares {
+impl<H: Copy + Eq + Hash> Shares<H> {
     pub(crate) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Shares { places, held: Mutex::default(), freed: Notify::new() })
+        let held = Mutex::new(Held { all: 0, by_holder: HashMap::new() });
+        Arc::new(Shares { places, held, freed: Notify::new() })
     }
 
     /// A place now. `None`: there is none for this holder.
-    pub(crate) fn try_take(self: &Arc<Self>, holder: Holder, is_local: bool) -> Option<Place> {
+    pub(crate) fn try_take(self: &Arc<Self>, holder: H, is_local: bool) -> Option<Place<H>> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let own = held.by_holder.get(&holder).copied().unwrap_or(0);
         let reserved = if is_local { 0 } else { self.places / RESERVED_PART };
@@ -58,7 +60,7 @@ impl Shares {
     }
 
     /// Waits for a place.
-    pub(crate) async fn take(self: &Arc<Self>, holder: Holder, is_local: bool) -> Place {
+    pub(crate) async fn take(self: &Arc<Self>, holder: H, is_local: bool) -> Place<H> {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
@@ -72,7 +74,7 @@ impl Shares {
     }
 }
 
-impl Drop for Place {
+impl<H: Copy + Eq + Hash> Drop for Place<H> {
     fn drop(&mut self) {
         let mut held = self.shares.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.all -= 1;
@@ -113,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_gets_what_becomes_free() {
-        let shares = Shares::new(2);
+        let shares = Shares::<Holder>::new(2);
         let place = shares.try_take(None, true).unwrap();
         assert!(shares.try_take(None, true).is_none(), "one of two places is the others'");
         let waiting = shares.take(None, true);

@@ -17,8 +17,8 @@
 //! repeats the Data of others: of each producer the one that told its highest number (ndnd's repository does the
 //! same). In version 2 it sends its own vector.
 //!
-//! Limits: [`Limits::producers`] producers; a vector with a bootstrap time of more than a day ahead is ignored, as the
-//! specification says. Data of version 3 are shared by the producers that they tell of.
+//! Limits: the caller admits each new producer; a vector with a bootstrap time of more than a day ahead is ignored, as
+//! the specification says. Data of version 3 are shared by the producers that they tell of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,15 +30,13 @@ use super::wire::{VectorError, read_parameters, write_vector};
 /// How far ahead of our clock a bootstrap time may be.
 const BOOTSTRAP_AHEAD_S: u64 = 86_400;
 
-/// Times and limits of a group.
+/// Times of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Mean time between sync Interests in a group where nothing happens. It varies by a tenth.
     pub period_ms: u64,
     /// The longest wait in suppression.
     pub suppression_ms: u64,
-    /// Most producers of the group.
-    pub producers: usize,
 }
 
 impl Limits {
@@ -48,7 +46,7 @@ impl Limits {
             Version::V2 => 2_200,
             Version::V3 => 200,
         };
-        Limits { period_ms: 30_000, suppression_ms, producers: 1_000 }
+        Limits { period_ms: 30_000, suppression_ms }
     }
 }
 
@@ -66,7 +64,7 @@ pub struct Now {
 pub struct Received {
     /// What to fetch.
     pub news: Vec<News>,
-    /// Producers beyond the limit; nothing of them is fetched.
+    /// Producers that were not admitted; nothing of them is fetched.
     pub left_out: usize,
 }
 
@@ -114,16 +112,23 @@ impl Group {
         self.timer_ms
     }
 
-    /// Takes the ApplicationParameters of a sync Interest. `random` is uniform in 0..1.
+    /// Takes the ApplicationParameters of a sync Interest. `random` is uniform in 0..1. `admit` is called for each new
+    /// producer and says if the group may have it.
     ///
     /// # Errors
     /// [`IgnoredError`] if nothing was taken from them.
-    pub fn on_interest(&mut self, parameters: &[u8], now: Now, random: f64) -> Result<Received, IgnoredError> {
+    pub fn on_interest(
+        &mut self,
+        parameters: &[u8],
+        now: Now,
+        random: f64,
+        admit: impl FnMut() -> bool,
+    ) -> Result<Received, IgnoredError> {
         let theirs = read_parameters(self.version, parameters)?;
         if theirs.iter().any(|(producer, _)| producer.bootstrap_s > now.unix_s.saturating_add(BOOTSTRAP_AHEAD_S)) {
             return Err(IgnoredError::FarFuture);
         }
-        let (news, left_out) = self.vector.merge(&theirs, self.limits.producers);
+        let (news, left_out) = self.vector.merge(&theirs, admit);
         for item in &news {
             self.raised_ms.insert(item.producer.clone(), now.monotonic_ms);
         }
@@ -131,7 +136,7 @@ impl Group {
             self.keep_told(&theirs, parameters);
         }
         if let Some(merged) = &mut self.merged {
-            merged.merge(&theirs, usize::MAX);
+            merged.merge(&theirs, || true);
         }
         let (is_outdated, must_answer) = self.judge(&theirs, now);
         if !is_outdated {
@@ -200,6 +205,10 @@ mod tests {
     use super::*;
     use namewire_packet::{DataBuilder, NameBuf};
 
+    fn anyone() -> bool {
+        true
+    }
+
     fn at(monotonic_ms: u64) -> Now {
         Now { monotonic_ms, unix_s: 1_700_000_000 }
     }
@@ -235,10 +244,10 @@ mod tests {
             let mut group = joined(Version::V2, &[("/a", 7), ("/b", 1)]);
             assert_eq!(group.on_timer(at(0), 0.5).len(), 1);
             assert_eq!(group.timer_ms(), 30_000);
-            assert!(group.on_interest(&v2(&[("/a", 5)]), at(10_000), 0.5).unwrap().news.is_empty());
+            assert!(group.on_interest(&v2(&[("/a", 5)]), at(10_000), 0.5, anyone).unwrap().news.is_empty());
             assert_eq!(group.timer_ms(), 10_000 + 2_185);
             if another_answers {
-                group.on_interest(&v2(&[("/a", 7), ("/b", 1)]), at(10_100), 0.5).unwrap();
+                group.on_interest(&v2(&[("/a", 7), ("/b", 1)]), at(10_100), 0.5, anyone).unwrap();
                 assert_eq!(group.timer_ms(), 40_100, "steady again");
             } else {
                 assert_eq!(group.on_timer(at(12_185), 0.5), [v2(&[("/a", 7), ("/b", 1)]).into()]);
@@ -249,9 +258,9 @@ mod tests {
     #[test]
     fn two_answers_that_together_tell_all_keep_us_silent() {
         let mut group = joined(Version::V2, &[("/a", 7), ("/b", 1)]);
-        group.on_interest(&v2(&[]), at(10_000), 0.5).unwrap();
-        group.on_interest(&v2(&[("/a", 7)]), at(10_100), 0.5).unwrap();
-        group.on_interest(&v2(&[("/b", 1)]), at(10_200), 0.5).unwrap();
+        group.on_interest(&v2(&[]), at(10_000), 0.5, anyone).unwrap();
+        group.on_interest(&v2(&[("/a", 7)]), at(10_100), 0.5, anyone).unwrap();
+        group.on_interest(&v2(&[("/b", 1)]), at(10_200), 0.5, anyone).unwrap();
         assert_eq!(group.timer_ms(), 12_185);
         assert!(group.on_timer(at(12_185), 0.5).is_empty());
     }
@@ -259,12 +268,12 @@ mod tests {
     #[test]
     fn a_vector_that_crossed_fresh_news_is_not_answered() {
         let mut group = joined(Version::V2, &[("/a", 7)]);
-        let received = group.on_interest(&v2(&[("/a", 9)]), at(10_000), 0.5).unwrap();
+        let received = group.on_interest(&v2(&[("/a", 9)]), at(10_000), 0.5, anyone).unwrap();
         assert_eq!(received.news, [News { producer: producer("/a", 0), first: 8, last: 9 }]);
         let timer_ms = group.timer_ms();
-        group.on_interest(&v2(&[("/a", 7)]), at(12_199), 0.5).unwrap();
+        group.on_interest(&v2(&[("/a", 7)]), at(12_199), 0.5, anyone).unwrap();
         assert_eq!(group.timer_ms(), timer_ms);
-        group.on_interest(&v2(&[("/a", 7)]), at(12_200), 0.5).unwrap();
+        group.on_interest(&v2(&[("/a", 7)]), at(12_200), 0.5, anyone).unwrap();
         assert_eq!(group.timer_ms(), 12_200 + 2_185);
     }
 
@@ -274,23 +283,26 @@ mod tests {
         assert!(group.on_timer(at(0), 0.5).is_empty(), "nothing to tell yet");
         let both = parameters(Version::V3, &vector(&[("/a", 1), ("/b", 1)], 1_600_000_000));
         let newer = parameters(Version::V3, &vector(&[("/a", 2)], 1_600_000_000));
-        group.on_interest(&both, at(1_000), 0.5).unwrap();
+        group.on_interest(&both, at(1_000), 0.5, anyone).unwrap();
         assert_eq!(group.on_timer(at(31_000), 0.5), [both.clone().into()]);
-        group.on_interest(&newer, at(31_500), 0.5).unwrap();
+        group.on_interest(&newer, at(31_500), 0.5, anyone).unwrap();
         let sent = group.on_timer(at(62_000), 0.5);
         assert_eq!(sent.len(), 2);
         assert!(sent.contains(&both.into()) && sent.contains(&newer.into()));
     }
 
     #[test]
-    fn the_far_future_and_too_many_producers_are_left_out() {
+    fn the_far_future_and_producers_not_admitted_are_left_out() {
         let mut group = joined(Version::V3, &[]);
         let ahead = |ahead_s: u64| parameters(Version::V3, &vector(&[("/a", 1)], 1_700_000_000 + ahead_s));
-        assert_eq!(group.on_interest(&ahead(86_401), at(0), 0.5), Err(IgnoredError::FarFuture));
-        assert_eq!(group.on_interest(&ahead(86_400), at(0), 0.5).unwrap().news.len(), 1);
-        let limits = Limits { producers: 2, ..Limits::of(Version::V2) };
-        let mut group = Group::new(Version::V2, limits, StateVector::default(), at(0));
-        let received = group.on_interest(&v2(&[("/a", 1), ("/b", 1), ("/c", 1)]), at(0), 0.5).unwrap();
+        assert_eq!(group.on_interest(&ahead(86_401), at(0), 0.5, anyone), Err(IgnoredError::FarFuture));
+        assert_eq!(group.on_interest(&ahead(86_400), at(0), 0.5, anyone).unwrap().news.len(), 1);
+        let (mut group, mut asked) = (joined(Version::V2, &[]), 0);
+        let two = || {
+            asked += 1;
+            asked <= 2
+        };
+        let received = group.on_interest(&v2(&[("/a", 1), ("/b", 1), ("/c", 1)]), at(0), 0.5, two).unwrap();
         assert_eq!((received.news.len(), received.left_out, group.vector().len()), (2, 1, 2));
     }
 
@@ -302,7 +314,7 @@ mod tests {
             let mut members: Vec<_> = (0..8).map(|_| joined(version, &[])).collect();
             for (index, member) in members.iter_mut().enumerate() {
                 let own = vector(&[(&format!("/node/{index}"), index as u64 + 1)], 0);
-                member.on_interest(&parameters(version, &own), at(0), random.f64()).unwrap();
+                member.on_interest(&parameters(version, &own), at(0), random.f64(), anyone).unwrap();
             }
             let (mut now_ms, mut sent) = (0, 0);
             while members.iter().any(|member| member.vector().len() < 8) {
@@ -315,7 +327,7 @@ mod tests {
                         if random.u8(..) < 85 {
                             continue; // lost
                         }
-                        let received = member.on_interest(packet, at(now_ms), random.f64()).unwrap();
+                        let received = member.on_interest(packet, at(now_ms), random.f64(), anyone).unwrap();
                         assert!(received.news.iter().all(|news| news.first == 1), "{index} heard news twice");
                     }
                 }

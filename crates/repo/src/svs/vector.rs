@@ -61,13 +61,13 @@ impl StateVector {
         self.numbers.iter().map(|(producer, &number)| (producer, number))
     }
 
-    /// Takes the higher number of each producer. It takes no new producer beyond `producers_max`: returned are the
-    /// news, and how many producers it left out.
-    pub fn merge(&mut self, other: &StateVector, producers_max: usize) -> (Vec<News>, usize) {
+    /// Takes the higher number of each producer. It takes a new producer if `admit` says so. Returns the news, and how
+    /// many producers it left out.
+    pub fn merge(&mut self, other: &StateVector, mut admit: impl FnMut() -> bool) -> (Vec<News>, usize) {
         let (mut news, mut left_out) = (Vec::new(), 0);
         for (producer, last) in other.iter() {
             let known = self.get(producer);
-            if known == 0 && self.len() >= producers_max {
+            if known == 0 && last > 0 && !admit() {
                 left_out += 1;
             } else if last > known {
                 self.raise(producer, last);
@@ -104,17 +104,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_merge_tells_what_is_new_and_keeps_its_limit() {
+    fn a_merge_tells_what_is_new_and_takes_who_is_admitted() {
         let (alice, bob) = (producer("/alice", 0), producer("/bob", 0));
         let (mut ours, mut theirs) = (StateVector::default(), StateVector::default());
         ours.raise(&alice, 3);
         theirs.raise(&alice, 5);
         theirs.raise(&bob, 1);
-        let (news, left_out) = ours.merge(&theirs, 1);
+        let (news, left_out) = ours.merge(&theirs, || false);
         assert_eq!(news, [News { producer: alice.clone(), first: 4, last: 5 }]);
         assert_eq!((left_out, ours.len(), ours.get(&bob)), (1, 1, 0));
         assert_eq!(theirs.newer_than(&ours).collect::<Vec<_>>(), [&bob]);
-        let (news, left_out) = ours.merge(&theirs, 2);
+        let (news, left_out) = ours.merge(&theirs, || true);
         assert_eq!((news, left_out), (vec![News { producer: bob, first: 1, last: 1 }], 0));
         assert_eq!(ours, theirs);
     }
@@ -123,11 +123,11 @@ pub(super) mod tests {
         #[test]
         fn merges_give_the_same_in_any_order(a in any_vector(), b in any_vector()) {
             let (mut ab, mut ba) = (a.clone(), b.clone());
-            ab.merge(&b, usize::MAX);
-            ba.merge(&a, usize::MAX);
+            ab.merge(&b, || true);
+            ba.merge(&a, || true);
             prop_assert_eq!(&ab, &ba);
             prop_assert_eq!(a.newer_than(&ab).count(), 0);
-            prop_assert!(ab.merge(&b, usize::MAX).0.is_empty());
+            prop_assert!(ab.merge(&b, || true).0.is_empty());
         }
     }
 }

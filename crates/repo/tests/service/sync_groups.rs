@@ -142,7 +142,7 @@ async fn publications_are_stored_and_what_came_before_is_not_fetched_again() {
     assert_eq!(notes(&*store), 0, "nothing is remembered of the group");
     let error = network.remote().await.leave(group("/chat")).await.unwrap_err();
     assert!(matches!(&error, RemoteError::Refused(_)), "{error}");
-    assert_eq!(error.to_string(), "the command was failed (/chat: not known to the repository)");
+    assert_eq!(error.to_string(), "the repository answers: failed (/chat: not known to the repository)");
     repo.stop().await;
 }
 
@@ -155,5 +155,28 @@ async fn version_3_has_other_names_and_groups_can_be_configured() {
     alice.tell_until(Version::V3, &vector(7, &[("/alice", 2)]), || publications(&repo) == 2).await;
     let listed = network.remote().await.list(name("/chat").as_name(), None).await.unwrap();
     assert_eq!(listed.len(), 4, "{listed:?}");
+    repo.stop().await;
+}
+
+#[tokio::test]
+async fn a_face_that_tells_of_many_producers_leaves_places_for_others() {
+    let network = Network::start();
+    let alice = Publisher::start(&network, "/alice/chat").await;
+    let mallory = Publisher::start(&network, "/mallory/chat").await;
+    let repo = network.repo(RepoSettings { groups: vec![name("/chat")], ..settings() }, memory()).await;
+    for hundred in 0..10 {
+        let names: Vec<String> = (0..100).map(|number| format!("/m/{hundred}/{number}")).collect();
+        let forged: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let refused = || repo.statistics().refused(Refusal::SyncTooManyProducers);
+        let before = refused();
+        let mut told = 0;
+        let heard = || {
+            told += 1;
+            told > 3 || refused() > before
+        };
+        mallory.tell_until(Version::V2, &vector(0, &forged), heard).await;
+    }
+    assert!(repo.statistics().refused(Refusal::SyncTooManyProducers) >= 500, "a face gets half of the places");
+    alice.tell_until(Version::V2, &vector(0, &[("/alice", 3)]), || publications(&repo) == 3).await;
     repo.stop().await;
 }
