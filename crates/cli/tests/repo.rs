@@ -137,7 +137,8 @@ fn what_cannot_start_says_why() {
     assert_eq!(unknown.status.code(), Some(5), "no such repository: {unknown:?}");
 }
 
-/// The rules of docs/repo.md, as they stand there: /alice may store below /alice, from another machine; no other key may.
+/// The rules of docs/repo.md, as they stand there. From another machine, only keys of /alice may store, and only below
+/// /alice.
 #[test]
 fn a_key_of_another_machine_may_do_what_the_rules_of_the_documentation_say() {
     let directory = tempfile::tempdir().unwrap();

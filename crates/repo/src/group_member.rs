@@ -18,9 +18,9 @@
 //! A publication may be one Data, or segments below the name. Progress is noted when the store has the Data. Sync
 //! Interests are not validated; Data are, where there are rules for Data ([`crate::access`]).
 //!
-//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window. [`PRODUCERS_MAX`]
-//! producers, which the faces share that told of them first ([`crate::shares`]). A vector of ours that does not fit in a
-//! packet is not sent.
+//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window. A group has at most
+//! [`PRODUCERS_MAX`] producers; the faces that told of them first share this number ([`crate::shares`]). A vector of
+//! ours that does not fit in a packet is not sent.
 
 use crate::{
     command::SyncParam,

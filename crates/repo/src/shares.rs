@@ -1,5 +1,5 @@
-//! Shares: how places that all clients want are divided among holders, so that none locks out another. A holder is a face
-//! of the router, or the address of a client that connects itself.
+//! Shares: how places that all clients want are divided among holders, so that none locks out another. A holder is a
+//! face of the router, or the address of a client that connects itself.
 //!
 //! A face may take a place while it holds fewer than are free. So one face gets at most half of the places, and two
 //! that want all get a third each. Faces to other hosts are easily made, and each takes a part of what is left; so a
