@@ -180,7 +180,6 @@ impl NameHashes {
 /// never comes back. When rare calls took and returned the state in a struct, hashing cost half as much
 /// again. The first loop does nothing that most components do not need. A pass over the headers and a
 /// second one for the sums was slower too: the cost is instructions, not their order.
-/// pass was slower too, for it is instructions that cost, not their order.
 #[inline(always)]
 fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128, usize) -> bool) -> Option<usize> {
     let (mut sum, mut n, mut rest) = (key.start(), 0, name);
