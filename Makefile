@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build bench demo demo-tags test lint tidy unit loom fuzz interop system clean distclean
+.PHONY: help build bench demo demo-tags test lint tidy unit budget loom fuzz interop system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -27,6 +27,7 @@ help:
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
+	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
 	@echo 'make interop   python-ndn and NDNts through a running router'
@@ -59,6 +60,7 @@ test:
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory budget
 	@$(MAKE) --no-print-directory loom
 	@$(MAKE) --no-print-directory fuzz SECONDS=$(TEST_FUZZ_SECONDS)
 	@$(MAKE) --no-print-directory interop
@@ -82,6 +84,12 @@ unit: build
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
+
+# Without the feature `networks`, the lab builds in a third of the time.
+budget:
+	$(call say,budget: no stage of a packet takes more instructions than lab/budget.json allows)
+	@tools/setup.sh rust
+	cargo run --release --locked --package namewire-lab --no-default-features -- budget lab/budget.json
 
 loom:
 	$(call say,loom: every thread interleaving of the rings between workers and of FIB readers and writer)

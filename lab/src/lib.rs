@@ -2,14 +2,17 @@
 //!
 //! * `experiments`: one file or folder for each experiment, and the table of them all.
 //! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
+//! * `budget`: the instructions that each stage of a packet may take.
 //! * `report`: a page of records, with the figures of others beside ours.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
 //!   another process puts on it.
 //!
 //! Modules are private unless the program or its tests need them, so that the compiler reports unused items.
+#![cfg_attr(not(feature = "networks"), allow(dead_code, unused_imports, reason = "experiments left out use the rest"))]
 #![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
 mod bar_chart;
+pub mod budget;
 mod cache_models;
 pub mod clock;
 mod design_measurement;
@@ -38,6 +41,7 @@ mod sample_table;
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;
+#[cfg(feature = "networks")]
 mod tag_sets;
 mod text_lines;
 mod tsc;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::record::{Record, write_whole};
-use namewire_lab::{experiments, interrupt, report};
+use namewire_lab::{budget, experiments, interrupt, report};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -28,6 +28,14 @@ enum Command {
     Report {
         /// Directory with records
         dir: PathBuf,
+    },
+    /// Count the instructions of each stage of a packet; fails if one takes over 3 % more than FILE allows
+    Budget {
+        /// The budget: lab/budget.json
+        file: PathBuf,
+        /// Write the counts to FILE instead
+        #[arg(long)]
+        write: bool,
     },
     /// Put a load on a router and print the measurements (used by the experiments)
     #[command(hide = true)]
@@ -90,6 +98,7 @@ fn main() -> ExitCode {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
         Command::Report { dir } => make_report(&dir),
+        Command::Budget { file, write } => check_budget(&file, write),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),
     };
@@ -178,6 +187,20 @@ fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
         }
     }
     line
+}
+
+fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {
+    let context = Context::new(Scale::Smoke, 1, vec![1], std::env::current_exe()?);
+    let counts = budget::count(&context)?;
+    if counts.is_empty() {
+        println!("no instruction was counted: this kernel lets no process trace its child");
+    } else if write {
+        budget::write(file, &counts)?;
+        println!("written to {}", file.display());
+    } else {
+        print!("{}", budget::compare(&budget::read(file)?, &counts)?);
+    }
+    Ok(())
 }
 
 fn make_report(dir: &Path) -> anyhow::Result<()> {

@@ -14,17 +14,23 @@ mod hash_flood;
 mod interest_flood;
 mod level_pulling;
 mod nametrie;
-mod packet_costs;
+pub(crate) mod packet_costs;
 mod pit_fingerprint;
 mod pit_model;
+#[cfg(feature = "networks")]
 mod pit_network;
 mod prefetch;
+#[cfg(feature = "networks")]
 mod repo;
+#[cfg(feature = "networks")]
 pub mod ring_crossing;
 mod router_sockets;
 mod string_differentiation;
+#[cfg(feature = "networks")]
 mod tag_locators;
+#[cfg(feature = "networks")]
 mod tag_matching;
+#[cfg(feature = "networks")]
 mod tag_traffic;
 
 use crate::experiment::Experiment;
@@ -34,6 +40,7 @@ pub const TABLE: &[Experiment] = &[
     router_sockets::EXPERIMENT,
     prefetch::EXPERIMENT,
     packet_costs::EXPERIMENT,
+    #[cfg(feature = "networks")]
     ring_crossing::EXPERIMENT,
     fib_all::EXPERIMENT,
     fib_forwarding::EXPERIMENT,
@@ -48,14 +55,19 @@ pub const TABLE: &[Experiment] = &[
     nametrie::EXPERIMENT,
     pit_fingerprint::EXPERIMENT,
     pit_model::EXPERIMENT,
+    #[cfg(feature = "networks")]
     pit_network::EXPERIMENT,
     filter_model::EXPERIMENT,
     interest_flood::EXPERIMENT,
     cache_policies::EXPERIMENT,
     cache_forwarding::EXPERIMENT,
+    #[cfg(feature = "networks")]
     tag_locators::EXPERIMENT,
+    #[cfg(feature = "networks")]
     tag_matching::EXPERIMENT,
+    #[cfg(feature = "networks")]
     tag_traffic::EXPERIMENT,
+    #[cfg(feature = "networks")]
     repo::EXPERIMENT,
 ];
 

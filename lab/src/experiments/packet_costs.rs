@@ -332,10 +332,13 @@ fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut 
     Ok(())
 }
 
+/// The metric of instructions that [`crate::budget`] limits.
+pub(crate) const COUNTED_BY_STAGE: &str = "instructions, by stage";
+
 /// The orders in which instructions are counted, and the metrics of their rows.
 const COUNTED: [(MeasuredOrder, &str); 2] = [
     (MeasuredOrder::PacketByPacket, "instructions, naive"),
-    (MeasuredOrder::StageByStage { split: true }, "instructions, by stage"),
+    (MeasuredOrder::StageByStage { split: true }, COUNTED_BY_STAGE),
 ];
 
 /// Counts one batch of each kind in both orders, in a copy of this process.
@@ -442,10 +445,10 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
         ("fib_naive_cycles", MISS, Stage::Fib.name(), "naive, by stage"),
         ("fib_cycles", MISS, Stage::Fib.name(), "by part"),
         ("hash_cycles", MISS, Stage::Hash.name(), "by part"),
-        ("interest_miss_instructions", MISS, "all stages", "instructions, by stage"),
-        ("interest_hit_instructions", HIT, "all stages", "instructions, by stage"),
-        ("data_instructions", DATA, "all stages", "instructions, by stage"),
-        ("data_by_token_instructions", DATA_BY_TOKEN, "all stages", "instructions, by stage"),
+        ("interest_miss_instructions", MISS, "all stages", COUNTED_BY_STAGE),
+        ("interest_hit_instructions", HIT, "all stages", COUNTED_BY_STAGE),
+        ("data_instructions", DATA, "all stages", COUNTED_BY_STAGE),
+        ("data_by_token_instructions", DATA_BY_TOKEN, "all stages", COUNTED_BY_STAGE),
     ] {
         if let Some(value) = median(case, subject, metric).filter(|value| value.is_finite()) {
             headline.insert(key.to_owned(), value);

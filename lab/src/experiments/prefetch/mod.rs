@@ -36,6 +36,7 @@ use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 use traffic::PAYLOAD_BYTES;
 
+#[cfg(feature = "networks")]
 use super::ring_crossing;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::process;
@@ -124,6 +125,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
+        #[cfg(feature = "networks")]
         if let Some(cycles) = ring_crossing::crossing_cycles(&context.clock, RING_BATCHES)? {
             table.add(RING_CROSSING, "two threads", "both", CYCLES, cycles);
         }

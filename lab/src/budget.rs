@@ -1,0 +1,124 @@
+//! Budget: how many instructions may each stage of a packet take?
+//!
+//! `lab/budget.json` holds, for each kind of packet and each stage, the instructions of one packet, as `packet-costs`
+//! counts them at smoke scale in a release build. `make budget` counts again and fails if a stage takes over
+//! [`TOLERANCE_PERCENT`] more. A change that needs more instructions raises the budget in the same commit, and the
+//! commit gives the reason. A change that needs fewer lowers it: `namewire-lab budget lab/budget.json --write`.
+//!
+//! Counts depend on the code, the compiler and the place of tables in memory. Two runs of one program differ by less
+//! than the tolerance; the time of day and the machine's load do not matter. Limit: where the kernel lets no process
+//! trace its child, nothing can be counted, and the check says so and passes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use crate::experiment::{Context, Outcome};
+use crate::experiments;
+use crate::experiments::packet_costs::COUNTED_BY_STAGE;
+use crate::record::write_whole;
+
+/// A stage may take this much more than its budget.
+pub const TOLERANCE_PERCENT: f64 = 3.0;
+
+/// Instructions by kind of packet and stage.
+pub type Counts = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// Counts the instructions of each stage.
+///
+/// # Errors
+/// If the experiment fails.
+pub fn count(context: &Context) -> anyhow::Result<Counts> {
+    let experiment = experiments::find("packet-costs").context("packet-costs is an experiment")?;
+    Ok(counts_of(&(experiment.run)(context)?))
+}
+
+fn counts_of(outcome: &Outcome) -> Counts {
+    let mut counts = Counts::new();
+    for row in outcome.rows.iter().filter(|row| row.metric == COUNTED_BY_STAGE) {
+        if let Some(value) = &row.value {
+            counts.entry(row.case.clone()).or_default().insert(row.subject.clone(), value.median);
+        }
+    }
+    counts
+}
+
+/// The budget in a file.
+///
+/// # Errors
+/// If the file cannot be read, or holds something else.
+pub fn read(path: &Path) -> anyhow::Result<Counts> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not a budget", path.display()))
+}
+
+/// Replaces the budget in a file.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(path: &Path, counts: &Counts) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(counts)? + "\n";
+    write_whole(path, text.as_bytes())
+}
+
+/// A table of all stages: budget, count, difference.
+///
+/// # Errors
+/// Names every stage that takes more than it may, and every stage that one side lacks.
+pub fn compare(budget: &Counts, counts: &Counts) -> anyhow::Result<String> {
+    let (mut table, mut wrong) = (String::new(), Vec::new());
+    for (case, stages) in counts {
+        for (stage, &count) in stages {
+            let Some(&allowed) = budget.get(case).and_then(|stages| stages.get(stage)) else {
+                wrong.push(format!("{case}, {stage}: no budget"));
+                continue;
+            };
+            let percent = 100.0 * (count - allowed) / allowed;
+            table.push_str(&format!("{case:16} {stage:17} {allowed:7.1} {count:7.1} {percent:+6.1} %\n"));
+            if percent > TOLERANCE_PERCENT {
+                wrong.push(format!("{case}, {stage}: {count:.1} instructions, {allowed:.1} allowed"));
+            }
+        }
+    }
+    let counted = |case: &str, stage: &str| counts.get(case).is_some_and(|stages| stages.contains_key(stage));
+    for (case, stages) in budget {
+        wrong.extend(stages.keys().filter(|stage| !counted(case, stage)).map(|stage| format!("{case}, {stage}: gone")));
+    }
+    if wrong.is_empty() {
+        return Ok(table);
+    }
+    bail!("{table}over the budget, or not in it:\n{}", wrong.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(verdict: f64) -> Counts {
+        BTreeMap::from([(
+            "Data".to_owned(),
+            BTreeMap::from([("decode".to_owned(), 200.0), ("verdict".to_owned(), verdict)]),
+        )])
+    }
+
+    #[test]
+    fn a_stage_over_its_budget_is_named() {
+        let budget = counts(100.0);
+        assert!(compare(&budget, &counts(102.9)).is_ok());
+        assert!(compare(&budget, &counts(50.0)).is_ok());
+        let error = compare(&budget, &counts(103.1)).expect_err("over the budget").to_string();
+        assert!(error.contains("Data, verdict: 103.1 instructions, 100.0 allowed"), "{error}");
+        assert!(!error.contains("Data, decode:"), "{error}");
+    }
+
+    #[test]
+    fn a_stage_that_one_side_lacks_is_named() {
+        let (budget, mut counts) = (counts(100.0), counts(100.0));
+        counts.get_mut("Data").expect("there").remove("verdict");
+        let error = compare(&budget, &counts).expect_err("a stage is gone").to_string();
+        assert!(error.contains("Data, verdict: gone"), "{error}");
+        let error = compare(&counts, &budget).expect_err("a stage is new").to_string();
+        assert!(error.contains("Data, verdict: no budget"), "{error}");
+    }
+}
