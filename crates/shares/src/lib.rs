@@ -1,0 +1,29 @@
+//! Fair shares: who holds how much of a pool, and may it take more?
+//!
+//! The router has many pools: PIT entries, bytes of send queues, faces, descriptors. A neighbour that takes a whole
+//! pool locks all others out. So each pool counts what each *holder* has, and refuses more to a holder that has its
+//! share.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | who counts as one holder? | [`holder`] |
+//! | which small number has a holder, and to which group does it belong? | [`holder_table`] |
+//! | may a holder take more of a pool, and who holds most? | [`pool`] |
+//! | the same for a pool that several threads use | [`shared_pool`] |
+//!
+//! ```text
+//!   face made ──► Holder::of_address … ──► HolderTable::enter ──► HolderId, which the face carries
+//!   packet    ──► Pool::try_take(holder, amount) ──► counted, or Refusal
+//! ```
+//!
+//! The crate does no input or output and reads no clock.
+
+pub mod holder;
+pub mod holder_table;
+pub mod pool;
+pub mod shared_pool;
+
+pub use holder::{Class, Holder};
+pub use holder_table::{Groups, HolderId, HolderTable};
+pub use pool::{Holding, Pool, PoolConfig, PoolReader, Refusal};
+pub use shared_pool::{SharedPool, Taken};
