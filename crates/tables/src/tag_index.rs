@@ -215,8 +215,20 @@ impl TagIndex {
     }
 
     /// The first value with the tag of `key`, unverified: probably the one that a search will find.
-    #[inline]
+    #[inline(always)]
     pub fn candidate(&self, key: impl Into<IndexKey>) -> Option<u32> {
+        let key = key.into();
+        let (bucket, tag) = (&self.buckets[self.home(key.first)], tag(key.own));
+        let words = bucket.words();
+        if let Some(slot) = slots_with(words, tag).next() {
+            return Some(bucket.values[slot].load(Ordering::Acquire));
+        }
+        if passed(words, tag) == 0 { None } else { self.candidate_beyond_first(key) }
+    }
+
+    /// [`TagIndex::candidate`] if the first bucket has none.
+    #[inline(never)]
+    fn candidate_beyond_first(&self, key: IndexKey) -> Option<u32> {
         self.find(key, |_| true)
     }
 
@@ -230,14 +242,21 @@ impl TagIndex {
 
     /// Adds `value`, which must not be there under this key. One thread only. The index must have room
     /// left.
+    #[inline(always)]
     pub fn insert(&self, key: impl Into<IndexKey>, value: u32) {
         let key = key.into();
+        if !self.buckets[self.home(key.first)].put(tag(key.own), value) {
+            self.insert_beyond_first(key, value);
+        }
+    }
+
+    /// [`TagIndex::insert`] if the first bucket is full.
+    #[inline(never)]
+    fn insert_beyond_first(&self, key: IndexKey, value: u32) {
         let (mut walk, tag) = (self.walk(key), tag(key.own));
         loop {
             let bucket = &self.buckets[walk.place as usize];
-            if let Some(slot) = slots_with(bucket.words(), 0).next() {
-                bucket.values[slot].store(value, Ordering::Release);
-                bucket.set_tag(slot, tag);
+            if bucket.put(tag, value) {
                 return;
             }
             bucket.add_passed(tag, 1);
@@ -249,11 +268,23 @@ impl TagIndex {
     }
 
     /// Removes `value`; returns whether it was there under this key. One thread only.
+    #[inline(always)]
     pub fn remove(&self, key: impl Into<IndexKey>, value: u32) -> bool {
         let key = key.into();
+        let bucket = &self.buckets[self.home(key.first)];
+        match bucket.slot_of(bucket.words(), tag(key.own), value) {
+            Some(slot) => bucket.flip_tag(slot, tag(key.own)),
+            None => return self.remove_beyond_first(key, value),
+        }
+        true
+    }
+
+    /// [`TagIndex::remove`] if the value is not in the first bucket.
+    #[inline(never)]
+    fn remove_beyond_first(&self, key: IndexKey, value: u32) -> bool {
         let Some((end, slot)) = self.slot_of(key, value) else { return false };
         let (mut walk, tag) = (self.walk(key), tag(key.own));
-        self.buckets[end.place as usize].set_tag(slot, 0);
+        self.buckets[end.place as usize].flip_tag(slot, tag);
         while walk != end {
             self.buckets[walk.place as usize].add_passed(tag, -1);
             let Some(next) = self.after(walk, key.own) else { break };
@@ -275,8 +306,7 @@ impl TagIndex {
         loop {
             let bucket = &self.buckets[walk.place as usize];
             let words = bucket.words();
-            let is_it = |slot: &usize| bucket.values[*slot].load(Ordering::Relaxed) == value;
-            if let Some(slot) = slots_with(words, tag).find(is_it) {
+            if let Some(slot) = bucket.slot_of(words, tag, value) {
                 return Some((walk, slot));
             }
             if passed(words, tag) == 0 {
@@ -310,7 +340,23 @@ impl Bucket {
     /// Tags and counters. Each word is read once; readers do not need the words to agree.
     #[inline(always)]
     fn words(&self) -> [u64; 3] {
-        [0, 1, 2].map(|word| self.tags[word].load(Ordering::Acquire))
+        let [first, second, third] = &self.tags; // a `map` over the three was a call of 20 instructions
+        [first.load(Ordering::Acquire), second.load(Ordering::Acquire), third.load(Ordering::Acquire)]
+    }
+
+    /// Puts the value into a free slot; returns whether there was one. Only for the writing thread.
+    #[inline(always)]
+    fn put(&self, tag: u64, value: u32) -> bool {
+        let Some(slot) = slots_with(self.words(), 0).next() else { return false };
+        self.values[slot].store(value, Ordering::Release);
+        self.flip_tag(slot, tag);
+        true
+    }
+
+    /// The slot of a value in a bucket with these words. Only for the writing thread.
+    #[inline(always)]
+    fn slot_of(&self, words: [u64; 3], tag: u64, value: u32) -> Option<usize> {
+        slots_with(words, tag).find(|&slot| self.values[slot].load(Ordering::Relaxed) == value)
     }
 
     /// The only writer calls this, so load and store need not be one step.
@@ -324,10 +370,11 @@ impl Bucket {
         }
     }
 
-    fn set_tag(&self, slot: usize, tag: u64) {
-        let (word, shift) = (&self.tags[slot / 4], 16 * (slot % 4));
-        let cleared = word.load(Ordering::Relaxed) & !(0xffff << shift);
-        word.store(cleared | tag << shift, Ordering::Release);
+    /// Sets the tag of an empty slot, or empties the slot that has this tag.
+    #[inline(always)]
+    fn flip_tag(&self, slot: usize, tag: u64) {
+        let word = &self.tags[slot / 4];
+        word.store(word.load(Ordering::Relaxed) ^ tag << (16 * (slot % 4)), Ordering::Release);
     }
 }
 
