@@ -38,6 +38,7 @@ pub mod pit;
 pub mod pit_cs;
 pub mod prefetch;
 pub mod quiescence;
+mod short_copy;
 pub mod sip_hash;
 pub mod slab;
 mod tag_compare;

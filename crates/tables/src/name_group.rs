@@ -29,7 +29,9 @@
 
 use crate::arena::Arena;
 use crate::pages::PageSize;
+use crate::pit::Variant;
 use crate::prefetch::prefetch;
+use crate::short_copy::copy_to_front;
 use crate::slab::{NIL, Slab};
 use crate::tag_index::TagIndex;
 use std::io;
@@ -111,12 +113,38 @@ impl Default for NameGroup {
 }
 
 impl NameGroup {
+    /// Begins anew, with a name that is kept inline: the name itself, or where it lies.
+    #[inline(always)]
+    fn begin(&mut self, hash: u64, name_bytes: u16, inline: &[u8]) {
+        self.hash = hash;
+        self.generation |= IN_USE;
+        self.name_bytes = name_bytes;
+        copy_to_front(&mut self.name, inline);
+    }
+
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
     pub(crate) fn has_pit_entry(&self) -> bool {
         self.pit != [NIL; 4]
+    }
+
+    /// Takes the PIT entry `id` out; returns whether no other is left.
+    ///
+    /// N.B. The sum comes before the store: the four are read as one, and that read would wait for the store. Every
+    /// other number is at least `NIL` = -1, so only three times `NIL` make -3.
+    #[inline(always)]
+    pub(crate) fn unlink_pit(&mut self, variant: Variant, id: u32) -> bool {
+        let sum = self.pit.iter().fold(0_u32, |sum, &id| sum.wrapping_add(id));
+        self.pit[variant as usize] = NIL;
+        sum == id.wrapping_add(NIL.wrapping_mul(3))
+    }
+
+    /// Whether the name lies in the arena.
+    #[inline(always)]
+    pub(crate) fn has_long_name(&self) -> bool {
+        usize::from(self.name_bytes) > INLINE_NAME_BYTES
     }
 
     #[inline]
@@ -142,7 +170,7 @@ impl NameGroup {
 
     fn long_name_at(&self) -> Option<u32> {
         let [a, b, c, d, ..] = self.name;
-        (usize::from(self.name_bytes) > INLINE_NAME_BYTES).then_some(u32::from_ne_bytes([a, b, c, d]))
+        self.has_long_name().then_some(u32::from_ne_bytes([a, b, c, d]))
     }
 }
 
@@ -225,13 +253,21 @@ impl NameGroups {
             }
             return Err(GroupRefusal::Full);
         };
-        let group = self.slots.get_mut(id);
-        group.hash = hash;
-        group.generation |= IN_USE;
-        group.name_bytes = name_bytes;
-        group.name[..inline.len()].copy_from_slice(inline);
+        self.slots.get_mut(id).begin(hash, name_bytes, inline);
         self.index.insert(hash, id);
         Ok(id)
+    }
+
+    /// A group with the PIT entry `pit`, for a name of at most [`INLINE_NAME_BYTES`] that has no group. `None`: there
+    /// are as many groups as allowed.
+    #[inline(always)]
+    pub(crate) fn create_short(&mut self, hash: u64, name_value: &[u8], variant: Variant, pit: u32) -> Option<u32> {
+        let id = self.slots.allocate()?;
+        let group = self.slots.get_mut(id);
+        group.begin(hash, name_value.len() as u16, name_value);
+        group.pit[variant as usize] = pit;
+        self.index.insert(hash, id);
+        Some(id)
     }
 
     /// Frees the group if neither PIT nor Content Store uses it any more.

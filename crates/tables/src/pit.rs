@@ -22,8 +22,12 @@
 use crate::arena::{Arena, block_bytes};
 use crate::name_group::{GroupId, INLINE_NAME_BYTES};
 use crate::pages::PageSize;
-use crate::slab::Slab;
+use crate::short_copy::copy_to_front;
+use crate::slab::{NIL, Slab};
 use std::io;
+
+/// The group of an entry that is not in use.
+const NO_GROUP: GroupId = GroupId(NIL);
 
 /// Rests of Interests up to this many bytes are kept inside the entry.
 pub const INLINE_REST_BYTES: usize = 48;
@@ -100,6 +104,12 @@ const _: () = assert!(size_of::<PitEntry<[u64; 20]>>() == 256);
 const _: () = assert!(std::mem::offset_of!(PitEntry<[u64; 20]>, state) == 8);
 
 impl<R> PitEntry<R> {
+    /// Whether the entry is in use.
+    #[inline(always)]
+    pub(crate) fn exists(&self) -> bool {
+        self.group != NO_GROUP
+    }
+
     /// The name group that the entry belongs to.
     #[inline]
     pub fn group(&self) -> GroupId {
@@ -112,25 +122,49 @@ impl<R> PitEntry<R> {
         self.variant
     }
 
-    fn long_rest_at(&self) -> Option<u32> {
-        let [a, b, c, d, ..] = self.rest;
-        (usize::from(self.rest_bytes) > INLINE_REST_BYTES).then_some(u32::from_ne_bytes([a, b, c, d]))
+    /// Whether the rest lies in the arena.
+    #[inline(always)]
+    pub(crate) fn has_long_rest(&self) -> bool {
+        usize::from(self.rest_bytes) > INLINE_REST_BYTES
     }
 
-    /// Keeps `rest` inline, or notes where [`keep`] has put it.
-    fn set_rest(&mut self, rest_bytes: u16, rest: &[u8], at: Option<u32>) {
+    fn long_rest_at(&self) -> Option<u32> {
+        let [a, b, c, d, ..] = self.rest;
+        self.has_long_rest().then_some(u32::from_ne_bytes([a, b, c, d]))
+    }
+
+    /// What follows the name in the Interest, if it lies in the entry; else fewer bytes.
+    #[inline(always)]
+    pub fn inline_rest_mut(&mut self) -> &mut [u8] {
+        let bytes = usize::from(self.rest_bytes);
+        if self.has_long_rest() { &mut [] } else { &mut self.rest[..bytes] }
+    }
+}
+
+impl<R> PitEntry<R> {
+    /// Ends the entry; returns the group that it belonged to.
+    #[inline(always)]
+    pub(crate) fn end(&mut self) -> GroupId {
+        std::mem::replace(&mut self.group, NO_GROUP)
+    }
+}
+
+impl<R: Recycle> PitEntry<R> {
+    /// Begins anew, with a rest that is kept inline: the rest itself, or where [`keep`] has put it.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, group: GroupId, variant: Variant, rest_bytes: u16, inline: &[u8]) {
+        self.state.recycle();
+        self.group = group;
+        self.variant = variant;
         self.rest_bytes = rest_bytes;
-        match at {
-            None => self.rest[..rest.len()].copy_from_slice(rest),
-            Some(at) => self.rest[..4].copy_from_slice(&at.to_ne_bytes()),
-        }
+        copy_to_front(&mut self.rest, inline);
     }
 }
 
 impl<R: Default> Default for PitEntry<R> {
     fn default() -> Self {
         Self {
-            group: GroupId(u32::MAX),
+            group: NO_GROUP,
             rest_bytes: 0,
             variant: Variant::Exact,
             state: R::default(),
@@ -179,11 +213,8 @@ impl<R: Recycle> Pit<R> {
         let (rest_bytes, at) = keep(overflow, rest)?;
         let Some(id) = self.slots.allocate() else { unreachable!("it was admitted") };
         self.overflow_bytes += rest_overflow(rest.len()) + new_name_value.map_or(0, name_overflow);
-        let entry = self.slots.get_mut(id);
-        entry.state.recycle();
-        entry.group = group;
-        entry.variant = variant;
-        entry.set_rest(rest_bytes, rest, at);
+        let at = at.map(u32::to_ne_bytes);
+        self.slots.get_mut(id).begin(group, variant, rest_bytes, at.as_ref().map_or(rest, |at| at));
         Ok(id)
     }
 
@@ -196,14 +227,15 @@ impl<R: Recycle> Pit<R> {
         }
     }
 
-    /// Frees the entry. `last_name` is what its group's name counts, if the group has no other entry.
-    pub(crate) fn release(&mut self, overflow: &mut Arena, id: u32, last_name: u64) {
-        let entry = self.slots.get_mut(id);
+    /// Gives back what an entry that just ended holds outside itself. `last_name` is what its group's name
+    /// counts, if the group has no other entry.
+    #[cold]
+    pub(crate) fn give_back(&mut self, overflow: &mut Arena, id: u32, last_name: u64) {
+        let Some(entry) = self.slots.peek(id) else { return };
         if let Some(at) = entry.long_rest_at() {
             overflow.free(at);
         }
         self.overflow_bytes -= rest_overflow(usize::from(entry.rest_bytes)) + last_name;
-        self.slots.release(id);
     }
 }
 

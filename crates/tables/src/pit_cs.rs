@@ -21,7 +21,7 @@
 //! | Data stored, nothing evicted | 0, known from its Interest | 0 | – | 1, the Data, written |
 //! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block |
 //!
-//! The timer of an entry costs 1 line more. The slot freed last is reused first, so the lines written are
+//! The alarm of a new entry costs 1 line more. The slot freed last is reused first, so the lines written are
 //! often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`] and
 //! its neighbours.
 //!
@@ -40,10 +40,12 @@ use crate::content_store::{
     MAX_CAPACITY_BYTES, PrefixLookup, entries_within,
 };
 use crate::head_room;
-use crate::name_group::{CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, MAX_GROUPS, NameGroups};
+use crate::name_group::{
+    CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, INLINE_NAME_BYTES, MAX_GROUPS, NameGroups,
+};
 use crate::name_hash::{HashKey, hash_name};
 use crate::pages::PageSize;
-use crate::pit::{Pit, PitEntry, PitId, PitRefusal, Recycle, Variant, name_overflow};
+use crate::pit::{INLINE_REST_BYTES, Pit, PitEntry, PitId, PitRefusal, Recycle, Variant, name_overflow};
 use crate::sip_hash::SipHash;
 use crate::slab::NIL;
 use std::io;
@@ -167,40 +169,55 @@ impl<R: Recycle> PitCs<R> {
         variant: Variant,
         rest: &[u8],
     ) -> Result<(PitId, bool), PitRefusal> {
-        let known = self.groups.find(hash, name_value);
-        self.pit_insert_known(known, hash, name_value, variant, rest)
+        let found = self.find(hash, name_value);
+        let known = found.and_then(|group| self.pit_of_group(group)[variant as usize]);
+        match known {
+            Some(id) => Ok((id, false)),
+            None => self.pit_insert_new(found, hash, name_value, variant, rest).map(|(id, _)| (id, true)),
+        }
     }
 
-    /// [`PitCs::pit_insert`] with the result of [`PitCs::find`] or [`PitCs::find_hinted`] for this name: nothing may
-    /// have been removed or added in between.
+    /// Makes the entry of this name and variant, which does not exist. `found` is the result of [`PitCs::find`] or
+    /// [`PitCs::find_hinted`] for this name: nothing may have been removed or added in between.
     ///
     /// # Errors
     /// As [`PitCs::pit_insert`].
-    pub fn pit_insert_found(
+    #[inline(always)]
+    pub fn pit_insert_new(
         &mut self,
         found: Option<GroupId>,
         hash: u64,
         name_value: &[u8],
         variant: Variant,
         rest: &[u8],
-    ) -> Result<(PitId, bool), PitRefusal> {
+    ) -> Result<(PitId, &mut PitEntry<R>), PitRefusal> {
         debug_assert_eq!(found, self.find(hash, name_value), "what was found has changed");
-        self.pit_insert_known(found.map(|group| group.0), hash, name_value, variant, rest)
+        let is_short = name_value.len() <= INLINE_NAME_BYTES && rest.len() <= INLINE_REST_BYTES;
+        if found.is_some() || !is_short {
+            let id = self.pit_insert_in_general(found.map(|group| group.0), hash, name_value, variant, rest)?;
+            return Ok((PitId(id), self.pit.slots.get_mut(id)));
+        }
+        let Some(id) = self.pit.slots.allocate() else { return Err(PitRefusal::Full) };
+        let Some(group) = self.groups.create_short(hash, name_value, variant, id) else {
+            self.pit.slots.release(id);
+            return Err(PitRefusal::Full);
+        };
+        let entry = self.pit.slots.get_mut(id);
+        entry.begin(GroupId(group), variant, rest.len() as u16, rest);
+        Ok((PitId(id), entry))
     }
 
-    fn pit_insert_known(
+    #[inline(never)]
+    fn pit_insert_in_general(
         &mut self,
         known: Option<u32>,
         hash: u64,
         name_value: &[u8],
         variant: Variant,
         rest: &[u8],
-    ) -> Result<(PitId, bool), PitRefusal> {
-        let entries = known.map_or([NIL; 4], |id| self.groups.get(id).pit);
-        if entries[variant as usize] != NIL {
-            return Ok((PitId(entries[variant as usize]), false));
-        }
-        let new_name = (entries == [NIL; 4]).then_some(name_value);
+    ) -> Result<u32, PitRefusal> {
+        let is_first = known.is_none_or(|id| !self.groups.get(id).has_pit_entry());
+        let new_name = is_first.then_some(name_value);
         self.pit.admits(rest, new_name)?;
         let group = match known {
             Some(group) => group,
@@ -211,15 +228,10 @@ impl<R: Recycle> PitCs<R> {
         };
         let allocated = self.pit.allocate(&mut self.groups.overflow, GroupId(group), variant, rest, new_name);
         match allocated {
-            Ok(id) => {
-                self.groups.get_mut(group).pit[variant as usize] = id;
-                Ok((PitId(id), true))
-            }
-            Err(refusal) => {
-                self.groups.release_if_empty(group);
-                Err(refusal)
-            }
+            Ok(id) => self.groups.get_mut(group).pit[variant as usize] = id,
+            Err(_) => self.groups.release_if_empty(group),
         }
+        allocated
     }
 
     /// What follows the name in the Interest of an entry.
@@ -254,24 +266,35 @@ impl<R: Recycle> PitCs<R> {
 
     /// Whether an entry has this id now.
     pub fn pit_exists(&self, id: PitId) -> bool {
-        self.pit.slots.is_live(id.0)
+        self.pit.slots.peek(id.0).is_some_and(PitEntry::exists)
     }
 
-    /// Removes the entry and recycles its state.
+    /// Removes the entry.
     ///
     /// # Panics
     /// If there is no such entry.
     pub fn pit_remove(&mut self, id: PitId) {
-        assert!(self.pit_exists(id), "PIT entry {} does not exist", id.0);
-        let entry = self.pit(id);
-        let (group_id, variant) = (entry.group().0, entry.variant());
+        self.pit_remove_after(id, |_| ());
+    }
+
+    /// Removes the entry after `last`, which gives back what its state holds.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    #[inline(always)]
+    pub fn pit_remove_after(&mut self, id: PitId, last: impl FnOnce(&mut R)) {
+        let entry = self.pit.slots.get_mut(id.0);
+        last(&mut entry.state);
+        let (group_id, variant, has_long_rest) = (entry.end().0, entry.variant(), entry.has_long_rest());
         let group = self.groups.get_mut(group_id);
-        // N.B. Count before the store: the four are read as one, and that read would wait for the store.
-        let is_last = group.pit.iter().filter(|&&id| id != NIL).count() == 1;
-        group.pit[variant as usize] = NIL;
-        let last_name = if is_last { name_overflow(self.groups.name(group_id)) } else { 0 };
-        self.pit.release(&mut self.groups.overflow, id.0, last_name);
-        if is_last && self.groups.get(group_id).cs() == CsLink::None {
+        let is_last = group.unlink_pit(variant, id.0);
+        let is_stored = group.cs() != CsLink::None;
+        if has_long_rest || group.has_long_name() {
+            let last_name = if is_last { name_overflow(self.groups.name(group_id)) } else { 0 };
+            self.pit.give_back(&mut self.groups.overflow, id.0, last_name);
+        }
+        self.pit.slots.release(id.0);
+        if is_last && !is_stored {
             self.groups.release(group_id);
         }
     }
@@ -291,9 +314,9 @@ impl<R: Recycle> PitCs<R> {
         self.pit.overflow_bytes()
     }
 
-    /// Every entry, in the order of slots. Visits all slots ever used, 64 at a time.
+    /// Every entry, in the order of slots. Visits slots from the first on until it has seen all entries.
     pub fn pit_iter_ids(&self) -> impl Iterator<Item = PitId> + '_ {
-        self.pit.slots.live_ids().map(PitId)
+        (0..self.pit.slots.extent()).map(PitId).filter(|&id| self.pit_exists(id)).take(self.pit_len())
     }
 }
 
@@ -371,9 +394,6 @@ impl<R: Recycle> PitCs<R> {
     }
 
     /// The stored Data. If a batch evicts it, it can be read to the end of that batch.
-    ///
-    /// # Panics
-    /// If there is no such entry.
     #[inline]
     pub fn cs(&self, id: CsId) -> CsEntry<'_> {
         self.cs.entry(&self.groups, id)
@@ -539,20 +559,18 @@ impl<R: Recycle> PitCs<R> {
         self.groups.prefetch(hint.0);
     }
 
-    /// Begins to fetch a group's PIT entries (the two lines that Data needs) and its Content Store entry.
-    /// Returns the first PIT entry, so that its timer can be fetched too.
-    #[inline]
+    /// Begins to fetch one of a group's PIT entries (the two lines that Data needs) and its Content Store
+    /// entry. Returns the PIT entry, so that its timer can be fetched too. A group rarely has several.
+    #[inline(always)]
     pub fn prefetch_entries(&self, hint: GroupHint) -> Option<PitId> {
         let group = self.groups.peek(hint.0)?;
         if let CsLink::Direct(id) | CsLink::Indirect(id) = group.cs() {
             self.cs.prefetch(id);
         }
-        let mut first = None;
-        for id in group.pit.into_iter().filter(|&id| id != NIL) {
-            self.pit.slots.prefetch_lines(id, 2);
-            first = first.or(Some(PitId(id)));
-        }
-        first
+        let [first, second, third, fourth] = group.pit;
+        let id = first.min(second).min(third.min(fourth)); // NIL is greater than all ids
+        self.pit.slots.prefetch_lines(id, 2);
+        (id != NIL).then_some(PitId(id))
     }
 
     /// [`PitCs::find`] that looks at the hint before the index; the hint does not change the answer.

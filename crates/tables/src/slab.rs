@@ -7,11 +7,12 @@
 //!
 //! The slot freed last is handed out first: its lines are the most likely to be in cache. A released slot
 //! keeps its value, so that buffers inside it can be reused; the code that allocates a slot overwrites it.
-//! All memory is mapped at the start and touched when it is used.
+//! The slab does not know which slots are in use: their values say so where an owner asks. In debug builds a
+//! bitmap notes it, and each access is checked. All memory is mapped at the start and touched when it is
+//! used.
 //!
-//! Cost: an operation touches 1 line of the slot, and 1 word each of `free` and `live`, which are mostly
-//! cached. Bytes: beyond its value, a slot takes 4 (free) and 1 bit (live). Full: [`Slab::allocate`]
-//! returns `None`.
+//! Cost: an operation touches 1 line of the slot and 1 word of `free`, which is mostly cached. Bytes: beyond
+//! its value, a slot takes 4 (free). Full: [`Slab::allocate`] returns `None`.
 
 use crate::pages::{PageArray, PageSize, PageVec};
 use crate::prefetch::{prefetch_lines, prefetch_whole};
@@ -25,8 +26,8 @@ pub struct Slab<T> {
     slots: PageVec<T>,
     free: PageArray<u32>,
     free_count: usize,
+    /// In debug builds one bit per slot: whether it is in use.
     live: PageArray<u64>,
-    live_count: u32,
 }
 
 impl<T: Default> Slab<T> {
@@ -40,8 +41,7 @@ impl<T: Default> Slab<T> {
             slots: PageVec::with_capacity(capacity, pages)?,
             free: PageArray::zeroed(capacity, pages)?,
             free_count: 0,
-            live: PageArray::zeroed(capacity.div_ceil(64), pages)?,
-            live_count: 0,
+            live: PageArray::zeroed(words_for(capacity), pages)?,
         })
     }
 
@@ -52,13 +52,14 @@ impl<T: Default> Slab<T> {
     pub fn grow(&mut self, capacity: u32) -> io::Result<()> {
         let capacity = capacity as usize;
         self.free.grow(capacity)?;
-        self.live.grow(capacity.div_ceil(64))?;
+        self.live.grow(words_for(capacity))?;
         self.slots.grow(capacity)
     }
 
     /// Slots in use.
+    #[inline]
     pub fn len(&self) -> u32 {
-        self.live_count
+        (self.slots.len() - self.free_count) as u32
     }
 
     /// Whether no slot is in use.
@@ -78,67 +79,82 @@ impl<T: Default> Slab<T> {
 
     /// Whether no slot is free.
     pub fn is_full(&self) -> bool {
-        self.live_count >= self.capacity()
+        self.len() >= self.capacity()
     }
 
     /// A slot with `T::default()` or what its former user left in it.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self) -> Option<u32> {
         let id = match self.free_count.checked_sub(1) {
             Some(last) => {
                 self.free_count = last;
                 self.free[last]
             }
-            None if self.slots.len() < self.slots.capacity() => {
-                self.slots.push(T::default());
-                self.slots.len() as u32 - 1
-            }
-            None => return None,
+            None => self.first_use()?,
         };
-        self.live[id as usize / 64] |= 1 << (id % 64);
-        self.live_count += 1;
+        if cfg!(debug_assertions) {
+            self.live[id as usize / 64] |= 1 << (id % 64);
+        }
         Some(id)
     }
 
-    /// Frees a slot.
+    /// A slot that was never used.
+    #[cold]
+    fn first_use(&mut self) -> Option<u32> {
+        if self.slots.len() == self.slots.capacity() {
+            return None;
+        }
+        self.slots.push(T::default());
+        Some(self.slots.len() as u32 - 1)
+    }
+
+    /// Frees a slot, which must be in use.
+    ///
+    /// # Panics
+    /// If as many slots are free as there are; in debug builds also if this slot is free.
+    #[inline(always)]
     pub fn release(&mut self, id: u32) {
-        assert!(self.is_live(id), "slot {id} is released twice");
-        self.live[id as usize / 64] &= !(1 << (id % 64));
-        self.live_count -= 1;
+        self.check(id);
+        if cfg!(debug_assertions) {
+            self.live[id as usize / 64] &= !(1 << (id % 64));
+        }
         self.free[self.free_count] = id;
         self.free_count += 1;
     }
 
-    /// Whether the slot is in use.
-    #[inline]
-    pub fn is_live(&self, id: u32) -> bool {
-        self.live.get(id as usize / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
+    /// In debug builds, panics unless the slot is in use.
+    #[inline(always)]
+    fn check(&self, id: u32) {
+        if cfg!(debug_assertions) {
+            let word = self.live.get(id as usize / 64);
+            assert!(word.is_some_and(|word| word & (1 << (id % 64)) != 0), "slot {id} is not in use");
+        }
     }
 
     /// How many slots were ever used, live or not; ids are below this.
+    #[inline]
     pub fn extent(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// Every slot in use.
-    pub fn live_ids(&self) -> impl Iterator<Item = u32> + '_ {
-        let words = self.slots.len().div_ceil(64);
-        self.live[..words].iter().zip(0_u32..).flat_map(|(&word, index)| {
-            (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| index * 64 + bit)
-        })
+    /// Every slot in use. Cost: a pass over the free ones, and an allocation.
+    pub fn live_ids(&self) -> impl Iterator<Item = u32> + use<T> {
+        let mut is_free = vec![false; self.slots.len()];
+        self.free[..self.free_count].iter().for_each(|&id| is_free[id as usize] = true);
+        (0..).zip(is_free).filter(|&(_, is_free)| !is_free).map(|(id, _)| id)
     }
 
     /// The value in a slot.
     #[inline]
     pub fn get(&self, id: u32) -> &T {
-        debug_assert!(self.is_live(id), "slot {id} is not in use");
+        self.check(id);
         &self.slots[id as usize]
     }
 
     /// The value in a slot, to change.
     #[inline]
     pub fn get_mut(&mut self, id: u32) -> &mut T {
-        debug_assert!(self.is_live(id), "slot {id} is not in use");
+        self.check(id);
         &mut self.slots[id as usize]
     }
 
@@ -163,4 +179,9 @@ impl<T: Default> Slab<T> {
             prefetch_lines(slot, lines);
         }
     }
+}
+
+/// Words of the bitmap.
+const fn words_for(capacity: usize) -> usize {
+    if cfg!(debug_assertions) { capacity.div_ceil(64) } else { 0 }
 }

@@ -258,11 +258,16 @@ impl Pair {
         let rest = vec![variant as u8; bytes];
         let hash = self.hash(&name);
         let found = self.table.find(hash, &name);
-        let result = match bytes % 2 {
-            0 => self.table.pit_insert(hash, &name, Variant::ALL[variant], &rest),
-            _ => self.table.pit_insert_found(found, hash, &name, Variant::ALL[variant], &rest),
-        };
         let key = (name, variant);
+        let name = &key.0;
+        let is_new = !self.naive.pit.contains_key(&key);
+        let result = match bytes % 2 {
+            1 if is_new => {
+                let new = self.table.pit_insert_new(found, hash, name, Variant::ALL[variant], &rest);
+                new.map(|(id, _)| (id, true))
+            }
+            _ => self.table.pit_insert(hash, name, Variant::ALL[variant], &rest),
+        };
         if let Some(known) = self.naive.pit.get(&key) {
             assert_eq!(result, Ok((known.id, false)));
             return;

@@ -33,12 +33,12 @@ const NAMED: usize = 8;
 
 /// In-records by face.
 pub(crate) struct WaitingByFace {
-    counts: Box<[u32]>,
+    counts: Box<[u32; SLOTS]>,
 }
 
 impl WaitingByFace {
     pub(crate) fn new() -> Self {
-        Self { counts: vec![0; SLOTS].into() }
+        Self { counts: Box::new([0; SLOTS]) }
     }
 
     /// Pending answers of the face.
@@ -47,18 +47,19 @@ impl WaitingByFace {
         self.counts[Self::slot(face)]
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_up_if(&mut self, face: FaceId, counts: bool) {
         self.counts[Self::slot(face)] += u32::from(counts);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_down(&mut self, face: FaceId) {
         let count = &mut self.counts[Self::slot(face)];
         debug_assert!(*count > 0, "an in-record that was not counted");
         *count = count.saturating_sub(1);
     }
 
+    #[inline(always)]
     fn slot(face: FaceId) -> usize {
         face.0 as usize % SLOTS
     }

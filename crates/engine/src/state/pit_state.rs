@@ -142,6 +142,13 @@ impl Records {
         place
     }
 
+    /// The record of the first downstream of a new entry, for the caller to write.
+    #[inline(always)]
+    pub(crate) fn first_downstream<'a>(&mut self, state: &'a mut PitState, face: FaceId) -> &'a mut InRecord {
+        self.waiting.count_up_if(face, true);
+        RecordPool::begin(&mut state.in_records)
+    }
+
     /// Lets the entry live as long as its downstreams wait; one of them now waits until `expires`.
     #[inline(always)]
     pub(crate) fn note_expiry(&self, state: &mut PitState, expires: Instant, is_renewed: bool) {
@@ -191,10 +198,18 @@ impl Records {
         self.upstreams.retain(&mut state.out_records, |record| !is_gone(&record.face));
     }
 
-    /// Removes all records of an entry; must come before the entry is recycled.
-    #[inline]
-    pub(crate) fn clear(&mut self, state: &mut PitState) {
+    #[cold]
+    fn count_down_all(&mut self, state: &PitState) {
         self.downstreams.iter(&state.in_records).for_each(|record| self.waiting.count_down(record.face));
+    }
+
+    /// Removes all records of an entry; must come before the entry is recycled.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, state: &mut PitState) {
+        match state.in_records.only() {
+            Some(record) => self.waiting.count_down(record.face),
+            None => self.count_down_all(state),
+        }
         self.downstreams.clear(&mut state.in_records);
         self.upstreams.clear(&mut state.out_records);
     }

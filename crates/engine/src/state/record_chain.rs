@@ -40,6 +40,12 @@ impl<T> RecordChain<T> {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+
+    /// The only record, if there is one and no other.
+    #[inline(always)]
+    pub fn only(&self) -> Option<&T> {
+        (self.length == 1).then_some(&self.first)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,10 +113,17 @@ impl<T: Copy + Default> RecordPool<T> {
     #[inline(always)]
     pub fn append<'a>(&'a mut self, chain: &'a mut RecordChain<T>) -> Option<&'a mut T> {
         if chain.is_empty() {
-            chain.length = 1;
-            return Some(&mut chain.first);
+            return Some(Self::begin(chain));
         }
         self.append_node(chain)
+    }
+
+    /// The first record of an empty chain, for the caller to write.
+    #[inline(always)]
+    pub fn begin(chain: &mut RecordChain<T>) -> &mut T {
+        debug_assert!(chain.is_empty(), "the chain has a first record");
+        chain.length = 1;
+        &mut chain.first
     }
 
     #[inline(never)]
@@ -150,14 +163,21 @@ impl<T: Copy + Default> RecordPool<T> {
     }
 
     /// Removes all records.
-    #[inline]
+    #[inline(always)]
     pub fn clear(&mut self, chain: &mut RecordChain<T>) {
+        if chain.rest != NIL {
+            self.clear_nodes(chain);
+        }
+        chain.length = 0;
+    }
+
+    #[cold]
+    fn clear_nodes(&mut self, chain: &mut RecordChain<T>) {
         while chain.rest != NIL {
             let next = self.nodes[chain.rest as usize].next;
             self.release(chain.rest);
             chain.rest = next;
         }
-        chain.length = 0;
     }
 
     fn remove_first(&mut self, chain: &mut RecordChain<T>) {

@@ -126,9 +126,10 @@ impl Tables {
         self.pending.digests.get(components).is_some_and(|&pending| pending > 0)
     }
 
-    /// Counts the entry among those that Data of another name can satisfy, before the Interest is sent.
-    #[inline(always)]
-    pub(crate) fn note_pending(&mut self, entry: PitId) {
+    /// Counts the entry among those that Data of another name can satisfy, before the Interest is sent. Only for a
+    /// CanBePrefix Interest, or one that asks by digest; [`Tables::remove_entry`] counts it down.
+    #[inline(never)]
+    pub(crate) fn count_pending(&mut self, entry: PitId) {
         let pit = self.pit_cs.pit(entry);
         let components = usize::from(pit.state.components);
         if pit.variant().can_be_prefix() {
@@ -141,22 +142,16 @@ impl Tables {
         }
     }
 
-    /// Interest finalize without Data, or after the last pending answer.
-    pub(crate) fn finalize_unsatisfied(&mut self, now: Instant, entry: PitId, counters: &mut Counters) {
-        counters.unsatisfied += u64::from(!self.state(entry).satisfied);
-        self.remove_entry(now, entry, true);
-    }
-
-    /// Removes an entry from PIT, timers and pending counters. `keep_nonces`: the Interests sent upstream may still
-    /// loop back.
-    pub(crate) fn remove_entry(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
+    /// What few entries need before they are removed.
+    #[inline(never)]
+    fn before_removal(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
         let pit = self.pit_cs.pit(entry);
-        let components = usize::from(pit.state.components);
         if keep_nonces {
             for record in self.records.upstreams(&pit.state) {
                 self.dead_nonces.insert(pit.state.name_hash, record.nonce.to_u32(), now.0);
             }
         }
+        let components = usize::from(pit.state.components);
         if pit.variant().can_be_prefix() {
             self.pending.prefixes[components] -= 1;
             self.pending.prefixes_total -= 1;
@@ -165,9 +160,25 @@ impl Tables {
         if pit.state.by_digest {
             self.pending.digests[components] -= 1;
         }
+    }
+
+    /// Interest finalize without Data, or after the last pending answer.
+    #[inline(never)]
+    pub(crate) fn finalize_unsatisfied(&mut self, now: Instant, entry: PitId, counters: &mut Counters) {
+        counters.unsatisfied += u64::from(!self.state(entry).satisfied);
+        self.remove_entry(now, entry, true);
+    }
+
+    /// Removes an entry from PIT, timers and pending counters. `keep_nonces`: the Interests sent upstream may still
+    /// loop back.
+    #[inline(always)]
+    pub(crate) fn remove_entry(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
+        let pit = self.pit_cs.pit(entry);
+        if keep_nonces | pit.variant().can_be_prefix() | pit.state.by_digest {
+            self.before_removal(now, entry, keep_nonces);
+        }
         self.timers.disarm(entry.0);
-        self.records.clear(&mut self.pit_cs.pit_mut(entry).state);
-        self.pit_cs.pit_remove(entry);
+        self.pit_cs.pit_remove_after(entry, |state| self.records.clear(state));
     }
 
     /// Whether all pending counters are zero.

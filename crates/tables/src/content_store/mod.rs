@@ -68,8 +68,8 @@ pub const MAX_CAPACITY_BYTES: u64 = 28 << 30;
 /// The most that one Data may add to the account: its field has 32 bits.
 const MAX_ACCOUNT_BYTES: u64 = u32::MAX as u64;
 
-/// Slab slots take 4 bytes and a bit each. An entry has a share of 5 in the queue, and two values of 8 in
-/// the index; the second of them is for an indirect name.
+/// Slab slots take 4 bytes each, and a bit in debug builds. An entry has a share of 5 in the queue, and two
+/// values of 8 in the index; the second of them is for an indirect name.
 const _: () = assert!(size_of::<CsSlot>() + 5 + GROUP_BYTES + 5 + 5 + 2 * 8 <= ENTRY_OVERHEAD_BYTES as usize);
 const _: () = assert!(GROUP_BYTES + 5 + 8 <= INDIRECT_OVERHEAD_BYTES as usize);
 
@@ -182,7 +182,6 @@ impl ContentStore {
     }
 
     pub(crate) fn entry<'a>(&'a self, groups: &'a NameGroups, id: CsId) -> CsEntry<'a> {
-        assert!(self.slots.is_live(id.0), "Content Store entry {} does not exist", id.0);
         let slot = self.slots.get(id.0);
         CsEntry {
             data: self.data.get(slot.data_at, slot.data_bytes as usize),

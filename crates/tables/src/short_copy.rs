@@ -1,0 +1,55 @@
+//! Short copy: bytes into a field of a fixed size, without a call.
+//!
+//! Question answered: how does a name or the rest of an Interest get into its entry? As a copy of a length that only
+//! the packet knows, it is a call of `memcpy`. That call saves and restores what the caller has in registers, and
+//! decides the same as this file does. A copy of a fixed length is a few moves. So this file copies both ends of the
+//! source, each of a fixed length; in the middle they overlap.
+//!
+//! Cost: a copy of 8 to [`MAX_BYTES`] bytes is at most 3 comparisons and 12 moves. Shorter ones are a call.
+
+/// The most bytes of one copy.
+pub(crate) const MAX_BYTES: usize = 96;
+
+/// Copies `source` to the front of `field`; the bytes behind it stay.
+///
+/// # Panics
+/// If `source` is longer than `field`, or than [`MAX_BYTES`].
+#[inline(always)]
+pub(crate) fn copy_to_front(field: &mut [u8], source: &[u8]) {
+    let place = &mut field[..source.len()];
+    match source.len() {
+        0..8 => place.copy_from_slice(source),
+        8..=16 => copy_ends::<8, 8>(place, source),
+        17..=32 => copy_ends::<16, 16>(place, source),
+        33..=64 => copy_ends::<32, 32>(place, source),
+        65..=MAX_BYTES => copy_ends::<64, 32>(place, source),
+        bytes => unreachable!("a copy of {bytes} bytes is not short"),
+    }
+}
+
+/// Copies the first `FRONT` and the last `BACK` bytes; there are at least as many.
+#[inline(always)]
+fn copy_ends<const FRONT: usize, const BACK: usize>(place: &mut [u8], source: &[u8]) {
+    if let (Some(to), Some(from)) = (place.first_chunk_mut::<FRONT>(), source.first_chunk::<FRONT>()) {
+        *to = *from;
+    }
+    if let (Some(to), Some(from)) = (place.last_chunk_mut::<BACK>(), source.last_chunk::<BACK>()) {
+        *to = *from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_is_copied_and_the_rest_stays() {
+        let source: Vec<u8> = (1..=MAX_BYTES as u8).collect();
+        for bytes in 0..=MAX_BYTES {
+            let mut field = [0; MAX_BYTES + 8];
+            copy_to_front(&mut field, &source[..bytes]);
+            assert_eq!(field[..bytes], source[..bytes]);
+            assert!(field[bytes..].iter().all(|&byte| byte == 0), "{bytes}");
+        }
+    }
+}
