@@ -133,7 +133,7 @@ impl Engine {
     /// When [`Engine::run_timers`] must be called; may be early, never late.
     pub fn next_deadline(&self) -> Option<Instant> {
         let Parts { tables, measurements, .. } = &self.parts;
-        let deadlines_ns = [tables.timers.next_deadline(), measurements.next_deadline_ns()];
+        let deadlines_ns = [tables.next_deadline_ns(), measurements.next_deadline_ns()];
         deadlines_ns.into_iter().flatten().min().map(Instant)
     }
 

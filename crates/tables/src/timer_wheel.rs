@@ -1,25 +1,33 @@
 //! Timer wheel: which ids are due?
 //!
 //! Source: Varghese and Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 6: one hashed wheel,
-//! each slot an unsorted list. A timer that is more than one turn away stays in its slot; the wheel skips
+//! each slot an unsorted list. An alarm that is more than one turn away stays in its slot; the wheel skips
 //! it until the turn in which it is due.
 //!
-//! A timer is due at the first tick boundary at or after its deadline, so it never fires early and fires
-//! less than one tick late. The links of the lists are in the nodes of the ids, so arming and disarming are
-//! O(1) and allocate nothing. A bitmap of occupied slots makes empty time free: a jump of hours costs at
-//! most one turn.
+//! Deviation: nothing stops an alarm. Nearly every Interest is answered long before it expires, so most
+//! timers would be stopped and their list changed twice for nothing. Here an id has at most one *alarm*, the
+//! owner keeps the deadlines, and an alarm may come too early: for an id that needs none any more, or whose
+//! deadline moved. The owner then ignores it, or arms the id again. Arming an id whose alarm is not later
+//! than the new deadline changes nothing. So a slot that many entries use one after the other costs one
+//! change of the lists each time that its alarm comes, not two per entry.
+//!
+//! An alarm comes at the first tick boundary at or after the deadline that it was set for: never before the
+//! deadline, less than one tick late. There are never more alarms than ids. Each call of
+//! [`TimerWheel::arm`] adds at most one, so no more alarms come than there were calls. The links of the
+//! lists are in the nodes of the ids, so arming is O(1) and allocates nothing. A bitmap of occupied slots
+//! makes empty time free: a jump of hours costs at most one turn.
 //!
 //! ```text
 //! node, 16 bytes, four to a line:
 //!  0          8                                                12              16
-//!  | due tick | 0 not armed, 1 first of a slot, 2 first of the | 0 none, else  |
-//!  |          | list of the past, else 3 + id of the one before| 1 + id after  |
+//!  | deadline | 0 no alarm, 1 first of a slot, 2 first of the  | 0 none, else  |
+//!  |  ns      | list of the past, else 3 + id of the one before| 1 + id after  |
 //! ```
 //!
-//! Cost: arming or disarming a timer touches 1 line of the node, 1 of the list head, and 1 per neighbour.
-//! Expiry reads 1 line for each timer that it examines, even if the timer is due in a later turn. Senders
-//! choose the deadlines, so all timers may share a slot. Therefore the caller limits how many timers a call
-//! examines.
+//! Cost: arming reads 1 line of the node. If that changes the alarm, it also writes 1 line of the list head,
+//! and 1 per neighbour. Expiry reads 1 line for each alarm that it examines, even if the alarm is due in a
+//! later turn. Senders choose the deadlines, so all alarms may share a slot. Therefore the caller limits how
+//! many alarms a call examines.
 //! Bytes: an id takes 16, a slot 4. They are mapped at the start and touched when used.
 //! Writers: the owner.
 
@@ -34,39 +42,44 @@ pub const MIN_SLOTS: usize = 64;
 /// The most slots.
 pub const MAX_SLOTS: usize = 1 << 20;
 
-/// Timers of small integer ids, at most one per id.
+/// Alarms of small integer ids, at most one per id.
 pub struct TimerWheel {
     tick_ns: u64,
     slot_mask: u64,
-    /// First id per slot; the last element begins the list of timers armed for the past.
+    /// First id per slot; the last element begins the list of alarms set for the past.
     heads: Vec<u32>,
     /// One bit per slot; the list of the past has none.
     occupied: Vec<u64>,
     nodes: PageArray<Node>,
-    armed: usize,
+    alarms: usize,
     /// The tick whose slot was begun last; all earlier ticks are done.
     current_tick: u64,
     /// The next id to look at in the slot of `current_tick`.
     cursor: u32,
 }
 
-/// All zero: not armed.
+/// All zero: no alarm.
 #[derive(Clone, Copy, Zeroable)]
 struct Node {
-    due_tick: u64,
+    deadline_ns: u64,
     before: u32,
     after: u32,
 }
 
 const _: () = assert!(size_of::<Node>() == 16);
 
-const NOT_ARMED: u32 = 0;
+const NO_ALARM: u32 = 0;
 const FIRST_OF_SLOT: u32 = 1;
 const FIRST_OF_PAST: u32 = 2;
 /// Ids in `before` are stored as id + this number.
 const FIRST_ID: u32 = 3;
 
 impl Node {
+    #[inline(always)]
+    fn has_alarm(&self) -> bool {
+        self.before != NO_ALARM
+    }
+
     fn previous(&self) -> Option<u32> {
         self.before.checked_sub(FIRST_ID)
     }
@@ -91,37 +104,53 @@ impl TimerWheel {
             heads: vec![NIL; slots + 1],
             occupied: vec![0; slots / 64],
             nodes: PageArray::zeroed(capacity_ids.min(u32::MAX - FIRST_ID) as usize, pages)?,
-            armed: 0,
+            alarms: 0,
             current_tick: 0,
             cursor: NIL,
         })
     }
 
-    /// Sets the timer of `id`, whether or not it was armed, to fire at or after `deadline_ns`.
+    /// Makes sure that an alarm of `id` comes at the first tick boundary at or after `deadline_ns`, or earlier.
     ///
     /// # Panics
     /// If `id` is not below the capacity.
+    #[inline(always)]
     pub fn arm(&mut self, id: u32, deadline_ns: u64) {
-        assert!((id as usize) < self.nodes.len(), "timer {id} is beyond the capacity of {}", self.nodes.len());
-        self.disarm(id);
+        let Some(node) = self.nodes.get(id as usize) else { self.beyond_capacity(id) };
+        if !node.has_alarm() || node.deadline_ns > deadline_ns {
+            self.set_alarm(id, deadline_ns);
+        }
+    }
+
+    #[cold]
+    fn beyond_capacity(&self, id: u32) -> ! {
+        panic!("timer {id} is beyond the capacity of {}", self.nodes.len())
+    }
+
+    /// Sets the alarm of `id`, or moves it to an earlier deadline.
+    #[inline(never)]
+    fn set_alarm(&mut self, id: u32, deadline_ns: u64) {
+        if self.has_alarm(id) {
+            self.unlink(id);
+        }
         let due_tick = deadline_ns.div_ceil(self.tick_ns);
-        // The slot of the current tick may be half walked. So a timer that is due by now goes to the list
+        // The slot of the current tick may be half walked. So an alarm that is due by now goes to the list
         // that the next call reads first.
         let is_past = due_tick <= self.current_tick;
         let list = if is_past { self.past() } else { self.slot_of(due_tick) };
         let before = if is_past { FIRST_OF_PAST } else { FIRST_OF_SLOT };
         let head = std::mem::replace(&mut self.heads[list], id);
-        self.nodes[id as usize] = Node { due_tick, before, after: head.wrapping_add(1) }; // NIL + 1 = 0
+        self.nodes[id as usize] = Node { deadline_ns, before, after: head.wrapping_add(1) }; // NIL + 1 = 0
         if head != NIL {
             self.nodes[head as usize].before = id + FIRST_ID;
         }
         if !is_past {
             self.occupied[list / 64] |= 1 << (list % 64);
         }
-        self.armed += 1;
+        self.alarms += 1;
     }
 
-    /// Begins to fetch what arming or disarming `id` touches first.
+    /// Begins to fetch what arming `id` reads first.
     #[inline]
     pub fn prefetch(&self, id: u32) {
         if let Some(node) = self.nodes.get(id as usize) {
@@ -129,31 +158,23 @@ impl TimerWheel {
         }
     }
 
-    /// Stops the timer of `id`; returns whether it was armed.
-    pub fn disarm(&mut self, id: u32) -> bool {
-        let armed = self.is_armed(id);
-        if armed {
-            self.unlink(id);
-        }
-        armed
+    /// Whether an alarm of `id` will come.
+    pub fn has_alarm(&self, id: u32) -> bool {
+        self.nodes.get(id as usize).is_some_and(Node::has_alarm)
     }
 
-    /// Whether the timer of `id` is armed.
-    pub fn is_armed(&self, id: u32) -> bool {
-        self.nodes.get(id as usize).is_some_and(|node| node.before != NOT_ARMED)
-    }
-
-    /// How many timers are armed.
+    /// How many alarms will come.
     pub fn len(&self) -> usize {
-        self.armed
+        self.alarms
     }
 
-    /// Whether no timer is armed.
+    /// Whether no alarm will come.
     pub fn is_empty(&self) -> bool {
-        self.armed == 0
+        self.alarms == 0
     }
 
-    /// Disarms and returns one id that is due. Subtracts the timers it looked at from `visits`.
+    /// The id of an alarm that comes now; arming the id again sets a new one. Subtracts the alarms it looked at from
+    /// `visits`.
     ///
     /// Call it until `None`: nothing more is due, or `visits` is 0. In the second case
     /// [`TimerWheel::next_deadline`] is not after now as long as something may be due. `now_ns` must not
@@ -168,12 +189,13 @@ impl TimerWheel {
             return Some(late);
         }
         loop {
+            let boundary_ns = self.current_tick * self.tick_ns; // at most `now_ns`
             while self.cursor != NIL {
                 *visits = visits.checked_sub(1)?;
                 let id = self.cursor;
                 let node = self.nodes[id as usize];
                 self.cursor = node.next().unwrap_or(NIL);
-                if node.due_tick <= self.current_tick {
+                if node.deadline_ns <= boundary_ns {
                     self.unlink(id);
                     return Some(id);
                 }
@@ -198,12 +220,12 @@ impl TimerWheel {
         }
     }
 
-    /// When to call [`TimerWheel::pop_expired`] next, in nanoseconds: `None` = nothing armed.
+    /// When to call [`TimerWheel::pop_expired`] next, in nanoseconds: `None` = no alarm will come.
     ///
-    /// Never later than the first timer fires. May be earlier if the first timer is further away than one
+    /// Never later than the first alarm comes. May be earlier if the first alarm is further away than one
     /// turn.
     pub fn next_deadline(&self) -> Option<u64> {
-        if self.armed == 0 {
+        if self.alarms == 0 {
             return None;
         }
         let tick = if self.heads[self.past()] != NIL || self.cursor != NIL {
@@ -214,7 +236,7 @@ impl TimerWheel {
         Some(tick.saturating_mul(self.tick_ns))
     }
 
-    /// The index of the list of timers that were armed for the past.
+    /// The index of the list of alarms that were set for the past.
     fn past(&self) -> usize {
         self.heads.len() - 1
     }
@@ -223,7 +245,7 @@ impl TimerWheel {
         (tick & self.slot_mask) as usize
     }
 
-    /// Takes an armed timer out of its list.
+    /// Takes an alarm out of its list.
     fn unlink(&mut self, id: u32) {
         let node = std::mem::replace(&mut self.nodes[id as usize], Node::zeroed());
         let next = node.next();
@@ -237,17 +259,17 @@ impl TimerWheel {
             Some(previous) => self.nodes[previous as usize].after = node.after,
             None => {
                 let is_past = node.before == FIRST_OF_PAST;
-                let list = if is_past { self.past() } else { self.slot_of(node.due_tick) };
+                let list = if is_past { self.past() } else { self.slot_of(node.deadline_ns.div_ceil(self.tick_ns)) };
                 self.heads[list] = next.unwrap_or(NIL);
                 if next.is_none() && !is_past {
                     self.occupied[list / 64] &= !(1 << (list % 64));
                 }
             }
         }
-        self.armed -= 1;
+        self.alarms -= 1;
     }
 
-    /// The first tick from `tick` on, within one turn, whose slot holds a timer.
+    /// The first tick from `tick` on, within one turn, whose slot holds an alarm.
     fn next_occupied(&self, tick: u64) -> Option<u64> {
         let start = self.slot_of(tick);
         let mut word = start / 64;

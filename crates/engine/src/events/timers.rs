@@ -7,10 +7,10 @@ use crate::{
 };
 use namewire_tables::PitId;
 
-/// Most timers served in one call, so that packets do not wait behind a mass expiry.
+/// Most alarms served in one call, so that packets do not wait behind a mass expiry.
 const TIMERS_PER_CALL: usize = 1024;
 
-/// Most timers looked at in one call. Consumers choose deadlines; timers of far-off ones can come before due ones.
+/// Most alarms looked at in one call. Consumers choose deadlines; alarms of far-off ones can come before due ones.
 const TIMER_VISITS_PER_CALL: u32 = 4096;
 
 /// Serves due timers.
@@ -25,7 +25,11 @@ pub(crate) fn run_timers<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_
     }
 }
 
+/// An alarm came: for this entry, for one that had its place before, or too early.
 fn entry_due<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, entry: PitId) {
+    if !parts.tables.pit_cs.pit_exists(entry) {
+        return;
+    }
     let now = call.outbound.now;
     let (state, _) = parts.tables.state_mut(entry);
     if state.expires <= now {

@@ -259,12 +259,12 @@ impl Measurements {
         self.wheel.next_deadline()
     }
 
-    /// Ends what is due, looking at `visits` timers at most.
+    /// Ends what is due, looking at `visits` alarms at most.
     pub(crate) fn run_timers(&mut self, now: Instant, visits: &mut u32) {
         while let Some(slot) = self.wheel.pop_expired(now.0, visits) {
             let expires = self.slots[slot as usize].expires;
             if expires > now {
-                self.wheel.arm(slot, expires.0); // it was given more time meanwhile
+                self.wheel.arm(slot, expires.0); // more time meanwhile, or an entry that took an evicted one's slot
             } else {
                 self.remove(slot);
                 self.free.push(slot);
@@ -286,7 +286,6 @@ impl Measurements {
         let soonest = candidates.min_by_key(|&slot| self.slots[slot].expires).unwrap_or_default();
         self.hand = (self.hand + EVICTION_CANDIDATES) % self.slots.len();
         self.evicted += 1;
-        self.wheel.disarm(soonest as u32);
         self.remove(soonest as u32);
         soonest as u32
     }

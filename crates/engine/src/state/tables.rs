@@ -104,11 +104,17 @@ impl Tables {
         (self.pit_cs.pit_capacity_entries() as usize).saturating_sub(self.pit_cs.pit_len())
     }
 
-    /// Sets the timer of an entry to its next deadline.
-    #[inline]
+    /// Makes sure that an alarm comes at the next deadline of an entry, or earlier.
+    #[inline(always)]
     pub(crate) fn arm(&mut self, entry: PitId) {
         let deadline = self.state(entry).deadline();
         self.timers.arm(entry.0, deadline.0);
+    }
+
+    /// When an entry may need attention; may be early, never late. Alarms of removed entries count only while some
+    /// entry is pending.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        if self.pit_cs.pit_len() == 0 { None } else { self.timers.next_deadline() }
     }
 
     /// Whether CanBePrefix Interests are pending; with `components`, for names of this length.
@@ -169,15 +175,14 @@ impl Tables {
         self.remove_entry(now, entry, true);
     }
 
-    /// Removes an entry from PIT, timers and pending counters. `keep_nonces`: the Interests sent upstream may still
-    /// loop back.
+    /// Removes an entry from PIT and pending counters. Its alarm still comes, and finds no entry or a later one.
+    /// `keep_nonces`: the Interests sent upstream may still loop back.
     #[inline(always)]
     pub(crate) fn remove_entry(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
         let pit = self.pit_cs.pit(entry);
         if keep_nonces | pit.variant().can_be_prefix() | pit.state.by_digest {
             self.before_removal(now, entry, keep_nonces);
         }
-        self.timers.disarm(entry.0);
         self.pit_cs.pit_remove_after(entry, |state| self.records.clear(state));
     }
 
