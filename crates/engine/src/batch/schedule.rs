@@ -189,20 +189,30 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         self.call.clock.end_of_part(Stage::Hash);
     }
 
-    /// Prefetches the bucket of the packet's name and the name's state in the store's policy. In the core role also the
-    /// fingerprint's buckets, and for an Interest those in its face's segment and the place of its nonce.
+    /// Prefetches the bucket of the packet's name and the name's state in the store's policy.
+    #[inline(always)]
     fn prefetch_bucket(&self, packet: usize) {
-        let decoded = &self.packets[packet].decoded;
-        if decoded.is_nameless() {
+        if self.packets[packet].decoded.is_nameless() {
             return;
         }
         let name_hash = self.hashes[packet].full_hash();
-        let Parts { tables, core, .. } = &*self.parts;
-        tables.pit_cs.prefetch_bucket(name_hash);
-        tables.pit_cs.prefetch_cs_request(name_hash);
-        let Some(core) = core else { return };
+        let pit_cs = &self.parts.tables.pit_cs;
+        pit_cs.prefetch_bucket(name_hash);
+        pit_cs.prefetch_cs_request(name_hash);
+        if self.parts.core.is_some() {
+            self.prefetch_for_core(packet, name_hash);
+        }
+    }
+
+    /// Prefetches the fingerprint's buckets, and for an Interest those in its face's segment and the place of its
+    /// nonce.
+    #[inline(never)]
+    fn prefetch_for_core(&self, packet: usize, name_hash: u64) {
+        let Parts { tables, core: Some(core), .. } = &*self.parts else { return };
         core.sent_names.prefetch(name_hash);
-        let Decoded::Interest(interest) = decoded else { return core.fingerprints.prefetch(name_hash) };
+        let Decoded::Interest(interest) = &self.packets[packet].decoded else {
+            return core.fingerprints.prefetch(name_hash);
+        };
         if let Some(port) = core.ports.known(self.frames[packet].face) {
             core.fingerprints.prefetch_for_port(name_hash, port);
         }
@@ -226,6 +236,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     }
 
     /// Reads the tags of the bucket, and prefetches the group that one of them points at.
+    #[inline(always)]
     fn probe(&mut self, packet: usize) {
         let Packet { decoded, hints, is_probed } = &mut self.packets[packet];
         if decoded.is_nameless() {
@@ -323,6 +334,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     }
 
     /// Prefetches the entries that the name group links to.
+    #[inline(always)]
     fn prefetch_entries(&self, packet: usize) {
         let Parts { tables, .. } = &*self.parts;
         if let Some(group) = self.packets[packet].hints.group
