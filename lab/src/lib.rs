@@ -2,6 +2,7 @@
 //!
 //! * `experiments`: one file or folder for each experiment, and the table of them all.
 //! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
+//! * `baseline`: an earlier program's results beside ours.
 //! * `budget`: the instructions that each stage of a packet may take.
 //! * `report`: a page of records, with the figures of others beside ours.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
@@ -12,6 +13,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
 mod bar_chart;
+pub mod baseline;
 pub mod budget;
 mod cache_models;
 pub mod clock;

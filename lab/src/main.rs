@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::record::{Record, write_whole};
-use namewire_lab::{budget, experiments, interrupt, report};
+use namewire_lab::{baseline, budget, experiments, interrupt, report};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -68,6 +68,9 @@ struct RunArguments {
     /// Tag sets to measure beside the generated ones: one set per line, its tags between blanks or tabs, plain or .xz
     #[arg(long, value_name = "FILE")]
     tags: Option<PathBuf>,
+    /// A `namewire-lab` of another commit: its results of the same experiments are added to the records
+    #[arg(long, value_name = "PROGRAM")]
+    baseline: Option<PathBuf>,
     /// Where to write records
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -149,7 +152,10 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     context.graph.clone_from(&arguments.graph);
     context.tags.clone_from(&arguments.tags);
     for experiment in chosen {
-        let record = experiment.record(&context, command_line(experiment, arguments))?;
+        let mut record = experiment.record(&context, command_line(experiment, arguments))?;
+        if let Some(program) = &arguments.baseline {
+            baseline::add(&mut record, program, &context)?;
+        }
         let path = record.write(&arguments.out)?;
         if arguments.json {
             println!("{}", serde_json::to_string_pretty(&record)?);
@@ -180,6 +186,7 @@ fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
         ("--trace", &arguments.trace),
         ("--graph", &arguments.graph),
         ("--tags", &arguments.tags),
+        ("--baseline", &arguments.baseline),
     ];
     for (option, file) in files {
         if let Some(name) = file.as_deref().and_then(Path::file_name) {

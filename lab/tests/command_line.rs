@@ -38,6 +38,26 @@ fn every_experiment_runs_at_smoke_scale_and_its_record_makes_a_page() {
     }
 }
 
+/// The baseline is this program itself, so both sides of each row agree where the result is a computation.
+#[test]
+fn an_earlier_program_is_measured_beside_this_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().to_str().expect("a UTF-8 path");
+    let lab_itself = env!("CARGO_BIN_EXE_namewire-lab");
+    let run = lab(&["run", "pit-model", "--scale", "smoke", "--out", out, "--baseline", lab_itself]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let record = Record::read(&dir.path().join("pit-model.json")).expect("the record is there");
+    let (ours, theirs) = record.rows.split_at(record.rows.len() / 2);
+    assert!(!ours.is_empty());
+    for (row, baseline) in ours.iter().zip(theirs) {
+        assert_eq!((&row.case, &row.value), (&baseline.case, &baseline.value));
+        assert!(baseline.subject.starts_with(&format!("{} at ", row.subject)), "{}", baseline.subject);
+    }
+    assert_eq!(record.headline.keys().filter(|name| name.starts_with("baseline_")).count() * 2, record.headline.len());
+    let run = lab(&["run", "pit-model", "--scale", "smoke", "--out", out, "--baseline", "/bin/false"]);
+    assert!(text(&run.stderr).contains("/bin/false failed"), "{}", text(&run.stderr));
+}
+
 #[test]
 fn list_names_every_experiment() {
     let list = lab(&["list"]);

@@ -23,6 +23,7 @@ use anyhow::{Context as _, ensure};
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_designs::fib::hash_tables::{PrefixHash, StringMatching};
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::Schedule;
 use namewire_tables::{Fib, FibConfig, HashKey, NextHop};
 
@@ -194,6 +195,7 @@ fn make_forwarders(size: &Size, names: SyntheticNames, key: HashKey, count: usiz
         payload_bytes,
         outstanding: size.outstanding,
         store_bytes: size.store_bytes,
+        policy: EvictionName::Fifo.into(),
         key,
         first_name: (thread as u64) << 37,
     };

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
 use anyhow::ensure;
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
 use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
 use namewire_tables::{Fib, HashKey};
@@ -141,6 +142,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             payload_bytes: shape.payload_bytes,
             outstanding: size.outstanding,
             store_bytes: size.store_bytes,
+            policy: EvictionName::Fifo.into(),
             key,
             first_name: (place as u64) << 37,
         };

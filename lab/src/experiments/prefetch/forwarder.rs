@@ -5,6 +5,7 @@ use super::traffic::{Packets, Traffic};
 use crate::synthetic_names::SyntheticNames;
 use crate::tsc;
 use anyhow::ensure;
+use namewire_designs::policies::catalogue::PolicyChoice;
 use namewire_engine::{
     BATCH_PACKETS, EngineConfig, FaceAttributes, FaceId, FaceScope, Frame, Instant, PacketRef, Schedule, Transmit,
 };
@@ -24,6 +25,8 @@ pub(in crate::experiments) struct Setup {
     /// Interests outstanding before their Data come.
     pub(in crate::experiments) outstanding: u64,
     pub(in crate::experiments) store_bytes: u64,
+    /// The store's policy.
+    pub(in crate::experiments) policy: PolicyChoice,
     pub(in crate::experiments) key: HashKey,
     /// First number of the names that this forwarder uses.
     pub(in crate::experiments) first_name: u64,
@@ -114,7 +117,7 @@ impl Forwarder {
             cs_capacity_bytes: setup.store_bytes,
             // The capacity in bytes is the limit: every Data takes more than this.
             cs_capacity_packets: setup.store_bytes / 256,
-            cs_policy: namewire_tables::CsPolicy::Fifo,
+            cs_policy: setup.policy.into(),
             ..EngineConfig::default()
         };
         Ok(Self {

@@ -4,7 +4,8 @@
 //! average, names of 7 components of 9 characters that never repeat, 128-byte payloads, and a full FIFO Content Store,
 //! so that every Data evicts one. There are two deviations. Here 2^20 Interests are outstanding before their Data
 //! arrive; in the thesis Data arrive at once and find their entries in the cache. And the whole engine is measured:
-//! strategy, suppression, nonces, timers, records, counters. The thesis has a prototype of the tables.
+//! strategy, suppression, nonces, timers, records, counters. The thesis has a prototype of the tables. [`regimes`] has
+//! rows in the thesis' regime, with few outstanding Interests, and with a store whose admission is TinyLFU.
 //!
 //! The same engine runs all schedules in turn over the same tables, a slice of packets each. Only due timers and
 //! `Engine::process` are timed, by the time stamp counter. Packets are written into memory shortly before, as a network
@@ -23,6 +24,7 @@
 
 mod fib_alone;
 pub(super) mod forwarder;
+mod regimes;
 pub(super) mod traffic;
 
 use std::collections::BTreeMap;
@@ -32,8 +34,10 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use fib_alone::FibAlone;
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
+use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::{BATCH_PACKETS, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
+use regimes::Regime;
 use traffic::PAYLOAD_BYTES;
 
 #[cfg(feature = "networks")]
@@ -48,7 +52,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "prefetch",
     source: "Takemasa17 §5, Takemasa19 Fig. 4.5-4.7",
     question: "How much of the wait for memory does each schedule hide?",
-    needs: "quick: 2 to 3 min, 4 GiB and 1.5 GiB per thread; full: 12 min, the same memory",
+    needs: "quick: 3 min, 6 GiB and 1.5 GiB per thread; full: 15 min, the same memory",
     takes: None,
     run,
 };
@@ -91,6 +95,7 @@ const fn size(scale: Scale) -> Size {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
+    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
     let threads = thread_counts(context);
     let most_threads = threads.iter().copied().max().unwrap_or(1);
     context.plan_steps(3 + size.repetitions * 3);
@@ -100,21 +105,22 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let fib = populate(context, names, key)?;
 
     context.begin_step("outstanding Interests, full store")?;
+    let setup = Setup {
+        names,
+        payload_bytes: PAYLOAD_BYTES,
+        outstanding: size.outstanding,
+        store_bytes: size.store_bytes,
+        policy: EvictionName::Fifo.into(),
+        key,
+        first_name: 0,
+    };
+    // Names are distinct below 2^45, which leaves room for 255 threads.
     let mut forwarders = (0..most_threads)
-        .map(|thread| {
-            Forwarder::new(Setup {
-                names,
-                payload_bytes: PAYLOAD_BYTES,
-                outstanding: size.outstanding,
-                store_bytes: size.store_bytes,
-                key,
-                // Names are distinct below 2^45, which leaves room for 256 threads.
-                first_name: (thread as u64) << 37,
-            })
-        })
+        .map(|thread| Forwarder::new(Setup { first_name: (thread as u64) << 37, ..setup }))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let check = || Ok(crate::interrupt::check()?);
     at_once(&mut forwarders, |forwarder, _| forwarder.fill(&fib, &check))?;
+    let mut regimes = Regime::all(setup, &fib, &check)?;
 
     context.begin_step("FIBs of the other searches")?;
     let mut fib_alone = FibAlone::new(names, key, &check)?;
@@ -123,6 +129,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     for repetition in 0..size.repetitions {
         context.begin_step("one thread")?;
         one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
+        regimes.iter_mut().try_for_each(|regime| regime.measure(&fib, size.slices, &mut table))?;
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
         #[cfg(feature = "networks")]
@@ -135,14 +142,15 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 let mpps = several_threads(&mut forwarders[..count], &fib, schedule)?;
                 let case = format!("{count} thread{}", if count == 1 { "" } else { "s" });
                 table.add(&case, schedule.name(), "throughput", "Mpps", mpps);
+                table.add(&case, schedule.name(), "cycles", CYCLES, count as f64 * tsc_hz / mpps / 1e6);
             }
         }
         // Every slice uses new names; the last check covers all of them.
         if repetition + 1 == size.repetitions {
             forwarders.iter().try_for_each(Forwarder::check)?;
+            regimes.iter().try_for_each(Regime::check)?;
         }
     }
-    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
     let mut outcome = outcome(&table, &forwarders[0], &fib, names, tsc_hz);
     outcome.rows.append(&mut fib_alone.rows(&fib));
     for (key, value) in fib_alone.headline(&fib) {
@@ -293,7 +301,12 @@ fn outcome(table: &SampleTable, forwarder: &Forwarder, fib: &Fib, names: Synthet
     put("vector_over_naive", ratio(EXCHANGE, "naive", "vector"));
     put("vector_over_shtl", ratio(EXCHANGE, "shtl", "vector"));
     put("shtl_over_naive", ratio(EXCHANGE, "naive", "shtl"));
+    put("vector_over_naive_papers_regime", ratio(regimes::PAPERS, "naive", "vector"));
+    put("shtl_over_naive_papers_regime", ratio(regimes::PAPERS, "naive", "shtl"));
+    put("vector_over_naive_tiny_lfu", ratio(regimes::TINY_LFU, "naive", "vector"));
     put("shtl_over_naive_interest_miss", ratio("Interest, miss", "naive", "shtl"));
+    put("naive_cycles", median(EXCHANGE, "naive"));
+    put("vector_cycles", median(EXCHANGE, "vector"));
     put("vector_mpps", median(EXCHANGE, "vector").map(|cycles| tsc_hz / cycles / 1e6));
     for (case, key) in [
         ("Interest, miss", "vector_interest_miss_cycles"),

@@ -1,0 +1,64 @@
+//! How do the schedules compare where less waits in memory, or more?
+//!
+//! Two engines beside the one of [`super`], over the same FIB. In the regime of Takemasa19 §4.4, [`PAPERS`], Data come
+//! soon after their Interests, while the PIT entries are still in the caches: 1,024 Interests are outstanding. The
+//! other, [`TINY_LFU`], has 2^20 outstanding Interests as above, and a store that admits by TinyLFU: a Data costs
+//! look-ups in the sketch, and is rarely stored.
+
+use super::forwarder::{Cycles, Finding, Forwarder, Setup};
+use super::{BATCHES_PER_SLICE, CYCLES, per_packet};
+use crate::sample_table::SampleTable;
+use namewire_designs::policies::catalogue::{AdmissionName, PolicyChoice};
+use namewire_engine::Schedule;
+use namewire_tables::Fib;
+
+/// Rows with as many outstanding Interests as a batch of the thesis has.
+pub(super) const PAPERS: &str = "Interest and Data, 1,024 outstanding";
+/// Rows with a store that admits by TinyLFU.
+pub(super) const TINY_LFU: &str = "Interest and Data, TinyLFU store";
+
+/// Outstanding Interests of [`PAPERS`].
+const FEW_OUTSTANDING: u64 = 1_024;
+
+/// An engine in one regime.
+pub(super) struct Regime {
+    case: &'static str,
+    forwarder: Forwarder,
+}
+
+impl Regime {
+    /// Every regime, ready to be measured. Names begin where those of 255 threads end.
+    pub(super) fn all(setup: Setup, fib: &Fib, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<Vec<Self>> {
+        let tiny_lfu = PolicyChoice { admission: AdmissionName::TinyLfu, ..setup.policy };
+        let few = Setup { outstanding: FEW_OUTSTANDING, first_name: 253 << 37, ..setup };
+        let admitted = Setup { policy: tiny_lfu, first_name: 254 << 37, ..setup };
+        [(PAPERS, few), (TINY_LFU, admitted)]
+            .into_iter()
+            .map(|(case, setup)| {
+                let mut forwarder = Forwarder::new(setup)?;
+                forwarder.fill(fib, check)?;
+                Ok(Self { case, forwarder })
+            })
+            .collect()
+    }
+
+    /// Adds a repetition: every schedule in turn, a slice each.
+    pub(super) fn measure(&mut self, fib: &Fib, slices: usize, table: &mut SampleTable) -> anyhow::Result<()> {
+        let mut taken: [Cycles; Schedule::ALL.len()] = Default::default();
+        for _ in 0..slices {
+            for (taken, schedule) in taken.iter_mut().zip(Schedule::ALL) {
+                taken.append(self.forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
+            }
+        }
+        for (taken, schedule) in taken.iter().zip(Schedule::ALL) {
+            let cycles = f64::midpoint(per_packet(&taken.interests), per_packet(&taken.data));
+            table.add(self.case, schedule.name(), "cycles", CYCLES, cycles);
+        }
+        Ok(())
+    }
+
+    /// Checks what the engine has counted.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        self.forwarder.check()
+    }
+}
