@@ -38,6 +38,8 @@ pub const UNIT_BYTES: usize = 16;
 /// The most units: a size needs a bit less than a word.
 const MAX_UNITS: u64 = 1 << 31;
 const HEADER_BYTES: usize = 8;
+/// A block for more bytes could not be rounded up.
+const LONGEST_BYTES: usize = (FREE as usize / 2 - 1) * UNIT_BYTES - HEADER_BYTES;
 
 /// Sizes below this many units have a class each; from there on, every doubling has this many classes.
 const CLASSES_PER_DOUBLING: u32 = 16;
@@ -98,6 +100,18 @@ impl Arena {
         Some(at)
     }
 
+    /// Keeps a copy of `bytes` in a block in use, in place of what it held, if a new block for them would
+    /// have the size of this one.
+    #[inline(always)]
+    pub fn overwrite(&mut self, at: u32, bytes: &[u8]) -> bool {
+        let Some(block) = self.units.get_mut(at as usize..) else { return false };
+        if units_for(bytes.len()) != block.first().map(|unit| unit[UNITS]) {
+            return false;
+        }
+        let place = bytemuck::cast_slice_mut::<_, u8>(block).get_mut(HEADER_BYTES..HEADER_BYTES + bytes.len());
+        place.map(|place| place.copy_from_slice(bytes)).is_some()
+    }
+
     /// The `len` bytes that were given to [`Arena::allocate`].
     #[inline]
     pub fn get(&self, at: u32, len: usize) -> &[u8] {
@@ -138,13 +152,6 @@ impl Arena {
         if let Some(unit) = self.units.get(at as usize) {
             prefetch_lines(unit, lines);
         }
-    }
-
-    /// Begins to fetch the lines, beside its first, that [`Arena::free`] will write for a block in use.
-    #[inline]
-    pub fn prefetch_following(&self, at: u32, bytes: usize) {
-        let units = units_for(bytes).unwrap_or(0);
-        self.prefetch(at.saturating_add(units), 1);
     }
 
     /// Gives a block back.
@@ -247,6 +254,7 @@ impl Arena {
 }
 
 /// The bytes that a block for `bytes` bytes takes in an arena.
+#[inline(always)]
 pub fn block_bytes(bytes: usize) -> u64 {
     units_for(bytes).map_or(u64::MAX / 4, |units| u64::from(units) * UNIT_BYTES as u64)
 }
@@ -256,11 +264,15 @@ fn units_within(bytes: u64) -> usize {
 }
 
 /// The units of a block for this many bytes: the smallest size of its class.
+#[inline(always)]
 fn units_for(bytes: usize) -> Option<u32> {
-    let units = bytes.checked_add(HEADER_BYTES)?.div_ceil(UNIT_BYTES);
-    let units = u32::try_from(units).ok().filter(|&units| units < FREE / 2)?;
-    let step = 1 << (units.ilog2().saturating_sub(CLASSES_PER_DOUBLING.ilog2()));
-    Some(units.next_multiple_of(step))
+    if bytes > LONGEST_BYTES {
+        return None;
+    }
+    let units = (bytes + HEADER_BYTES).div_ceil(UNIT_BYTES) as u32;
+    // Below a doubling's classes the step is 1. It is a power of two, so a mask rounds up.
+    let in_step = (1 << ((units | CLASSES_PER_DOUBLING).ilog2() - CLASSES_PER_DOUBLING.ilog2())) - 1;
+    Some((units + in_step) & !in_step)
 }
 
 /// The class of a block. `units_for` asks only for the smallest size of a class, so every block of a class
@@ -333,6 +345,15 @@ mod tests {
             let mut held: Vec<(u32, Vec<u8>)> = Vec::new();
             for (number, (bytes, freed)) in operations.into_iter().enumerate() {
                 match freed.filter(|_| !held.is_empty()) {
+                    Some(index) if number % 3 == 0 => {
+                        let place = index.index(held.len());
+                        let (at, former) = &mut held[place];
+                        let again = vec![number as u8; bytes];
+                        if units_for(bytes) == units_for(former.len()) {
+                            *former = again.clone();
+                        }
+                        prop_assert_eq!(arena.overwrite(*at, &again), *former == again);
+                    }
                     Some(index) => arena.free(held.swap_remove(index.index(held.len())).0),
                     None => {
                         let bytes = vec![number as u8; bytes];

@@ -120,9 +120,15 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.iter_of(0)
     }
 
-    /// [`EvictionQueues::prefetch_of`].
+    /// [`EvictionQueues::upcoming_of`].
+    pub fn upcoming(&self, count: usize, values: &mut Vec<T>) {
+        self.upcoming_of(0, count, values);
+    }
+
+    /// Begins to fetch the lines of the next `count` entries, as far as they lie behind each other in
+    /// memory.
     pub fn prefetch(&self, count: usize) {
-        self.prefetch_of(0, count);
+        self.blocks.prefetch(self.ends[0].oldest, count);
     }
 }
 
@@ -215,10 +221,10 @@ impl<const QUEUES: usize, T: Copy + Zeroable, const VALUES: usize> EvictionQueue
         self.blocks.places(self.ends[queue])
     }
 
-    /// Begins to fetch the lines of the next `count` entries of a queue, as far as they lie behind each
-    /// other in memory.
-    pub fn prefetch_of(&self, queue: usize, count: usize) {
-        self.blocks.prefetch(self.ends[queue], count);
+    /// Appends the oldest `count` entries of a queue to `values`, oldest first. Begins to fetch the lines of
+    /// the `count` entries after these, as far as they lie behind each other in memory.
+    pub fn upcoming_of(&self, queue: usize, count: usize, values: &mut Vec<T>) {
+        self.blocks.upcoming(self.ends[queue], count, values);
     }
 }
 
@@ -330,10 +336,35 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
         })
     }
 
-    /// [`EvictionQueues::prefetch_of`].
-    pub fn prefetch(&self, queue: Ends, count: usize) {
-        let first = queue.oldest as usize;
-        for number in first..first.saturating_add(count / VALUES + 2) {
+    /// [`EvictionQueues::upcoming_of`].
+    pub fn upcoming(&self, queue: Ends, count: usize, values: &mut Vec<T>) {
+        let (mut number, mut left) = (queue.oldest, count);
+        while left > 0 {
+            let Some(block) = self.blocks.get(number as usize) else { return };
+            let first = block.live.trailing_zeros() as usize;
+            let beside = block.live.checked_shr(first as u32).unwrap_or(0).trailing_ones() as usize;
+            let side_by_side = block.values.get(first..first + beside.min(left)).unwrap_or_default();
+            values.extend_from_slice(side_by_side);
+            left -= side_by_side.len();
+            // Only if entries in the middle were removed.
+            let mut others = block.live.checked_shr((first + beside) as u32).unwrap_or(0);
+            let mut index = first + beside;
+            while others != 0 && left > 0 {
+                if others & 1 != 0 {
+                    values.push(block.values[index]);
+                    left -= 1;
+                }
+                (others, index) = (others >> 1, index + 1);
+            }
+            number = block.newer;
+        }
+        self.prefetch(number, count);
+    }
+
+    /// Begins to fetch as many blocks as `count` entries take, from this block on.
+    fn prefetch(&self, first: u32, count: usize) {
+        let first = first as usize;
+        for number in first..first.saturating_add(count / VALUES + 1) {
             let Some(block) = self.blocks.get(number) else { return };
             prefetch(block);
         }
@@ -415,6 +446,10 @@ mod tests {
                     prop_assert!(queues.places_of(queue).eq(list.iter().map(|entry| entry.1)));
                     prop_assert_eq!(queues.oldest_place_of(queue), list.first().map(|entry| entry.1));
                     prop_assert_eq!(queues.len_of(queue) as usize, list.len());
+                    let count = usize::from(kind) % (ENTRIES + 2);
+                    let mut upcoming = vec![7];
+                    queues.upcoming_of(queue, count, &mut upcoming);
+                    prop_assert!(upcoming.into_iter().skip(1).eq(list.iter().take(count).map(|entry| entry.0)));
                 }
             }
         }

@@ -122,10 +122,6 @@ impl NameGroup {
         copy_to_front(&mut self.name, inline);
     }
 
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
-    }
-
     pub(crate) fn has_pit_entry(&self) -> bool {
         self.pit != [NIL; 4]
     }
@@ -274,6 +270,20 @@ impl NameGroups {
     pub(crate) fn release_if_empty(&mut self, id: u32) {
         let group = self.slots.get(id);
         if !group.has_pit_entry() && group.cs == NIL {
+            self.release(id);
+        }
+    }
+
+    /// Entry `id` leaves the Content Store: frees its name's group unless other Data has the name by now, or
+    /// an Interest for it is pending.
+    #[inline(always)]
+    pub(crate) fn release_data(&mut self, id: u32, entry: u32) {
+        let group = self.slots.get_mut(id);
+        if group.cs & !INDIRECT != entry {
+            return;
+        }
+        group.cs = NIL;
+        if !group.has_pit_entry() {
             self.release(id);
         }
     }

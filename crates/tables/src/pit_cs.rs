@@ -532,8 +532,7 @@ impl<R: Recycle> PitCs<R> {
 ///
 /// For every packet: [`PitCs::prefetch_bucket`], then [`PitCs::probe`] and [`PitCs::prefetch_group`], then
 /// [`PitCs::prefetch_entries`], then act, with [`PitCs::find_hinted`]. Once per batch, as far apart as
-/// possible: [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_groups`],
-/// [`PitCs::prefetch_victim_buckets`].
+/// possible: [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_links`].
 impl<R: Recycle> PitCs<R> {
     /// Begins to fetch the index bucket of a name.
     #[inline]
@@ -586,15 +585,11 @@ impl<R: Recycle> PitCs<R> {
         self.cs.prefetch_victims(count);
     }
 
-    /// Begins to fetch the groups of the noted entries, selected by their order, and the lines that freeing
-    /// their Data will write.
-    pub fn prefetch_victim_groups(&self, which: Range<usize>) {
-        self.cs.prefetch_victim_groups(&self.groups, which);
-    }
-
-    /// Begins to fetch the index buckets of these groups.
-    pub fn prefetch_victim_buckets(&self, which: Range<usize>) {
-        self.cs.prefetch_victim_buckets(&self.groups, which);
+    /// Begins to fetch the lines that evicting the noted entries will write, selected by their order: groups,
+    /// index buckets, and the blocks of their Data.
+    #[inline(always)]
+    pub fn prefetch_victim_links(&self, which: Range<usize>) {
+        self.cs.prefetch_victim_links(&self.groups, which);
     }
 }
 

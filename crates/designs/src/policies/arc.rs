@@ -190,8 +190,7 @@ impl Eviction for Arc {
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let list = usize::from(self.list_to_shorten(false));
-        slots.extend(self.queues.iter_of(list).take(count));
-        self.queues.prefetch_of(list, 2 * count);
+        self.queues.upcoming_of(list, count, slots);
         self.ghosts[list].prefetch_oldest(count);
     }
 

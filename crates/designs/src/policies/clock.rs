@@ -73,8 +73,7 @@ impl Eviction for Clock {
     }
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
-        slots.extend(self.queue.iter().take(count + count / 2));
-        self.queue.prefetch(3 * count);
+        self.queue.upcoming(count + count / 2, slots);
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {

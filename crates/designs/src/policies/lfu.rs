@@ -217,8 +217,7 @@ impl<F: FirstCount> Eviction for Lfu<F> {
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         if let Some(queue) = self.first_queue() {
-            slots.extend(self.queues.iter(queue).take(count));
-            self.queues.prefetch(queue, 2 * count);
+            self.queues.upcoming(queue, count, slots);
         }
     }
 

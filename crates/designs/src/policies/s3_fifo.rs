@@ -137,8 +137,7 @@ impl Eviction for S3Fifo {
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let next = self.next_queue();
         for (queue, count) in [(next, count), (1 - next, count / 2)] {
-            slots.extend(self.queues.iter_of(queue.into()).take(count));
-            self.queues.prefetch_of(queue.into(), 2 * count);
+            self.queues.upcoming_of(queue.into(), count, slots);
         }
     }
 

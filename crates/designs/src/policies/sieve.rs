@@ -102,8 +102,7 @@ impl Eviction for Sieve {
     }
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
-        slots.extend(self.queues.iter_of(self.ahead.into()).take(count));
-        self.queues.prefetch_of(self.ahead.into(), 2 * count);
+        self.queues.upcoming_of(self.ahead.into(), count, slots);
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {

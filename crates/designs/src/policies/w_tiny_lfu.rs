@@ -236,8 +236,7 @@ impl Eviction for WTinyLfu {
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         for list in [WINDOW, PROBATION] {
-            slots.extend(self.queues.iter_of(list.into()).take(count));
-            self.queues.prefetch_of(list.into(), 2 * count);
+            self.queues.upcoming_of(list.into(), count, slots);
         }
     }
 

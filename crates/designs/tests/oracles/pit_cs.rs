@@ -465,8 +465,7 @@ impl Pair {
     fn check_hints(&mut self) {
         let count = self.hints.len();
         self.table.prefetch_victims(count);
-        self.table.prefetch_victim_groups(0..count);
-        self.table.prefetch_victim_buckets(count / 2..count);
+        self.table.prefetch_victim_links(count / 2..count);
         for name in &self.names {
             let hash = self.hash(name);
             self.table.prefetch_bucket(hash);

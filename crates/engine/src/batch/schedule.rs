@@ -14,7 +14,7 @@
 //! | `probe_fib` (l) | for a new Interest, tags in the FIB's buckets | the longest candidate |
 //! | `probe_fib_together` (L) | d, b and l of the whole batch, in groups of packets: see `SteppedSearch` | the bucket, or the candidate |
 //! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
-//! | `victims` (v) | what the batch's Data will evict, one link a call | Content Store entry; group and block; index bucket |
+//! | `victims` (v) | what the batch's Data will evict, one link a call | Content Store entry; group, index bucket and block |
 //! | `act` (a) | the pipeline: everything else | |
 //!
 //! | schedule | order | paper |
@@ -22,8 +22,8 @@
 //! | `naive` | d0 a0 d1 a1 … | *Naive* |
 //! | `bucket-prefetch` | d0 b0 f0 a0 d1 b1 f1 a1 … | *Bucket Prefetch* (So et al. 2013) |
 //! | `pre-hash` | d0 b0 f0 d1 b1 f1 a0 a1, … | *Pre-Hash*: two packets at a time |
-//! | `shtl` | d0 b0 f0 d1 b1 f1 v p0 l0 p1 l1 v v a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
-//! | `vector` | L, v, then p8 v8 e4 v4 a0 p9 v9 e5 v5 a1 … | ours |
+//! | `shtl` | d0 b0 f0 d1 b1 f1 v p0 l0 p1 l1 v a0 a1, … | *SHTL*: the same, with short-circuit evaluation |
+//! | `vector` | L, v, then p8 v8 e4 a0 p9 v9 e5 a1 … | ours |
 //!
 //! The thesis handles two consecutive packets (§4.3.2): hashing and bucket checks of one overlap with the fetches of
 //! the other. Short-circuit evaluation fetches only the longest FIB candidate, since it is nearly always the match.
@@ -140,8 +140,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
                     self.probe(packet);
                     self.probe_fib(packet);
                 }
-                self.parts.tables.pit_cs.prefetch_victim_groups(0..pair.len());
-                self.parts.tables.pit_cs.prefetch_victim_buckets(0..pair.len());
+                self.parts.tables.pit_cs.prefetch_victim_links(0..pair.len());
             }
             for packet in pair {
                 self.act(packet);
@@ -159,11 +158,10 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         for step in 0..count + 2 * AHEAD {
             if step < count {
                 self.probe(step);
-                self.parts.tables.pit_cs.prefetch_victim_groups(step..step + 1);
+                self.parts.tables.pit_cs.prefetch_victim_links(step..step + 1);
             }
             if let Some(packet) = step.checked_sub(AHEAD).filter(|&packet| packet < count) {
                 self.prefetch_entries(packet);
-                self.parts.tables.pit_cs.prefetch_victim_buckets(packet..packet + 1);
             }
             if let Some(packet) = step.checked_sub(2 * AHEAD) {
                 self.act(packet);
@@ -388,10 +386,9 @@ impl Stages<'_, '_, '_, '_, '_, StageCosts> {
         self.probe_fib_together();
         self.call.clock.end(Stage::ProbeFib);
         (0..count).for_each(|packet| self.probe(packet));
-        self.parts.tables.pit_cs.prefetch_victim_groups(0..count);
+        self.parts.tables.pit_cs.prefetch_victim_links(0..count);
         self.call.clock.end(Stage::Probe);
         (0..count).for_each(|packet| self.prefetch_entries(packet));
-        self.parts.tables.pit_cs.prefetch_victim_buckets(0..count);
         self.call.clock.end(Stage::PrefetchEntries);
         (0..count).for_each(|packet| self.act(packet));
         self.call.clock.end_of_whole(Stage::Act);

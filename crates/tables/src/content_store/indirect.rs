@@ -23,7 +23,7 @@ impl ContentStore {
         if !self.may_hold(u64::from(self.slots.get(id.0).account_bytes) + more_bytes) {
             return Err(IndirectRefusal::LargerThanCapacity);
         }
-        if self.evicted_in_batch >= MAX_EVICTED_PER_BATCH {
+        if self.evicted.in_batch >= MAX_EVICTED_PER_BATCH {
             return Err(IndirectRefusal::TooManyEvictions);
         }
         let known = groups.find(hash, name_value);

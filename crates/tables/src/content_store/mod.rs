@@ -32,6 +32,7 @@
 
 mod indirect;
 mod outcome;
+mod places;
 pub mod policy;
 mod policy_change;
 mod prefix_index;
@@ -45,6 +46,7 @@ use crate::name_group::{CsLink, GROUP_BYTES, NameGroups};
 use crate::pages::PageSize;
 use crate::pit::name_overflow;
 use crate::slab::{NIL, Slab};
+use places::{EvictedPlaces, Place};
 use policy::{CsPolicy, PolicyInForce};
 use prefix_index::PrefixIndex;
 use slot::CsSlot;
@@ -91,9 +93,7 @@ pub(crate) struct ContentStore {
     /// The most entries that the limits allow, and the most indirect names.
     entries_max: u64,
     evictions: u64,
-    /// The last entry evicted in this batch; `NIL` = none.
-    last_evicted: u32,
-    evicted_in_batch: u32,
+    evicted: EvictedPlaces,
     /// When the last Data came.
     now_ns: u64,
     pages: PageSize,
@@ -125,8 +125,7 @@ impl ContentStore {
             capacity_packets,
             entries_max: entries.into(),
             evictions: 0,
-            last_evicted: NIL,
-            evicted_in_batch: 0,
+            evicted: EvictedPlaces::NONE,
             now_ns: 0,
             pages,
             victims: Vec::with_capacity(2 * MAX_NOTED_VICTIMS),
@@ -192,6 +191,7 @@ impl ContentStore {
     }
 
     /// `known` is the group of the name, if there is one.
+    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         groups: &mut NameGroups,
@@ -207,63 +207,143 @@ impl ContentStore {
         let CsArrival { fresh_until_ns, now_ns, requests, unsolicited } = arrival;
         let newcomer = Newcomer { hash, account_bytes, requests, unsolicited, fresh_until_ns, now_ns };
         self.now_ns = now_ns;
-        let former = known.map_or(CsLink::None, |group| groups.get(group).cs());
-        if let CsLink::Direct(former) = former {
-            if self.refresh(groups, former, data, &newcomer) {
-                return CsInsert::Refreshed(CsId(former));
-            }
-            if let (true, Some(group)) = (self.prefix_index.is_some(), known) {
-                return self.insert_version(groups, (group, former), data, &newcomer);
-            }
-        } else if !self.fits(account_bytes, 1) && !self.policy.admits(&mut self.slots, &newcomer) {
-            return CsInsert::Refused(CsRefusal::NotAdmitted);
+        let Some(group) = known else { return self.insert_new_name(groups, name_value, data, &newcomer) };
+        match groups.get(group).cs() {
+            CsLink::None => self.insert_new(groups, group, data, &newcomer),
+            CsLink::Indirect(_) => self.insert_indirect(groups, group, data, &newcomer),
+            CsLink::Direct(former) => self.insert_again(groups, (group, former), data, &newcomer),
         }
-        if self.evicted_in_batch >= MAX_EVICTED_PER_BATCH {
-            return CsInsert::Refused(CsRefusal::TooManyEvictions);
-        }
-        let Some(data_at) = self.data.allocate(data) else {
-            self.evict_bytes(groups, &newcomer);
-            return CsInsert::Refused(CsRefusal::NoRoomInBatch);
+    }
+
+    /// Stores Data of a name that has no group: it is unsolicited, or was asked for by another name.
+    #[inline(never)]
+    fn insert_new_name(
+        &mut self,
+        groups: &mut NameGroups,
+        name_value: &[u8],
+        data: &[u8],
+        newcomer: &Newcomer,
+    ) -> CsInsert {
+        let place = match self.admit(groups, data, newcomer) {
+            Ok(place) => place,
+            Err(refusal) => return CsInsert::Refused(refusal),
         };
-        let Ok(group) = known.map_or_else(|| groups.create(hash, name_value), Ok) else {
-            self.data.free(data_at);
+        let Ok(group) = groups.create(newcomer.hash, name_value) else {
+            self.free_place(place);
             return CsInsert::Refused(CsRefusal::NamesFull);
         };
-        let Some(id) = self.slots.allocate() else {
-            self.data.free(data_at);
-            groups.release_if_empty(group);
-            return CsInsert::Refused(CsRefusal::NamesFull);
+        self.store(groups, group, place, data.len(), newcomer)
+    }
+
+    /// Stores Data of a name under which nothing is stored.
+    #[inline(always)]
+    fn insert_new(&mut self, groups: &mut NameGroups, group: u32, data: &[u8], newcomer: &Newcomer) -> CsInsert {
+        match self.admit(groups, data, newcomer) {
+            Ok(place) => self.store(groups, group, place, data.len(), newcomer),
+            Err(refusal) => CsInsert::Refused(refusal),
+        }
+    }
+
+    /// Stores Data under whose name other Data is found until now.
+    #[inline(never)]
+    fn insert_indirect(&mut self, groups: &mut NameGroups, group: u32, data: &[u8], newcomer: &Newcomer) -> CsInsert {
+        let place = match self.admit(groups, data, newcomer) {
+            Ok(place) => place,
+            Err(refusal) => return CsInsert::Refused(refusal),
         };
-        if let CsLink::Indirect(other) = former {
+        if let CsLink::Indirect(other) = groups.get(group).cs() {
             self.forget_indirect(groups, other, group);
         }
+        self.store(groups, group, place, data.len(), newcomer)
+    }
+
+    /// Data of this name is stored already: the new Data replaces `former`, or is the same.
+    #[inline(never)]
+    fn insert_again(
+        &mut self,
+        groups: &mut NameGroups,
+        (group, former): (u32, u32),
+        data: &[u8],
+        newcomer: &Newcomer,
+    ) -> CsInsert {
+        if self.refresh(groups, former, data, newcomer) {
+            return CsInsert::Refreshed(CsId(former));
+        }
+        if self.prefix_index.is_some() {
+            return self.insert_version(groups, (group, former), data, newcomer);
+        }
+        let place = match self.place_for(groups, data, newcomer) {
+            Ok(place) => place,
+            Err(refusal) => return CsInsert::Refused(refusal),
+        };
+        // The former Data goes now, and its group stays: no eviction may take it away.
+        groups.get_mut(group).set_cs(CsLink::Direct(place.id));
+        self.detach(groups, former, RemovalReason::Erased);
+        match self.store(groups, group, place, data.len(), newcomer) {
+            CsInsert::Stored(id) => CsInsert::Replaced(id),
+            other => other,
+        }
+    }
+
+    /// Asks the policy, if the store is full, and makes a place.
+    #[inline(always)]
+    fn admit(&mut self, groups: &mut NameGroups, data: &[u8], newcomer: &Newcomer) -> Result<Place, CsRefusal> {
+        if !self.fits(newcomer.account_bytes, 1) && !self.policy.admits(&mut self.slots, newcomer) {
+            return Err(CsRefusal::NotAdmitted);
+        }
+        self.place_for(groups, data, newcomer)
+    }
+
+    /// A place with a copy of `data`.
+    #[inline(always)]
+    fn place_for(&mut self, groups: &mut NameGroups, data: &[u8], newcomer: &Newcomer) -> Result<Place, CsRefusal> {
+        if self.evicted.in_batch >= MAX_EVICTED_PER_BATCH {
+            return Err(CsRefusal::TooManyEvictions);
+        }
+        self.take_place(data).inspect_err(|&refusal| {
+            if refusal == CsRefusal::NoRoomInBatch {
+                self.evict_bytes(groups, newcomer);
+            }
+        })
+    }
+
+    /// Makes an entry of the Data at `place`, and evicts what no longer fits.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        groups: &mut NameGroups,
+        group: u32,
+        Place { id, data_at }: Place,
+        data_bytes: usize,
+        newcomer: &Newcomer,
+    ) -> CsInsert {
         // From here on the group is in use, and no eviction can take it away.
         groups.get_mut(group).set_cs(CsLink::Direct(id));
-        if let CsLink::Direct(former) = former {
-            self.detach(groups, former, RemovalReason::Erased);
+        self.policy.arriving(newcomer);
+        while !self.fits(newcomer.account_bytes, 1) {
+            let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { break };
+            self.take_out(groups, victim, RemovalReason::Evicted);
+            self.evictions += 1;
         }
-        self.policy.arriving(&newcomer);
-        self.evict_until_fits(groups, 1, &newcomer);
         *self.slots.get_mut(id) = CsSlot {
-            hash,
+            hash: newcomer.hash,
             mark: PolicyMark::default(),
-            fresh_until_ns,
-            account_bytes: account_bytes as u32,
+            fresh_until_ns: newcomer.fresh_until_ns,
+            account_bytes: newcomer.account_bytes as u32,
             data_at,
-            data_bytes: data.len() as u32,
+            data_bytes: data_bytes as u32,
             group,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,
-            unsolicited,
+            unsolicited: newcomer.unsolicited,
         };
         self.len += 1;
-        self.bytes += account_bytes;
-        self.policy.insert(&mut self.slots, id, &newcomer);
+        self.bytes += newcomer.account_bytes;
+        self.policy.insert(&mut self.slots, id, newcomer);
         if self.prefix_index.is_some() {
-            self.index_name(groups, group, fresh_until_ns);
+            self.index_name(groups, group, newcomer.fresh_until_ns);
         }
-        let is_replacement = matches!(former, CsLink::Direct(_));
-        if is_replacement { CsInsert::Replaced(CsId(id)) } else { CsInsert::Stored(CsId(id)) }
+        CsInsert::Stored(CsId(id))
     }
 
     /// If the entry holds the same bytes, begins its freshness anew; returns whether it does.
@@ -344,17 +424,7 @@ impl ContentStore {
         (erased, (end < self.slots.extent()).then_some(end))
     }
 
-    pub(crate) fn end_of_batch(&mut self) {
-        while self.last_evicted != NIL {
-            let id = self.last_evicted;
-            let slot = self.slots.get(id);
-            self.last_evicted = slot.evicted_before;
-            self.data.free(slot.data_at);
-            self.slots.release(id);
-        }
-        self.evicted_in_batch = 0;
-    }
-
+    #[inline(always)]
     fn fits(&self, more_bytes: u64, more_packets: u64) -> bool {
         self.bytes + more_bytes <= self.capacity_bytes && self.len + more_packets <= self.capacity_packets
     }
@@ -388,27 +458,37 @@ impl ContentStore {
         true
     }
 
-    /// Takes the entry out of every group and list; its bytes stay until the batch ends.
+    #[inline(never)]
     fn detach(&mut self, groups: &mut NameGroups, id: u32, why: RemovalReason) {
+        self.take_out(groups, id, why);
+    }
+
+    /// Takes the entry out of every group and list; its bytes stay until the batch ends.
+    #[inline(always)]
+    fn take_out(&mut self, groups: &mut NameGroups, id: u32, why: RemovalReason) {
         self.policy.remove(&mut self.slots, id, why);
         let slot = self.slots.get_mut(id);
         self.bytes -= u64::from(slot.account_bytes);
         self.len -= 1;
-        self.indirect_len -= slot.indirect_len() as u64;
-        slot.evicted_before = std::mem::replace(&mut self.last_evicted, id);
+        slot.evicted_before = self.evicted.note(id);
         let own = std::mem::replace(&mut slot.group, NIL);
+        // Without other names and other Data of the name, the own group is all that leads to it.
+        if slot.indirect[0] != NIL || self.prefix_index.is_some() {
+            self.take_out_of_names(groups, id, own);
+        }
+        groups.release_data(own, id);
+    }
+
+    /// Takes the entry out of all groups but that of its own name, and out of the prefix index.
+    #[cold]
+    fn take_out_of_names(&mut self, groups: &mut NameGroups, id: u32, own: u32) {
+        let slot = self.slots.get_mut(id);
+        self.indirect_len -= slot.indirect_len() as u64;
         let indirect = std::mem::replace(&mut slot.indirect, [NIL; MAX_INDIRECT]);
-        self.evicted_in_batch += 1;
         if self.prefix_index.is_some() {
             self.unlink_version(groups, own, id);
         }
-        for group in indirect.into_iter().chain([own]).filter(|&group| group != NIL) {
-            // Other Data may have replaced this one under the name.
-            if matches!(groups.get(group).cs(), CsLink::Direct(other) | CsLink::Indirect(other) if other == id) {
-                groups.get_mut(group).set_cs(CsLink::None);
-                groups.release_if_empty(group);
-            }
-        }
+        indirect.into_iter().filter(|&group| group != NIL).for_each(|group| groups.release_data(group, id));
     }
 }
 

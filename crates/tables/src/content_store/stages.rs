@@ -1,7 +1,6 @@
 //! The stages in which a batch prefetches lines of the store: see [`crate::pit_cs`].
 
 use super::ContentStore;
-use super::slot::CsSlot;
 use crate::name_group::NameGroups;
 use std::ops::Range;
 
@@ -24,6 +23,7 @@ impl ContentStore {
     }
 
     /// Notes the entries that `count` Data would evict now; none if there is room.
+    #[inline(always)]
     pub(crate) fn prefetch_victims(&mut self, count: usize) {
         self.victims.clear();
         if !self.fits(count as u64 * LARGE_DATA_BYTES, count as u64) {
@@ -32,24 +32,17 @@ impl ContentStore {
         }
     }
 
-    pub(crate) fn prefetch_victim_groups(&self, groups: &NameGroups, which: Range<usize>) {
-        for slot in self.victims(which) {
+    /// Begins to fetch what the eviction of these noted entries writes beside them: group, index bucket, and
+    /// the block, which the next batch overwrites.
+    #[inline(always)]
+    pub(crate) fn prefetch_victim_links(&self, groups: &NameGroups, which: Range<usize>) {
+        let end = which.end.min(self.victims.len());
+        for &id in self.victims.get(which.start..end).unwrap_or_default() {
+            let Some(slot) = self.slots.peek(id) else { continue };
             groups.prefetch_header(slot.group);
+            groups.prefetch_bucket(slot.hash);
             self.policy.prefetch_victim(slot.hash);
             self.data.prefetch(slot.data_at, 1);
-            self.data.prefetch_following(slot.data_at, slot.data_bytes as usize);
         }
-    }
-
-    pub(crate) fn prefetch_victim_buckets(&self, groups: &NameGroups, which: Range<usize>) {
-        for group in self.victims(which).filter_map(|slot| groups.peek(slot.group)) {
-            groups.prefetch_bucket(group.hash());
-        }
-    }
-
-    fn victims(&self, which: Range<usize>) -> impl Iterator<Item = &CsSlot> {
-        let end = which.end.min(self.victims.len());
-        let noted = self.victims.get(which.start..end).unwrap_or_default();
-        noted.iter().filter_map(|&id| self.slots.peek(id))
     }
 }

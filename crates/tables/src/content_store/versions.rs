@@ -10,9 +10,10 @@
 //! takes one. A look-up visits the list up to the version that satisfies it. Limit: a name has at most
 //! [`MAX_VERSIONS`]; a further one replaces the version whose freshness ends first.
 
+use super::places::Place;
 use super::prefix_index::PrefixIndex;
 use super::slot::CsSlot;
-use super::{ContentStore, CsId, CsInsert, CsRefusal, MAX_EVICTED_PER_BATCH, MAX_INDIRECT, entries_within, slots_for};
+use super::{ContentStore, CsId, CsInsert, MAX_INDIRECT, entries_within, slots_for};
 use crate::cs_policy::{Newcomer, PolicyMark, RemovalReason};
 use crate::name_group::{CsLink, NameGroups};
 use crate::slab::NIL;
@@ -103,19 +104,9 @@ impl ContentStore {
             self.refresh(groups, same, data, newcomer);
             return CsInsert::Refreshed(CsId(same));
         }
-        if !self.fits(newcomer.account_bytes, 1) && !self.policy.admits(&mut self.slots, newcomer) {
-            return CsInsert::Refused(CsRefusal::NotAdmitted);
-        }
-        if self.evicted_in_batch >= MAX_EVICTED_PER_BATCH {
-            return CsInsert::Refused(CsRefusal::TooManyEvictions);
-        }
-        let Some(data_at) = self.data.allocate(data) else {
-            self.evict_bytes(groups, newcomer);
-            return CsInsert::Refused(CsRefusal::NoRoomInBatch);
-        };
-        let Some(id) = self.slots.allocate() else {
-            self.data.free(data_at);
-            return CsInsert::Refused(CsRefusal::NamesFull);
+        let Place { id, data_at } = match self.admit(groups, data, newcomer) {
+            Ok(place) => place,
+            Err(refusal) => return CsInsert::Refused(refusal),
         };
         let goes = self.version_that_goes(first);
         *self.slots.get_mut(id) = CsSlot {

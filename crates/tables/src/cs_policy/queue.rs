@@ -63,8 +63,7 @@ impl<const HIT_IS_NEWEST: bool> Eviction for Queue<HIT_IS_NEWEST> {
     }
 
     fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
-        slots.extend(self.queue.iter().take(count));
-        self.queue.prefetch(2 * count);
+        self.queue.upcoming(count, slots);
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {

@@ -130,8 +130,7 @@ impl WindowSieve {
     pub(super) fn upcoming(&self, count: usize, slots: &mut Vec<u32>) {
         let window = if self.window_percent > 0 { count } else { 0 };
         for (queue, count) in [(WINDOW, window), (self.ahead, count)] {
-            slots.extend(self.queues.iter_of(queue.into()).take(count));
-            self.queues.prefetch_of(queue.into(), 2 * count);
+            self.queues.upcoming_of(queue.into(), count, slots);
         }
     }
 
