@@ -192,11 +192,13 @@ impl FibLookups {
                             hashes[name].compute(view.key(), name_value(name))?;
                         }
                     }
-                    search.begin(step.begin, u64::MAX, hashes);
-                    search.look(step.look, hashes);
+                    step.begin.for_each(|name| search.begin(name, &hashes[name]));
+                    search.step(hashes);
                 }
                 search.finish(hashes);
-                compare(hashes, search.found());
+                let mut found = [None; BATCH_NAMES];
+                search.found().for_each(|(name, hint)| found[name] = Some(hint));
+                compare(hashes, &found);
             }
             BatchLookUp::AtOnce(table) => {
                 if !lookup.hashes_beforehand() {

@@ -49,9 +49,10 @@ pub fn prefetch_range(first: *const u8, bytes: usize) {
     }
 }
 
+/// Begins to fetch the line of `address`, which need not be valid.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn prefetch_address(address: *const u8) {
+pub fn prefetch_address(address: *const u8) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY:
     // - SSE, which has the instruction, is part of every x86-64 processor.
@@ -60,9 +61,10 @@ fn prefetch_address(address: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
 }
 
+/// Begins to fetch the line of `address`, which need not be valid.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn prefetch_address(_address: *const u8) {}
+pub fn prefetch_address(_address: *const u8) {}
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! bucket, 64 bytes, one line:
-//!  0      8      16       20        22      24                                64
-//!  | tags 0-3 | tags 4-7 | tags 8-9 | passed | 0 | values 0-9, 4 bytes each   |
+//!  0      8      16       20        24                                64
+//!  | tags 0-3 | tags 4-7 | tags 8-9 | passed | values 0-9, 4 bytes each   |
 //! ```
 //!
 //! A hash has a *tag*, its upper 16 bits (0 means an empty slot, so 0 becomes 1). Its *home* bucket is its
@@ -42,7 +42,7 @@
 
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::prefetch;
-use crate::tag_compare::equal_tags;
+use crate::tag_compare::{equal_tags, equal_tags_of_four};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
@@ -53,6 +53,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const SLOTS: usize = 10;
 /// Percent of the slots in use when the index is full.
 pub const MAX_LOAD_PERCENT: usize = 80;
+
+/// The `passed` counters are the upper half of the third word.
+const COUNTERS_SHIFT: u64 = 32;
 
 /// A `passed` counter at this value is never lowered again: the true count may be higher.
 const MANY: u64 = 0xf;
@@ -107,6 +110,24 @@ impl Walk {
     }
 }
 
+/// The bucket where the ways of some keys begin.
+#[derive(Clone, Copy)]
+pub struct FirstBucket<'a>(&'a Bucket);
+
+impl<'a> FirstBucket<'a> {
+    /// Begins to fetch it.
+    #[inline(always)]
+    pub fn prefetch(self) {
+        prefetch(self.0);
+    }
+
+    /// Looks at it.
+    #[inline(always)]
+    pub fn look(self) -> Look<'a> {
+        Look { bucket: self.0, words: self.0.words() }
+    }
+}
+
 /// A bucket that was looked at, with its tags and counters as they were then.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
@@ -120,6 +141,28 @@ impl Look<'_> {
     pub fn has_trace(&self, own: u64) -> bool {
         let tag = tag(own);
         u64::from(equal_tags(self.words, tag as u16)) | passed(self.words, tag) != 0
+    }
+
+    /// Whether a value with such a tag passed the bucket.
+    #[inline(always)]
+    pub fn has_passed(&self, own: u64) -> bool {
+        passed(self.words, tag(own)) != 0
+    }
+
+    /// Whether any value passed the bucket.
+    #[inline(always)]
+    pub fn is_passed(&self) -> bool {
+        self.words[2] >> COUNTERS_SHIFT != 0
+    }
+
+    /// The last of four hashes with an equal tag here, by its place, and a value with this tag, unverified.
+    /// In place of the lowest two bits of their tags the hashes have those in `lowest`. Only hashes whose 16
+    /// bits in `places` are set count.
+    #[inline(always)]
+    pub fn last_of_four(&self, hashes: &[u64; 4], lowest: &[u32; 4], places: u64) -> Option<(usize, u32)> {
+        let equal = equal_tags_of_four(self.words, hashes, lowest) & places;
+        let last = equal.checked_ilog2()? as usize;
+        Some((last / 16, self.bucket.values[last % 16].load(Ordering::Acquire)))
     }
 }
 
@@ -157,6 +200,12 @@ impl TagIndex {
     #[inline(always)]
     pub fn prefetch(&self, key: impl Into<IndexKey>) {
         prefetch(&self.buckets[self.home(key.into().first)]);
+    }
+
+    /// The first bucket of keys with this `first`.
+    #[inline(always)]
+    pub fn first_bucket(&self, first: u64) -> FirstBucket<'_> {
+        FirstBucket(&self.buckets[self.home(first)])
     }
 
     /// Begins a search bucket by bucket, for a caller that works between two buckets. The first bucket
@@ -391,7 +440,7 @@ fn tag(hash: u64) -> u64 {
 
 #[inline(always)]
 fn passed_shift(tag: u64) -> u64 {
-    32 + 4 * (tag & 7)
+    COUNTERS_SHIFT + 4 * (tag & 7)
 }
 
 /// The slots of a bucket whose tags equal `tag`, in order.

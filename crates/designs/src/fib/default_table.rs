@@ -53,14 +53,14 @@ impl PrefixTable for DefaultTable {
                     // One that is refused is left with the root: no longer prefix can be there.
                     let _ = hashes[name].compute(self.fib.key(), names[name]);
                 }
-                search.begin(step.begin, u64::MAX, hashes);
-                search.look(step.look, hashes);
+                step.begin.for_each(|name| search.begin(name, &hashes[name]));
+                search.step(hashes);
             }
             search.finish(hashes);
-            for ((name, hashes), (candidate, out)) in names.iter().zip(hashes).zip(search.found().iter().zip(out)) {
-                // No candidate: there is none, and none is searched for again.
-                let found = candidate.and_then(|hint| view.longest_prefix_match_hinted(name, hashes, Some(hint)));
-                *out =
+            out[..names.len()].fill(None);
+            for (name, hint) in search.found() {
+                let found = view.longest_prefix_match_hinted(names[name], &hashes[name], Some(hint));
+                out[name] =
                     found.map(|found| PrefixMatch { number: found.strategy, prefix_bytes: found.prefix_bytes as u16 });
             }
         });

@@ -17,13 +17,6 @@ pub struct Frame<'a> {
     pub visits: Visits,
 }
 
-impl Frame<'_> {
-    /// Whether the first byte is an Interest's.
-    pub(crate) fn seems_interest(&self) -> bool {
-        self.headers.packet(self.packet).first().is_some_and(|&byte| u32::from(byte) == types::INTEREST)
-    }
-}
-
 /// The shared tables. They do not change during a batch.
 #[derive(Clone, Copy)]
 pub struct View<'a> {

@@ -10,27 +10,82 @@
 //! | 1 | nothing | [`BucketView::prefetch_buckets`]: the bucket of all lengths, or one per length |
 //! | 2 | buckets | [`BucketView::candidate`]: the longest length with an equal tag; [`BucketView::prefetch_entry`] |
 //! | 3 | the entry | [`BucketView::longest_prefix_match_hinted`]: compares names; searches on if only the tag was equal |
+//!
+//! Stage 2 has a short way: [`BucketView::look_first`] compares the tags of four lengths at once in the bucket where
+//! nearly every search ends. [`BucketView::advance`] is the search in general. It takes over at another bucket, for
+//! prefixes of more than 16 components, and for [`FibSearch::LongestFirst`]. If a longer prefix seems to have
+//! passed the bucket, the search takes the shorter candidate along, so that it need not come back.
 
 use super::bucket_writer::{Index, IndexLook, Shared, key_hash};
+#[cfg(doc)]
+use super::config::FibSearch;
+use super::config::TOGETHER_COMPONENTS;
 use super::entries::FibEntryRef;
 use super::entry::FibEntry;
-use super::hint::{FibHint, FibMatch, Hint};
+use super::hint::{Candidate, FibHint, FibMatch, Hint};
 use crate::name_hash::{HashKey, INLINE_COMPONENTS, NameHashes};
-use crate::tag_index::{IndexKey, Step, Walk};
+use crate::tag_index::{FirstBucket, IndexKey, Step, Walk};
+
+/// Where the search for a name begins.
+#[derive(Clone, Copy)]
+pub(super) struct Begin<'a> {
+    pub(super) bucket: FirstBucket<'a>,
+    /// The longest length that the FIB has and the name too.
+    longest: u32,
+    pub(super) name: u32,
+}
+
+/// By the longest of four consecutive lengths (the last element is for all longer ones): 16 bits for each length that
+/// begins in the same bucket as the longest.
+const PLACES: [u64; TOGETHER_COMPONENTS + 4] = {
+    let mut places = [u64::MAX; TOGETHER_COMPONENTS + 4];
+    let mut longest = 0;
+    while longest < places.len() {
+        let (first, last) = (longest.saturating_sub(3), longest);
+        let mut length = first;
+        while length < first + 4 {
+            let is_together = length == longest || (length >= TOGETHER_COMPONENTS && length < last);
+            if !is_together {
+                places[longest] &= !(0xffff << (16 * (length - first)));
+            }
+            length += 1;
+        }
+        longest += 1;
+    }
+    places
+};
+
+/// The first of the four lengths that are compared together.
+#[inline(always)]
+fn shortest_of_four(longest: usize) -> usize {
+    longest.max(3) - 3
+}
+
+/// Of the four lengths up to `longest`, the longest with an equal tag in the bucket where `longest` begins. At most
+/// [`INLINE_COMPONENTS`].
+#[inline(always)]
+fn longest_of_four<'a>(look: IndexLook<'a>, longest: usize, hashes: &NameHashes) -> Option<(usize, FibEntryRef<'a>)> {
+    let shortest = shortest_of_four(longest);
+    let four = hashes.first_hashes().get(shortest..).and_then(<[u64]>::first_chunk)?;
+    let (place, entry) = look.longest_of_four(four, shortest, PLACES[longest.min(PLACES.len() - 1)])?;
+    Some((shortest + place, entry))
+}
 
 /// One name's search, at one bucket.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Search {
+#[derive(Clone, Copy)]
+pub(super) struct Search<'a> {
     pub(super) walk: Walk,
     components: u16,
     pub(super) name: u16,
+    /// The result if there is no prefix of `components` components.
+    otherwise: Option<Candidate<'a>>,
 }
 
 /// The result of looking at a bucket.
 pub(super) enum Progress<'a> {
-    Found(FibHint<'a>),
+    Found(Candidate<'a>),
     /// The search continues in another bucket, which should be prefetched.
-    GoesOn(Search),
+    GoesOn(Search<'a>),
     /// No prefix of the name is in the FIB.
     Ended,
 }
@@ -51,20 +106,20 @@ impl<'a> BucketView<'a> {
     /// The entry of the longest prefix of `name_value`, the root included.
     ///
     /// `hashes` must be made of `name_value` under [`BucketView::key`].
-    #[inline]
+    #[inline(never)]
     pub(super) fn longest_prefix_match(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
-        self.longest_from(hashes.components(), name_value, hashes)
+        let hint = self.candidate(hashes)?;
+        self.verified(name_value, hint).or_else(|| self.longest_of(name_value, hashes))
     }
 
     /// Stage 1: begins to fetch the bucket of every prefix length in the FIB.
     #[inline]
     pub(super) fn prefetch_buckets(&self, hashes: &NameHashes) {
-        let mut before = None;
-        for components in self.shared.lengths.descending_from(hashes.components()) {
-            let first = self.shared.index_key(hashes, components).first;
-            if before.replace(first) != Some(first) {
-                self.index.prefetch(first);
-            }
+        let mut length = self.shared.lengths.longest_up_to(hashes.components());
+        while let Some(components) = length {
+            let first = components.min(self.shared.together_components);
+            self.index.first_bucket(hashes.prefix_hash(first)).prefetch();
+            length = self.shorter_length(first);
         }
     }
 
@@ -72,21 +127,99 @@ impl<'a> BucketView<'a> {
     /// no prefix of the name is in the FIB.
     #[inline]
     pub(super) fn candidate(&self, hashes: &NameHashes) -> Option<FibHint<'a>> {
-        let mut search = self.first_search(0, hashes)?;
+        let mut progress = self.look_first(self.begin(0, hashes)?, hashes);
         loop {
-            match self.advance(search, hashes) {
-                Progress::Found(hint) => return Some(hint),
-                Progress::GoesOn(next) => search = next,
+            match progress {
+                Progress::Found(candidate) => return Some(candidate.into()),
+                Progress::GoesOn(search) => progress = self.advance(search, hashes),
                 Progress::Ended => return None,
             }
         }
     }
 
-    /// The first search of a name, if the FIB may have a prefix of it.
+    /// Where the search for a name begins, if the FIB may have a prefix of it.
     #[inline(always)]
-    pub(super) fn first_search(&self, name: usize, hashes: &NameHashes) -> Option<Search> {
-        let components = self.shared.lengths.longest_up_to(hashes.components())?;
-        Some(self.search(components, name, hashes))
+    pub(super) fn begin(&self, name: usize, hashes: &NameHashes) -> Option<Begin<'a>> {
+        let longest = self.shared.lengths.longest_up_to(hashes.components())?;
+        let first = longest.min(self.shared.together_components);
+        let bucket = self.index.first_bucket(hashes.prefix_hash(first));
+        Some(Begin { bucket, longest: longest as u32, name: name as u32 })
+    }
+
+    /// Looks at the bucket where a search begins.
+    #[inline(always)]
+    pub(super) fn look_first(&self, begin: Begin<'a>, hashes: &NameHashes) -> Progress<'a> {
+        let Begin { bucket, longest, name } = begin;
+        let look = self.index.look_at_first(bucket);
+        if look.is_passed()
+            || longest > INLINE_COMPONENTS as u32
+            || self.shared.together_components != TOGETHER_COMPONENTS
+        {
+            return self.look_further(bucket, longest, name, hashes);
+        }
+        match longest_of_four(look, longest as usize, hashes) {
+            Some((components, entry)) => Progress::Found(self.candidate_of(entry, components, hashes)),
+            None => self.go_on_shorter(bucket, longest, name, hashes),
+        }
+    }
+
+    /// The same, if no value passed the bucket and it has none of the longest four lengths.
+    ///
+    /// N.B. It reads the bucket again. With the look as an argument, every search wrote it to memory.
+    #[inline(never)]
+    fn go_on_shorter(&self, bucket: FirstBucket<'a>, longest: u32, name: u32, hashes: &NameHashes) -> Progress<'a> {
+        let (look, mut length) = (self.index.look_at_first(bucket), longest as usize);
+        loop {
+            let beyond = shortest_of_four(length).max(length.min(TOGETHER_COMPONENTS));
+            let Some(shorter) = self.shorter_length(beyond) else { return Progress::Ended };
+            if shorter < TOGETHER_COMPONENTS {
+                return Progress::GoesOn(self.search(shorter, name as usize, hashes));
+            }
+            if let Some((components, entry)) = longest_of_four(look, shorter, hashes) {
+                return Progress::Found(self.candidate_of(entry, components, hashes));
+            }
+            length = shorter;
+        }
+    }
+
+    /// The same in general.
+    #[inline(never)]
+    fn look_further(&self, bucket: FirstBucket<'a>, longest: u32, name: u32, hashes: &NameHashes) -> Progress<'a> {
+        let (longest, name) = (longest as usize, name as usize);
+        if longest > INLINE_COMPONENTS || self.shared.together_components != TOGETHER_COMPONENTS {
+            return self.advance(self.search(longest, name, hashes), hashes);
+        }
+        let look = self.index.look_at_first(bucket);
+        let found = longest_of_four(look, longest, hashes);
+        let first = longest.min(TOGETHER_COMPONENTS);
+        let shortest = found.map_or(shortest_of_four(longest).max(first), |(components, _)| components + 1);
+        let otherwise = found.map(|(components, entry)| self.candidate_of(entry, components, hashes));
+        let mut lengths = self.shared.lengths.bits(shortest, longest);
+        let mut passed = || {
+            while let Some(length) = lengths.checked_ilog2() {
+                lengths ^= 1 << length;
+                let length = length as usize;
+                if look.has_passed(key_hash(hashes.prefix_hash(length), length)) {
+                    return Some(length);
+                }
+            }
+            None
+        };
+        match (passed(), otherwise) {
+            (Some(longest), _) => {
+                // If another one passed, the search comes back for it.
+                let otherwise = if passed().is_none() { otherwise } else { None };
+                let search = Search { otherwise, ..self.search(longest, name, hashes) };
+                self.go_on(look, search, hashes)
+            }
+            (None, Some(candidate)) => Progress::Found(candidate),
+            // Shorter ones may have passed as well.
+            (None, None) if shortest > first => self.advance(self.search(shortest - 1, name, hashes), hashes),
+            (None, None) => match self.shorter_length(first) {
+                Some(shorter) => Progress::GoesOn(self.search(shorter, name, hashes)),
+                None => Progress::Ended,
+            },
+        }
     }
 
     /// The next length after a search in vain.
@@ -96,72 +229,63 @@ impl<'a> BucketView<'a> {
     }
 
     #[inline(always)]
-    fn search(&self, components: usize, name: usize, hashes: &NameHashes) -> Search {
+    fn search(&self, components: usize, name: usize, hashes: &NameHashes) -> Search<'a> {
         let walk = self.index.walk(self.shared.index_key(hashes, components));
-        Search { walk, components: components as u16, name: name as u16 }
+        Search { walk, components: components as u16, name: name as u16, otherwise: None }
     }
 
     /// Looks at the bucket that a search has come to.
-    #[inline(always)]
-    pub(super) fn advance(&self, mut search: Search, hashes: &NameHashes) -> Progress<'a> {
+    #[inline(never)]
+    pub(super) fn advance(&self, mut search: Search<'a>, hashes: &NameHashes) -> Progress<'a> {
         let together = self.shared.together_components;
         loop {
             let look = self.index.look(search.walk);
-            let mut components = usize::from(search.components);
             if search.walk.is_shared() {
-                components = self.longest_trace(look, components, hashes);
-                search.components = components as u16;
-                if components == together {
+                search.components = self.longest_trace(look, search.components.into(), hashes) as u16;
+                if usize::from(search.components) == together {
                     search.walk = search.walk.of_own_hash();
                 }
             }
-            match look.step(search.walk, key_hash(hashes.prefix_hash(components), components)) {
-                Step::Found(entry) => return Progress::Found(self.hint(entry, components, hashes)),
-                Step::Next(walk) => return Progress::GoesOn(Search { walk, ..search }),
-                Step::Absent => {}
-            }
-            let Some(shorter) = self.shorter_length(components) else { return Progress::Ended };
-            search = self.search(shorter, usize::from(search.name), hashes);
-            // A longer one begins in the bucket of all lengths, which was read just now. (For crowds: 751
-            // cycles per look-up; 774 where the search gave that bucket a step of its own.)
-            if shorter < together {
-                return Progress::GoesOn(search);
+            // A shorter prefix of `together` or more components begins in the bucket of all lengths, which was read
+            // just now. (For crowds: 751 cycles per look-up; 774 where the search gave that bucket a step of its own.)
+            match self.go_on(look, search, hashes) {
+                Progress::GoesOn(next)
+                    if next.components < search.components && usize::from(next.components) >= together =>
+                {
+                    search = next;
+                }
+                progress => return progress,
             }
         }
     }
 
     /// The longest prefix with at most `longest` components that this bucket has a trace of. Without any, the prefix
     /// that all of them share, which is looked up next.
-    ///
-    // N.B. All lengths are tested, without a branch that depends on the answer. With a loop that ends at
-    // the first trace `candidates` took 91 cycles instead of 72 (tables in the second-level cache).
-    #[inline(always)]
     fn longest_trace(&self, look: IndexLook<'_>, longest: usize, hashes: &NameHashes) -> usize {
         let together = self.shared.together_components;
-        if longest > INLINE_COMPONENTS {
-            let lengths = self.shared.lengths.descending_from(longest).take_while(|&components| components > together);
-            return lengths
-                .into_iter()
-                .find(|&components| look.has_trace(key_hash(hashes.prefix_hash(components), components)))
-                .unwrap_or(together);
+        let lengths = self.shared.lengths.descending_from(longest).take_while(|&components| components > together);
+        let has_trace = |&components: &usize| look.has_trace(key_hash(hashes.prefix_hash(components), components));
+        lengths.into_iter().find(has_trace).unwrap_or(together)
+    }
+
+    /// What a look at a bucket tells the search for the prefix of `search.components` components.
+    #[inline(always)]
+    fn go_on(&self, look: IndexLook<'a>, search: Search<'a>, hashes: &NameHashes) -> Progress<'a> {
+        let components = usize::from(search.components);
+        match look.step(search.walk, key_hash(hashes.prefix_hash(components), components)) {
+            Step::Found(entry) => Progress::Found(self.candidate_of(entry, components, hashes)),
+            Step::Next(walk) => Progress::GoesOn(Search { walk, ..search }),
+            Step::Absent => match (search.otherwise, self.shorter_length(components)) {
+                (Some(candidate), _) => Progress::Found(candidate),
+                (None, Some(shorter)) => Progress::GoesOn(self.search(shorter, search.name.into(), hashes)),
+                (None, None) => Progress::Ended,
+            },
         }
-        let prefix_hashes = hashes.first_hashes();
-        let (mut bits, mut found) = (self.shared.lengths.bits(together + 1, longest), together);
-        while bits != 0 {
-            let components = bits.trailing_zeros() as usize;
-            found = match look.has_trace(key_hash(prefix_hashes[components], components)) {
-                true => components,
-                false => found,
-            };
-            bits &= bits - 1;
-        }
-        found
     }
 
     #[inline(always)]
-    fn hint(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> FibHint<'a> {
-        let prefix_bytes = hashes.prefix_bytes(components) as u16;
-        FibHint(Hint::Entry { entry, components: components as u16, prefix_bytes })
+    fn candidate_of(&self, entry: FibEntryRef<'a>, components: usize, hashes: &NameHashes) -> Candidate<'a> {
+        Candidate { entry, prefix_bytes: hashes.prefix_bytes(components) as u16 }
     }
 
     /// Begins to fetch the lines that [`BucketView::longest_prefix_match_hinted`] will compare.
@@ -174,21 +298,31 @@ impl<'a> BucketView<'a> {
 
     /// Stage 3: the same result as [`BucketView::longest_prefix_match`]. Begins with what
     /// [`BucketView::candidate`] found in this view for these hashes, if anything.
-    #[inline]
+    ///
+    /// N.B. Inlined up to the comparison of names: each call that returns a match by memory takes 40 instructions.
+    #[inline(always)]
     pub(super) fn longest_prefix_match_hinted(
         &self,
         name_value: &[u8],
         hashes: &NameHashes,
         hint: Option<FibHint<'a>>,
     ) -> Option<FibMatch<'a>> {
-        match hint {
-            Some(hint) => self.verify(name_value, hashes, hint),
-            None => self.longest_from(hashes.components(), name_value, hashes),
+        match hint.and_then(|hint| self.verified(name_value, hint)) {
+            Some(found) => Some(found),
+            None => self.longest_prefix_match(name_value, hashes),
         }
     }
 
+    /// What the candidate leads to, if it is a prefix of the name.
+    #[inline(always)]
+    pub(super) fn verified(&self, name_value: &[u8], hint: FibHint<'a>) -> Option<FibMatch<'a>> {
+        let Hint::Entry { entry, prefix_bytes } = hint.0 else { return None };
+        let prefix = name_value.get(..usize::from(prefix_bytes))?;
+        self.shared.entries.is(entry, prefix).then(|| self.found(entry, prefix.len()))
+    }
+
     /// What the entry of a prefix of this many bytes leads to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn found(&self, entry: FibEntryRef<'a>, prefix_bytes: usize) -> FibMatch<'a> {
         let Some(set) = self.index.set(entry) else { no_such_set() };
         FibMatch::new(prefix_bytes, set)
@@ -201,26 +335,15 @@ impl<'a> BucketView<'a> {
     #[inline]
     pub(super) fn entry(&self, entry: FibEntryRef<'a>) -> FibEntry<'a> {
         let Some(set) = self.index.set(entry) else { no_such_set() };
-        FibEntry { name_value: entry.name_value(), nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
+        let name_value = self.shared.entries.name_value(entry);
+        FibEntry { name_value, nexthops: &set.nexthops, strategy: set.strategy, hidden: set.hidden }
     }
 
-    #[inline]
-    pub(super) fn verify(&self, name_value: &[u8], hashes: &NameHashes, hint: FibHint<'a>) -> Option<FibMatch<'a>> {
-        let Hint::Entry { entry, components, prefix_bytes } = hint.0 else {
-            return self.longest_from(hashes.components(), name_value, hashes);
-        };
-        if let Some(prefix) = name_value.get(..usize::from(prefix_bytes))
-            && entry.is(prefix)
-        {
-            return Some(self.found(entry, prefix.len()));
-        }
-        self.longest_from(usize::from(components), name_value, hashes)
-    }
-
-    /// The entry of the longest prefix with at most `longest` components.
-    #[inline]
-    fn longest_from(&self, longest: usize, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
-        let mut length = self.shared.lengths.longest_up_to(longest.min(hashes.components()));
+    /// [`BucketView::longest_prefix_match`], one length after the other: if the candidate was another prefix with the
+    /// same tag.
+    #[cold]
+    fn longest_of(&self, name_value: &[u8], hashes: &NameHashes) -> Option<FibMatch<'a>> {
+        let mut length = self.shared.lengths.longest_up_to(hashes.components());
         while let Some(components) = length {
             let prefix = name_value.get(..hashes.prefix_bytes(components))?;
             let found = self.find(self.shared.index_key(hashes, components), prefix);
@@ -239,7 +362,7 @@ impl<'a> BucketView<'a> {
 
     #[inline]
     fn find(&self, key: IndexKey, name_value: &[u8]) -> Option<FibEntryRef<'a>> {
-        self.index.find(key, |entry| entry.is(name_value))
+        self.index.find(key, |entry| self.shared.entries.is(entry, name_value))
     }
 }
 

@@ -27,7 +27,7 @@ use super::published::Published;
 use super::space::Space;
 use crate::name_hash::{HashKey, NameHashes};
 use crate::quiescence::{Domain, Pin, Reader, Retired};
-use crate::tag_index::{IndexKey, Look, Step, TagIndex, Walk};
+use crate::tag_index::{FirstBucket, IndexKey, Look, Step, TagIndex, Walk};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,6 +87,9 @@ pub(super) fn key_hash(hash: u64, components: usize) -> u64 {
     hash & !LENGTH_BITS | (components as u64) << 48 & LENGTH_BITS
 }
 
+/// What [`key_hash`] makes the lowest two bits of the tags of four consecutive lengths, by the first of them modulo 4.
+const LOWEST_BITS: [[u32; 4]; 4] = [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]];
+
 /// What is linked. Everything found here stays valid during `'a`: a reader is pinned or the writer does not
 /// change.
 #[derive(Clone, Copy)]
@@ -103,10 +106,16 @@ pub(super) struct IndexLook<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// See [`TagIndex::prefetch`].
+    /// See [`TagIndex::first_bucket`].
     #[inline(always)]
-    pub(super) fn prefetch(self, first: u64) {
-        self.tags.prefetch(first);
+    pub(super) fn first_bucket(self, first: u64) -> FirstBucket<'a> {
+        self.tags.first_bucket(first)
+    }
+
+    /// Looks at a bucket of this index.
+    #[inline(always)]
+    pub(super) fn look_at_first(self, bucket: FirstBucket<'a>) -> IndexLook<'a> {
+        IndexLook { index: self, look: bucket.look() }
     }
 
     /// See [`TagIndex::walk`].
@@ -160,6 +169,31 @@ impl<'a> IndexLook<'a> {
     #[inline(always)]
     pub(super) fn has_trace(&self, own: u64) -> bool {
         self.look.has_trace(own)
+    }
+
+    /// See [`Look::has_passed`].
+    #[inline(always)]
+    pub(super) fn has_passed(&self, own: u64) -> bool {
+        self.look.has_passed(own)
+    }
+
+    /// See [`Look::is_passed`].
+    #[inline(always)]
+    pub(super) fn is_passed(&self) -> bool {
+        self.look.is_passed()
+    }
+
+    /// The longest of four prefixes with an equal tag here: its place among them, and its entry. `hashes` are the
+    /// hashes of the prefixes of `shortest` components, one more, and so on. See [`Look::last_of_four`].
+    #[inline(always)]
+    pub(super) fn longest_of_four(
+        &self,
+        hashes: &[u64; 4],
+        shortest: usize,
+        places: u64,
+    ) -> Option<(usize, FibEntryRef<'a>)> {
+        let (place, unit) = self.look.last_of_four(hashes, &LOWEST_BITS[shortest % 4], places)?;
+        Some((place, self.index.entry(unit)))
     }
 
     /// See [`TagIndex::step`].
@@ -308,7 +342,9 @@ impl Writer {
         let larger = TagIndex::new(entries, config.pages)?;
         let (mut hashes, mut buffer) = (NameHashes::default(), Vec::new());
         for entry in self.view().index.entries() {
-            hashes.compute(self.key(), entry.name_in(&mut buffer)).expect("no longer than an insertion allowed");
+            hashes
+                .compute(self.key(), self.shared.entries.name_in(entry, &mut buffer))
+                .expect("no longer than an insertion allowed");
             larger.insert(self.shared.name_key(&hashes), self.shared.entries.unit(entry));
         }
         let old = self.shared.index.load(Ordering::Relaxed);

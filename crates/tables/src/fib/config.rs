@@ -78,13 +78,15 @@ namewire_packet::names! {
     }
 }
 
+/// How many components prefixes share that begin in one bucket. As many as the shortest prefix of a population that is
+/// not all under a few names: with 1, all names of a top-level domain would crowd into one bucket.
+pub(super) const TOGETHER_COMPONENTS: usize = 2;
+
 impl FibSearch {
     /// How many components must agree for prefixes to begin in one bucket.
     pub(super) const fn together_components(self) -> usize {
         match self {
-            // As many as the shortest prefix of a population that is not all under a few names: with 1, all
-            // names of a top-level domain would crowd into one bucket.
-            Self::OneBucket => 2,
+            Self::OneBucket => TOGETHER_COMPONENTS,
             Self::LongestFirst => usize::MAX,
         }
     }

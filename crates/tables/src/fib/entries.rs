@@ -17,7 +17,7 @@
 //! takes 53 % of the bytes of domain names and 59 % of the bytes of addresses.
 //! Limit: 2³² units, 16 GiB; [`super::space`] allocates the units.
 //! Writers: the FIB's writer, and only units that no reader can reach.
-#![allow(unsafe_code, reason = "leaf: bytes of an array of words as a slice")]
+#![allow(unsafe_code, reason = "leaf: entries by address, bytes of an array of words as a slice")]
 
 use super::config::NameStorage;
 use super::entry::MAX_PREFIX_BYTES;
@@ -25,9 +25,11 @@ use super::name_code::{self, Uncoded};
 #[cfg(doc)]
 use super::space::Space;
 use crate::pages::{PageArray, PageSize};
-use crate::prefetch::{LINE_BYTES, prefetch, prefetch_range};
+use crate::prefetch::{LINE_BYTES, prefetch_address, prefetch_range};
 use std::borrow::Cow;
 use std::io;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a unit.
@@ -69,11 +71,20 @@ impl StoredName<'_> {
 /// An entry that stays valid during `'a`: the FIB is not written, or the reader is pinned.
 ///
 /// It proves nothing about the name: code that got it as a candidate must compare.
-#[derive(Clone, Copy)]
+///
+/// N.B. An address, because a hint for each packet holds it. With the rest of the array as a slice, hints had 24 bytes
+/// instead of 16.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct FibEntryRef<'a> {
-    /// From the entry's first unit to the end of the array.
-    words: &'a [AtomicU32],
+    /// The entry's first unit. All units of the entry lie in the same array.
+    first: NonNull<AtomicU32>,
+    entries: PhantomData<&'a [AtomicU32]>,
 }
+
+// SAFETY: what a shared slice of atomic words allows.
+unsafe impl Send for FibEntryRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for FibEntryRef<'_> {}
 
 impl Entries {
     pub(super) fn new(units: usize, names: NameStorage, pages: PageSize) -> io::Result<Self> {
@@ -149,13 +160,14 @@ impl Entries {
     /// units are not written again.
     #[inline(always)]
     pub(super) unsafe fn entry(&self, unit: u32) -> FibEntryRef<'_> {
-        FibEntryRef { words: &self.words[unit as usize..] }
+        // SAFETY: `write` wrote to this unit, so it lies in the array.
+        let first = unsafe { NonNull::from(&*self.words).cast::<AtomicU32>().add(unit as usize) };
+        FibEntryRef { first, entries: PhantomData }
     }
 
-    /// The number of an entry of these entries.
-    #[inline(always)]
+    /// The number of an entry of these entries; anything for others.
     pub(super) fn unit(&self, entry: FibEntryRef<'_>) -> u32 {
-        (self.words.len() - entry.words.len()) as u32
+        (entry.first.addr().get().wrapping_sub(self.words.as_ptr().addr()) / UNIT_BYTES) as u32
     }
 
     /// What [`Space`] noted in a free unit.
@@ -172,22 +184,23 @@ impl Entries {
     }
 }
 
-impl<'a> FibEntryRef<'a> {
+/// Names of entries of these entries.
+impl Entries {
     /// Whether the entry is for this prefix.
     #[inline(always)]
-    pub(super) fn is(&self, name_value: &[u8]) -> bool {
-        match self.plain_name() {
+    pub(super) fn is(&self, entry: FibEntryRef<'_>, name_value: &[u8]) -> bool {
+        match entry.plain_name() {
             Some(plain) => plain == name_value,
-            None => self.has_code_of(name_value),
+            None => self.has_code_of(entry, name_value),
         }
     }
 
     /// The prefix: bytes of a Name TLV-VALUE.
-    pub(super) fn name_value(&self) -> Cow<'a, [u8]> {
-        self.plain_name().map_or_else(
+    pub(super) fn name_value<'a>(&self, entry: FibEntryRef<'a>) -> Cow<'a, [u8]> {
+        entry.plain_name().map_or_else(
             || {
                 let mut decoded = Vec::new();
-                self.decode(&mut decoded);
+                self.decode(entry, &mut decoded);
                 decoded.into()
             },
             Cow::Borrowed,
@@ -195,89 +208,103 @@ impl<'a> FibEntryRef<'a> {
     }
 
     /// The same without an allocation for each name: uses `buffer` if needed.
-    pub(super) fn name_in<'n>(&self, buffer: &'n mut Vec<u8>) -> &'n [u8]
-    where
-        'a: 'n,
-    {
-        if let Some(plain) = self.plain_name() {
+    pub(super) fn name_in<'n, 'a: 'n>(&self, entry: FibEntryRef<'a>, buffer: &'n mut Vec<u8>) -> &'n [u8] {
+        if let Some(plain) = entry.plain_name() {
             return plain;
         }
         buffer.clear();
-        self.decode(buffer);
+        self.decode(entry, buffer);
         buffer
     }
 
-    fn decode(&self, out: &mut Vec<u8>) {
-        let code = &self.words[CODE_UNIT..];
+    /// The units of an entry after its first, and all after them.
+    fn code(&self, entry: FibEntryRef<'_>) -> &[AtomicU32] {
+        self.words.get(self.unit(entry) as usize + CODE_UNIT..).unwrap_or_default()
+    }
+
+    fn decode(&self, entry: FibEntryRef<'_>, out: &mut Vec<u8>) {
+        let code = self.code(entry);
         let unit = |place: usize| code.get(place).map_or(0, |word| u32::from_be(word.load(Ordering::Relaxed)));
         name_code::decode(unit, out);
     }
 
     // N.B. Not inlined: it would take registers from callers that compare plain names.
     #[inline(never)]
-    fn has_code_of(&self, name_value: &[u8]) -> bool {
+    fn has_code_of(&self, entry: FibEntryRef<'_>, name_value: &[u8]) -> bool {
         let mut buffer = [0; SHORT_CODE_BYTES];
         match name_code::encode(name_value, &mut buffer) {
-            Ok(units) => self.has_code(&buffer[..units * UNIT_BYTES]),
+            Ok(units) => self.has_code(entry, &buffer[..units * UNIT_BYTES]),
             Err(Uncoded::NoCode) => false,
-            Err(Uncoded::NoRoom) => self.has_long_code_of(name_value),
+            Err(Uncoded::NoRoom) => self.has_long_code_of(entry, name_value),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn has_long_code_of(&self, name_value: &[u8]) -> bool {
+    fn has_long_code_of(&self, entry: FibEntryRef<'_>, name_value: &[u8]) -> bool {
         let mut buffer = [0; name_code::CODE_BUFFER_BYTES];
-        name_code::encode(name_value, &mut buffer).is_ok_and(|units| self.has_code(&buffer[..units * UNIT_BYTES]))
+        let encoded = name_code::encode(name_value, &mut buffer);
+        encoded.is_ok_and(|units| self.has_code(entry, &buffer[..units * UNIT_BYTES]))
     }
 
     /// Whether the stored code is this one. A shorter stored code ends differently, because no code is the
     /// beginning of another; so what comes after it does not matter.
     #[inline(always)]
-    fn has_code(&self, code: &[u8]) -> bool {
+    fn has_code(&self, entry: FibEntryRef<'_>, code: &[u8]) -> bool {
         let units = code.as_chunks::<UNIT_BYTES>().0;
-        self.words[CODE_UNIT..].get(..units.len()).is_some_and(|words| {
+        self.code(entry).get(..units.len()).is_some_and(|words| {
             words.iter().zip(units).all(|(word, unit)| word.load(Ordering::Relaxed) == u32::from_ne_bytes(*unit))
         })
+    }
+}
+
+impl<'a> FibEntryRef<'a> {
+    /// Unit `place` of the entry.
+    ///
+    /// # Safety
+    /// The entry has that many units.
+    #[inline(always)]
+    unsafe fn unit(self, place: usize) -> &'a AtomicU32 {
+        // SAFETY: the caller's promise. The array lives during `'a`, and is shared as atomic words.
+        unsafe { self.first.add(place).as_ref() }
     }
 
     /// The bytes of the name if it is stored as it is.
     #[inline(always)]
-    fn plain_name(&self) -> Option<&'a [u8]> {
-        let bytes = u32::from_be(self.words[CODE_UNIT].load(Ordering::Acquire));
+    fn plain_name(self) -> Option<&'a [u8]> {
+        // SAFETY: every entry has a set number and at least one unit of name, plain or in code.
+        let bytes = u32::from_be(unsafe { self.unit(CODE_UNIT) }.load(Ordering::Acquire));
         if bytes >> (32 - name_code::PLAIN_BITS) != 0 {
             return None;
         }
-        let bytes = bytes as usize;
-        let words = &self.words[HEADER_UNITS..][..bytes.div_ceil(UNIT_BYTES)];
         // SAFETY:
-        // - `words` are at least `bytes` bytes of one live allocation, initialised (zeroed
-        //   by the kernel or stored), and any byte is a valid `u8`.
+        // - `write` wrote a name of `bytes` bytes after the header, so they lie in the live array. They are
+        //   initialised, and any byte is a valid `u8`.
         // - The stores of `write` happened before, and nothing writes the bytes during `'a`: promised by
         //   the callers of `Entries::entry`, `write`, `change` (its word is not part of a name) and
         //   `set_link`.
-        Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), bytes) })
+        Some(unsafe { std::slice::from_raw_parts(self.first.add(HEADER_UNITS).as_ptr().cast(), bytes as usize) })
     }
 
     /// Begins to fetch the header and `name_bytes` bytes of name.
     #[inline(always)]
-    pub(super) fn prefetch(&self, name_bytes: usize) {
+    pub(super) fn prefetch(self, name_bytes: usize) {
         self.prefetch_first();
         self.prefetch_rest(name_bytes);
     }
 
     /// Begins to fetch the first line.
     #[inline(always)]
-    pub(super) fn prefetch_first(&self) {
-        prefetch(&self.words[0]);
+    pub(super) fn prefetch_first(self) {
+        prefetch_address(self.first.as_ptr().cast());
     }
 
     /// Begins to fetch the lines after the first. If the entry lies in one line, that line again: a quarter
     /// of the entries with names of 44 bytes do, and a branch could not be predicted.
     #[inline(always)]
-    pub(super) fn prefetch_rest(&self, name_bytes: usize) {
-        let (first, bytes) = (self.words.as_ptr().cast::<u8>(), HEADER_UNITS * UNIT_BYTES + name_bytes);
-        prefetch_range(first.wrapping_add(bytes - 1), 1);
+    pub(super) fn prefetch_rest(self, name_bytes: usize) {
+        let (first, bytes) = (self.first.as_ptr().cast::<u8>(), HEADER_UNITS * UNIT_BYTES + name_bytes);
+        prefetch_address(first.wrapping_add(bytes - 1));
         if bytes > LINE_BYTES {
             prefetch_range(first.wrapping_add(LINE_BYTES), bytes - LINE_BYTES);
         }
@@ -285,22 +312,14 @@ impl<'a> FibEntryRef<'a> {
 
     /// The number of the set that the entry leads to.
     #[inline(always)]
-    pub(super) fn set(&self) -> u32 {
-        self.words[0].load(Ordering::Acquire)
+    pub(super) fn set(self) -> u32 {
+        // SAFETY: every entry has a first unit.
+        unsafe { self.unit(0) }.load(Ordering::Acquire)
     }
 }
 
 impl std::fmt::Debug for FibEntryRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FibEntryRef").field("name_value", &self.name_value()).finish_non_exhaustive()
+        f.debug_struct("FibEntryRef").finish_non_exhaustive()
     }
 }
-
-/// The same entry, not only an equal one.
-impl PartialEq for FibEntryRef<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.words, other.words)
-    }
-}
-
-impl Eq for FibEntryRef<'_> {}

@@ -24,17 +24,31 @@ impl<'a> FibMatch<'a> {
     }
 }
 
+/// An entry with the tag of a prefix of the name: very probably its longest match.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) entry: FibEntryRef<'a>,
+    pub(super) prefix_bytes: u16,
+}
+
+impl<'a> From<Candidate<'a>> for FibHint<'a> {
+    #[inline(always)]
+    fn from(Candidate { entry, prefix_bytes }: Candidate<'a>) -> Self {
+        Self(Hint::Entry { entry, prefix_bytes })
+    }
+}
+
 /// What is known of a name's longest match before the look-up.
 #[derive(Clone, Copy, Debug)]
 pub struct FibHint<'a>(pub(super) Hint<'a>);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hint<'a> {
-    /// An entry with the tag of a prefix of the name: very probably its longest match.
-    Entry { entry: FibEntryRef<'a>, components: u16, prefix_bytes: u16 },
+    /// A [`Candidate`].
+    Entry { entry: FibEntryRef<'a>, prefix_bytes: u16 },
     /// A design's answer; `None`: it has no prefix of the name.
     Resolved { set: Option<&'a NextHopSet>, prefix_bytes: u16 },
 }
 
 // A batch has one hint for each packet, so the kinds of FIB share its bytes.
-const _: () = assert!(size_of::<Option<FibHint<'_>>>() == 24);
+const _: () = assert!(size_of::<Option<FibHint<'_>>>() == 16);

@@ -131,20 +131,31 @@ impl<'a> FibView<'a> {
 
     /// Stage 3: the same result as [`FibView::longest_prefix_match`]. Begins with what
     /// [`FibView::candidate`] or [`FibView::batch_look_up`] found in this view for this name, if anything.
-    #[inline]
+    #[inline(always)]
     pub fn longest_prefix_match_hinted(
         &self,
         name_value: &[u8],
         hashes: &NameHashes,
         hint: Option<FibHint<'a>>,
     ) -> Option<FibMatch<'a>> {
-        match (self.0, hint) {
-            (View::Bucket(view), hint) => view.longest_prefix_match_hinted(name_value, hashes, hint),
-            (View::Design(_), Some(FibHint(Hint::Resolved { set, prefix_bytes }))) => {
-                set.map(|set| FibMatch::new(usize::from(prefix_bytes), set))
-            }
-            (View::Design(view), _) => view.longest_prefix_match(name_value),
+        match self.0 {
+            View::Bucket(view) => view.longest_prefix_match_hinted(name_value, hashes, hint),
+            View::Design(view) => longest_prefix_match_of_design(view, name_value, hint),
         }
+    }
+}
+
+#[cold]
+fn longest_prefix_match_of_design<'a>(
+    view: DesignView<'a>,
+    name_value: &[u8],
+    hint: Option<FibHint<'a>>,
+) -> Option<FibMatch<'a>> {
+    match hint {
+        Some(FibHint(Hint::Resolved { set, prefix_bytes })) => {
+            set.map(|set| FibMatch::new(usize::from(prefix_bytes), set))
+        }
+        _ => view.longest_prefix_match(name_value),
     }
 }
 
