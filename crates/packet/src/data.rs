@@ -34,8 +34,58 @@ impl<'a> Data<'a> {
     /// # Errors
     /// If `wire` is not exactly one Data, if its Name or a field is malformed, if Name, SignatureInfo or SignatureValue
     /// is absent, or if a critical element is unknown, repeated or out of order.
-    #[inline(always)]
+    #[inline]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
+        Self::parse_noting(wire, |_, _| {})
+    }
+
+    /// [`Data::parse`], and calls `note` with each number of components from 1 and the bytes of the name after that many
+    /// components. The last calls in that order are those of the name; if the packet is refused, they mean nothing.
+    ///
+    /// # Errors
+    /// As [`Data::parse`].
+    ///
+    /// N.B. A Data in the usual form takes the straight way. Any other is read by [`Data::parse_any_form`], which
+    /// decides alone what is refused: the straight way refuses nothing.
+    #[inline(always)]
+    pub fn parse_noting(wire: &'a [u8], mut note: impl FnMut(usize, usize)) -> Result<Self, PacketError> {
+        match Self::read_usual(wire, &mut note) {
+            Some(data) => Ok(data),
+            None => Self::parse_any_form(wire).inspect(|data| data.name.note_components(note)),
+        }
+    }
+
+    /// The Data that fills `wire`, if it has the usual form: the five elements in order with types of one byte and
+    /// lengths of one or three. MetaInfo and Content may be absent.
+    #[inline(always)]
+    fn read_usual(wire: &'a [u8], note: impl FnMut(usize, usize)) -> Option<Self> {
+        let value = tlv::usual_value(wire, types::DATA as u8)?;
+        let (name, mut rest) = Name::read_usual(value, note)?;
+        let mut freshness_ms = 0;
+        if let [META_INFO, length @ 0..=252, after @ ..] = rest {
+            let (value, after) = after.split_at_checked(usize::from(*length))?;
+            (freshness_ms, rest) = (freshness_of(value)?, after);
+        }
+        if let Some(after) = tlv::after_usual(rest, types::CONTENT as u8) {
+            rest = after;
+        }
+        let [SIGNATURE_INFO, length @ 0..=252, after @ ..] = rest else { return None };
+        let (info, rest) = after.split_at_checked(usize::from(*length))?;
+        if !matches!(info, [SIGNATURE_TYPE, 1, _]) && !is_signature_info(info) {
+            return None;
+        }
+        tlv::usual_value(rest, types::SIGNATURE_VALUE as u8)?;
+        Some(Data { wire, name, freshness_ms })
+    }
+
+    /// [`Data::parse`] without the straight way for the usual form: element by element. Tests and the fuzzer compare
+    /// the two.
+    ///
+    /// # Errors
+    /// As [`Data::parse`].
+    #[cold]
+    #[inline(never)]
+    pub fn parse_any_form(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
         if outer.type_number != types::DATA {
             return Err(PacketError::WrongType { expected: types::DATA, found: outer.type_number });
@@ -168,6 +218,33 @@ impl<'a> Data<'a> {
         self.signature_info().signature_type() == signature_type::DIGEST_SHA256
             && self.signature_value() == sha256(&[self.signed_portion()])
     }
+}
+
+/// Types of one byte, as [`Data::read_usual`] compares them.
+const META_INFO: u8 = types::META_INFO as u8;
+const FRESHNESS_PERIOD: u8 = types::FRESHNESS_PERIOD as u8;
+const SIGNATURE_INFO: u8 = types::SIGNATURE_INFO as u8;
+const SIGNATURE_TYPE: u8 = types::SIGNATURE_TYPE as u8;
+
+/// The FreshnessPeriod in the TLV-VALUE of a MetaInfo, which usually holds nothing else. `None` if the value is refused.
+#[inline(always)]
+fn freshness_of(meta_info: &[u8]) -> Option<u64> {
+    match *meta_info {
+        [FRESHNESS_PERIOD, 2, high, low] => Some(u16::from_be_bytes([high, low]).into()),
+        [FRESHNESS_PERIOD, 4, a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d]).into()),
+        _ => freshness_among_others(meta_info),
+    }
+}
+
+#[inline(never)]
+fn freshness_among_others(meta_info: &[u8]) -> Option<u64> {
+    MetaInfo::parse_value(meta_info).ok().map(|meta| meta.freshness_ms)
+}
+
+/// Whether this is the TLV-VALUE of a SignatureInfo of any form.
+#[inline(never)]
+fn is_signature_info(value: &[u8]) -> bool {
+    SignatureInfo::parse_value(value).is_ok()
 }
 
 #[derive(Default)]

@@ -32,6 +32,13 @@ pub struct Interest<'a> {
 
 const _: () = assert!(size_of::<Interest<'_>>() == 64, "a batch has 64 of them");
 
+/// Types of one byte, as [`Interest::read_usual`] compares them.
+const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
+const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;
+const NONCE: u8 = types::NONCE as u8;
+const INTEREST_LIFETIME: u8 = types::INTEREST_LIFETIME as u8;
+const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
+
 /// The place of each recognized element after the Name in the grammar, by type; 0 = unrecognized.
 const PLACES: [u8; 64] = {
     let mut places = [0; 64];
@@ -54,7 +61,6 @@ struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    #[inline(always)]
     fn next(&mut self) -> Result<Option<tlv::Element<'a>>, PacketError> {
         while let Some(element) = self.reader.next_element()? {
             let place = PLACES.get(element.type_number as usize).copied().unwrap_or(0);
@@ -79,8 +85,85 @@ impl<'a> Interest<'a> {
     /// If `wire` is not exactly one Interest, if its Name is absent, empty or malformed, if a field is malformed, if a
     /// critical element is unknown, repeated or out of order, if it has more than one ParametersSha256DigestComponent,
     /// or if it has ApplicationParameters without one (§4.1).
-    #[inline(always)]
+    #[inline]
     pub fn parse(wire: &'a [u8]) -> Result<Self, PacketError> {
+        Self::parse_noting(wire, |_, _| {})
+    }
+
+    /// [`Interest::parse`], and calls `note` with each number of components from 1 and the bytes of the name after that
+    /// many components. The last calls in that order are those of the name; if the packet is refused, they mean nothing.
+    ///
+    /// # Errors
+    /// As [`Interest::parse`].
+    ///
+    /// N.B. An Interest in the usual form takes the straight way. Any other is read by [`Interest::parse_any_form`],
+    /// which decides alone what is refused: the straight way refuses nothing.
+    #[inline(always)]
+    pub fn parse_noting(wire: &'a [u8], mut note: impl FnMut(usize, usize)) -> Result<Self, PacketError> {
+        match Self::read_usual(wire, &mut note) {
+            Some(interest) => Ok(interest),
+            None => Self::parse_any_form(wire).inspect(|interest| interest.name.note_components(note)),
+        }
+    }
+
+    /// The Interest that fills `wire`, if it has the usual form: types and lengths of one byte (three for the length of
+    /// the Interest), no digest in the name, and after the name only CanBePrefix, MustBeFresh, Nonce,
+    /// InterestLifetime and HopLimit, in this order.
+    #[inline(always)]
+    fn read_usual(wire: &'a [u8], note: impl FnMut(usize, usize)) -> Option<Self> {
+        let value = tlv::usual_value(wire, types::INTEREST as u8)?;
+        let (name, mut rest) = Name::read_usual(value, note)?;
+        let (mut can_be_prefix, mut must_be_fresh) = (false, false);
+        if let [CAN_BE_PREFIX, 0, after @ ..] = rest {
+            (can_be_prefix, rest) = (true, after);
+        }
+        if let [MUST_BE_FRESH, 0, after @ ..] = rest {
+            (must_be_fresh, rest) = (true, after);
+        }
+        // The value ends where the next element begins, and that is before the end of `wire` by the bytes left.
+        let mut nonce_offset = 0;
+        if let [NONCE, 4, _, _, _, _, after @ ..] = rest {
+            (nonce_offset, rest) = ((wire.len() - after.len() - 4) as u32, after);
+        }
+        let mut lifetime_ms = DEFAULT_LIFETIME_MS;
+        if let [INTEREST_LIFETIME, length, after @ ..] = rest {
+            (lifetime_ms, rest) = match (length, after) {
+                (2, [high, low, after @ ..]) => (u64::from(u16::from_be_bytes([*high, *low])), after),
+                (1, [number, after @ ..]) => (u64::from(*number), after),
+                (4, [a, b, c, d, after @ ..]) => (u64::from(u32::from_be_bytes([*a, *b, *c, *d])), after),
+                _ => return None,
+            };
+        }
+        let mut hop_limit_offset = 0;
+        if let [HOP_LIMIT, 1, _, after @ ..] = rest {
+            (hop_limit_offset, rest) = ((wire.len() - after.len() - 1) as u32, after);
+        }
+        // A name of no components is refused.
+        if !rest.is_empty() || name.is_empty() {
+            return None;
+        }
+        Some(Interest {
+            wire,
+            name,
+            lifetime_ms,
+            nonce_offset,
+            hop_limit_offset,
+            can_be_prefix,
+            must_be_fresh,
+            forwarding_hint_offset: 0,
+            ends_in_implicit_digest: false,
+            has_application_parameters: false,
+        })
+    }
+
+    /// [`Interest::parse`] without the straight way for the usual form: element by element. Tests and the fuzzer
+    /// compare the two.
+    ///
+    /// # Errors
+    /// As [`Interest::parse`].
+    #[cold]
+    #[inline(never)]
+    pub fn parse_any_form(wire: &'a [u8]) -> Result<Self, PacketError> {
         let outer = tlv::read_element(wire)?;
         if outer.type_number != types::INTEREST {
             return Err(PacketError::WrongType { expected: types::INTEREST, found: outer.type_number });
@@ -125,7 +208,6 @@ impl<'a> Interest<'a> {
         }
     }
 
-    #[inline(always)]
     fn accept(&mut self, element: &tlv::Element<'a>) -> Result<(), PacketError> {
         let bad = Err(PacketError::BadValue(element.type_number));
         let value = element.value;

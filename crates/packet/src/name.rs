@@ -84,6 +84,21 @@ pub struct Name<'a> {
     component_count: usize,
 }
 
+/// Types of one byte, as [`Name::read_usual`] compares them.
+const NAME: u8 = types::NAME as u8;
+const GENERIC_COMPONENT: u8 = types::GENERIC_COMPONENT as u8;
+/// By the first byte of a component: whether that is its type, and not one of a digest, which has rules of its own.
+///
+/// N.B. A table, because the compiler made one test of two comparisons, which took longer for generic components.
+static IS_PLAIN: [bool; 256] = {
+    let mut is_plain = [true; 256];
+    is_plain[0] = false;
+    is_plain[types::IMPLICIT_SHA256_DIGEST as usize] = false;
+    is_plain[types::PARAMETERS_SHA256_DIGEST as usize] = false;
+    [is_plain[253], is_plain[254], is_plain[255]] = [false; 3];
+    is_plain
+};
+
 /// The result of one pass over a name's components.
 pub(crate) struct NameScan<'a> {
     pub(crate) name: Name<'a>,
@@ -113,7 +128,6 @@ impl<'a> Name<'a> {
     }
 
     /// Checks a Name TLV-VALUE and notes the facts that an Interest needs about its components, in the same pass.
-    #[inline(always)]
     pub(crate) fn scan<const OF_DATA: bool>(value: &'a [u8]) -> Result<NameScan<'a>, NameError> {
         let mut scan = NameScan {
             name: Name { value, component_count: 0 },
@@ -139,6 +153,41 @@ impl<'a> Name<'a> {
             }
         }
         Ok(scan)
+    }
+
+    /// Reads a Name element in its usual form from the start of `input`, and calls `note` with each number of
+    /// components and the bytes of the name after them. Returns the name and what follows it. `None` if the form is
+    /// another one, or no name at all: then [`Name::scan`] decides.
+    ///
+    /// The usual form: one byte for the Name's length, one for the type and one for the length of each component, and
+    /// no digest among these.
+    ///
+    /// N.B. No test asks whether a component's length is above 252, where a longer number begins: that exceeds a name
+    /// whose own length takes one byte.
+    #[inline(always)]
+    pub(crate) fn read_usual(input: &'a [u8], mut note: impl FnMut(usize, usize)) -> Option<(Self, &'a [u8])> {
+        let [NAME, length @ 0..=252, rest @ ..] = input else { return None };
+        let (value, after) = rest.split_at_checked(usize::from(*length))?;
+        let (mut left, mut component_count) = (value, 0);
+        while let [type_number, length, rest @ ..] = left {
+            if *type_number != GENERIC_COMPONENT && !IS_PLAIN[usize::from(*type_number)] {
+                return None;
+            }
+            left = rest.get(usize::from(*length)..)?;
+            component_count += 1;
+            note(component_count, left.len());
+        }
+        left.is_empty().then_some((Name { value, component_count }, after))
+    }
+
+    /// Calls `note` as [`Name::read_usual`] does, for a name of any form.
+    #[cold]
+    pub(crate) fn note_components(&self, mut note: impl FnMut(usize, usize)) {
+        let mut components = self.components();
+        for count in 1..=self.component_count {
+            components.next();
+            note(count, components.reader.remaining().len());
+        }
     }
 
     /// Checks a whole Name element (type 7) that fills `wire`.

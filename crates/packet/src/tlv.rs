@@ -189,6 +189,33 @@ pub fn element_size(input: &[u8]) -> Result<Option<usize>, TlvError> {
     }
 }
 
+/// The TLV-VALUE of the element that fills `wire`, if its type is `type_number` and its length takes one byte or three.
+/// `None` does not mean that there is an error.
+#[inline(always)]
+pub(crate) fn usual_value(wire: &[u8], type_number: u8) -> Option<&[u8]> {
+    let (value, length) = match wire {
+        [first, length @ 0..=252, value @ ..] if *first == type_number => (value, usize::from(*length)),
+        [first, 253, high @ 1..=255, low, value @ ..] if *first == type_number => {
+            (value, usize::from(u16::from_be_bytes([*high, *low])))
+        }
+        _ => return None,
+    };
+    (value.len() == length).then_some(value)
+}
+
+/// The bytes after the first element of `input`, if that element has the type `type_number` and a length of one byte or
+/// of three. `None` does not mean that there is an error.
+#[inline(always)]
+pub(crate) fn after_usual(input: &[u8], type_number: u8) -> Option<&[u8]> {
+    match input {
+        [first, length @ 0..=252, value @ ..] if *first == type_number => value.get(usize::from(*length)..),
+        [first, 253, high @ 1..=255, low, value @ ..] if *first == type_number => {
+            value.get(usize::from(u16::from_be_bytes([*high, *low]))..)
+        }
+        _ => None,
+    }
+}
+
 /// Where `part` begins in `whole`. It must be a part of `whole`, which must have less than 4 GiB.
 #[inline]
 pub(crate) fn offset_in(whole: &[u8], part: &[u8]) -> u32 {
