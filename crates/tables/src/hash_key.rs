@@ -1,75 +1,109 @@
 //! Hash key: chooses, from a family of functions, the one with which this router hashes names.
 //!
-//! Source: multilinear hashing in pairs, Lemire and Kaser, "Strongly universal string hashing is fast"
-//! (2014). The lemma on products is from Thorup, "High speed hashing for integers and strings" (2015). Keys
-//! have 128 bits, words 64, the hash 64.
+//! Source: the sum of products is NH of UMAC (Black, Halevi, Krawczyk, Krovetz, Rogaway 1999, §4.2, with words of 64
+//! bits). The last step is multilinear (Lemire and Kaser, "Strongly universal string hashing is fast", 2014). The
+//! lemma below is ours: it says how well the two go together.
 //!
 //! ```text
-//!  16 bytes of a component, zero-padded:  x = 8 bytes │ y = 8 bytes  (little-endian)
-//!  sum  = c + Σ (aᵢ + yᵢ) · (bᵢ + xᵢ)       mod 2¹²⁸, over the pairs so far
-//!         + t · T                           only after KEYED_PAIRS pairs, see below
-//!  hash = spread(sum >> 64)                 spread(h): h ^= h >> 32; h *= s, which is odd; h ^= h >> 32
+//!  a name of e bytes:  block 0 │ block 1 │ … │ block q−1 │ rest       16 bytes each; x = 8 bytes │ y = 8 bytes
+//!                                              └─ window ─┘           the last 16 bytes, zeros before a shorter name
+//!  sum  = c + Σ (aᵢ + xᵢ) · (bᵢ + yᵢ)       mod 2¹²⁸ over the q blocks; each factor mod 2⁶⁴
+//!         + t · T                           only after KEYED_BLOCKS blocks, see below
+//!  S    = sum + (α + x) · (β + y)           of the window
+//!  hash = spread(k · (low half of S + e) + l · high half of S + m  mod 2⁶⁴)
+//!                                           spread(h): h ^= h >> 32; h *= s, which is odd; h ^= h >> 32
 //! ```
 //!
-//! All letters but x and y are secret. *The hashes of any two different names, chosen without seeing
-//! hashes, are independent and uniform over 2⁶⁴, up to 2⁻⁶⁴.* So any bits of two hashes agree with the
-//! probability of random bits. For example, two names share one of B buckets with probability `1/B`,
-//! whether their tags agree or not.
+//! All letters but x, y, e and q are secret. The sums of all q give the hash of every prefix at the cost of one step:
+//! a prefix needs no padding, because its window may overlap with its last block.
 //!
-//! Proof, if both names have equally many pairs: their sums differ by `aᵢ · (xᵢ − xᵢ′) + …`, a nonzero
-//! number below 2⁶⁴ times a uniform one. That product is uniform over the multiples of some 2ʲ, j < 64, so
-//! it is uniform in its upper 64 bits. `c` makes the difference independent of the first hash. If one name
-//! has more pairs, its last pair adds a product of two uniform numbers. That product is uniform over the
-//! multiples of 2ʲ, with j > 64 in 2⁻⁶⁵ of all cases.
+//! *For any two different names, chosen without seeing hashes, and any places in the 64 bits before `spread`, the bits
+//! there are independent and uniform, up to 2⁻⁵⁶.* In detail: w chosen bits in a row have any given values in both
+//! names with a probability of at most 2⁻ʷ · (2⁻ʷ + w · 2⁻⁶²). So two names share one of B buckets with a probability
+//! of 1/B + 2⁻⁵⁶ at most, whether their tags agree or not.
 //!
-//! `spread` is a bijection, so all of this holds with it too. It is needed because sums keep differences.
-//! Without it, if two names had neighbouring places, so would all longer names that continue them in the
-//! same way. For a few keys, numbered names would lie in rows (the lab's `hash-flood` has the numbers).
+//! Proof. Let D be the difference of the two S, as pairs of words (low, high), and 2ʲ the largest power that divides
+//! both words of D, with e in the low one. `k · low + l · high` differs by a uniform multiple of 2ʲ, because k and l
+//! are uniform, and m makes this independent of the first name's hash. So if j ≤ 64 − w, the w upper bits are
+//! independent and uniform; the same holds for bits further down, of which the upper ones are cut off. If j > 64 − w,
+//! any values have a probability of at most 2ʲ⁻⁶⁴. It remains to show that 2ʲ divides both words with a probability of
+//! at most 2²⁻ʲ; the sum over the w values of j then gives w · 2⁻⁶².
 //!
-//! Pairs after the first [`KEYED_PAIRS`] have no key of their own. They are cut in words of 7 bytes, the
-//! coefficients of a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`, one
-//! more word of the sum. If two names differ only after the keyed pairs, m words in all, they collide with
-//! a probability higher by m / 2⁶¹. That is 2⁻⁴⁹ for a packet that consists of one name.
+//! *Lemma.* Two different names have a product that differs, or one has a product that the other lacks, or they are
+//! equal but for e. In the last case D is the difference of two lengths and j is small, whatever the key (a name is
+//! shorter than 2¹⁶ bytes). Else take a product (a + x) · (b + y), and let only one of its key words vary, U = a + x,
+//! so that the other factors differ by some F with 0 < |F| < 2⁶⁴. (If y = y′, exchange the roles; if the other name
+//! lacks the product, F = b + y, which is 0 with a probability of 2⁻⁶⁴.) Then D = K + U · F for all U without a
+//! wrap-around of a + x′, and D = K′ + U · F for the others. F = 2ⁱ · odd. If i < j, the low word restricts U to one
+//! residue modulo 2ʲ⁻ⁱ, and among these U the i lowest bits of the high word are uniform. If i ≥ j, the j lowest bits of
+//! the high word are uniform. Both give 2⁻ʲ for each of the two cases, and twice that because the difference of the
+//! high words has a borrow or not: 2²⁻ʲ in all.
+//!
+//! The names are compared as byte strings, so this holds for bytes that are no names too.
+//!
+//! `spread` is a bijection, so two hashes are equal as often as without it. It is needed because the sum keeps
+//! differences. Without it, if two names had neighbouring places, so would others with the same difference. For a few
+//! keys, numbered names would lie in rows (the lab's `hash-flood` has the numbers).
+//!
+//! Blocks after the first [`KEYED_BLOCKS`] have no key of their own. They are cut in words of 7 bytes, the
+//! coefficients of a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`. If two names
+//! differ only there, m words in all, they collide with a probability higher by m / 2⁶¹. That is 2⁻⁴⁹ for a packet
+//! that consists of one name. If the values of T differ, t times their difference is uniform in the high word.
 //!
 //! SipHash-2-4 of a counter expands 128 secret bits into the key. The bounds hold as far as SipHash-2-4 is
 //! a pseudorandom function. They hold only against a sender that cannot see hashes: each known hash helps
 //! to solve for the key.
 //!
-//! Cost: 16 bytes of name take 3 multiplications that do not wait for each other, and half a line of key.
-//! Each prefix takes 1 multiplication more.
-//! Bytes: a key takes 1136. Writers: none.
+//! Two words that are no name ([`PairHash`]) have a function of their own: the upper half of `c + (a + y) · (b + x)`
+//! modulo 2¹²⁸ with keys of 128 bits, spread. Hashes of two different pairs are independent and uniform up to 2⁻⁶⁴:
+//! their sums differ by a nonzero number below 2⁶⁴ times a uniform one, which is uniform in its upper 64 bits
+//! (Thorup, "High speed hashing for integers and strings", 2015).
+//!
+//! Cost: 16 bytes of name take 1 multiplication, and a quarter of a line of key. The hash of each prefix takes 4 more.
+//! Bytes: a key takes 672. Writers: none.
 
 use crate::sip_hash::SipHash;
 
-/// Pairs of words with a key of their own: names of up to 512 bytes, or 32 short components.
-pub(crate) const KEYED_PAIRS: usize = 32;
+/// Blocks with a key of their own: the first 512 bytes of a name.
+pub(crate) const KEYED_BLOCKS: usize = 32;
 /// The prime 2⁶¹ − 1.
 const PRIME: u64 = (1 << 61) - 1;
 
 /// A secret hash key, made of 128 bits. Its `Debug` output does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey {
-    pairs: [PairKey; KEYED_PAIRS],
+    blocks: [BlockKey; KEYED_BLOCKS],
     start: u128,
+    last_step: LastStep,
     tail_point: u64,
-    spread: u64,
     tail_factor: u128,
     single: PairHash,
 }
 
-const _: () = assert!(size_of::<HashKey>() == 1136);
+const _: () = assert!(size_of::<HashKey>() == 672);
 
-/// `a` and `b` of one pair of words.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PairKey {
-    a: u128,
-    b: u128,
+/// `a` and `b` of one block.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BlockKey {
+    a: u64,
+    b: u64,
+}
+
+/// From the sum of a prefix's blocks and its window to its hash: α and β, k, l, m and s.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LastStep {
+    window: BlockKey,
+    low: u64,
+    high: u64,
+    offset: u64,
+    spread: u64,
 }
 
 /// The hash of exactly one pair of words, under a key that nothing else uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PairHash {
-    pair: PairKey,
+    a: u128,
+    b: u128,
     start: u128,
     spread: u64,
 }
@@ -87,13 +121,14 @@ impl HashKey {
         };
         // Only code that computes hashes anew depends on this order: tests and the lab.
         let tail_point = word() & PRIME;
-        let spread = word() | 1;
+        let window = BlockKey { a: word(), b: word() };
+        let last_step = LastStep { window, low: word(), high: word(), offset: word(), spread: word() | 1 };
         let single_spread = word() | 1;
         let mut double = || u128::from(word()) | u128::from(word()) << 64;
         let (start, tail_factor) = (double(), double());
-        let pairs = std::array::from_fn(|_| PairKey { a: double(), b: double() });
-        let single = PairHash { pair: PairKey { a: double(), b: double() }, start: double(), spread: single_spread };
-        Self { pairs, start, tail_point, spread, tail_factor, single }
+        let single = PairHash { a: double(), b: double(), start: double(), spread: single_spread };
+        let blocks = std::array::from_fn(|_| BlockKey { a: word(), b: word() });
+        Self { blocks, start, last_step, tail_point, tail_factor, single }
     }
 
     /// A key that is a function of `seed` (splitmix64): for tests, the simulator and the lab.
@@ -108,27 +143,27 @@ impl HashKey {
         Self::new(number.to_le_bytes())
     }
 
-    /// The sum of no words.
-    #[inline]
+    /// The sum of no blocks.
+    #[inline(always)]
     pub(crate) fn start(&self) -> u128 {
         self.start
     }
 
-    /// The keys of the first pairs of words of a name, in order.
-    #[inline]
-    pub(crate) fn pairs(&self) -> &[PairKey; KEYED_PAIRS] {
-        &self.pairs
+    /// The keys of the first blocks of a name, in order.
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> &[BlockKey; KEYED_BLOCKS] {
+        &self.blocks
     }
 
-    /// For the pairs after those.
+    /// For the blocks after those.
     pub(crate) fn tail(&self) -> Tail<'_> {
         Tail { key: self, value: 1 }
     }
 
-    /// The hash of a sum.
-    #[inline]
-    pub(crate) fn hash(&self, sum: u128) -> u64 {
-        spread(sum, self.spread)
+    /// From a sum to a hash.
+    #[inline(always)]
+    pub(crate) fn last_step(&self) -> &LastStep {
+        &self.last_step
     }
 
     /// The function for callers that hash two words, not a name.
@@ -143,11 +178,30 @@ impl std::fmt::Debug for HashKey {
     }
 }
 
-impl PairKey {
-    /// What a pair adds to the sum.
-    #[inline]
-    pub(crate) fn product(&self, [x, y]: [u64; 2]) -> u128 {
-        self.a.wrapping_add(y.into()).wrapping_mul(self.b.wrapping_add(x.into()))
+impl std::fmt::Debug for LastStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LastStep(secret)")
+    }
+}
+
+impl BlockKey {
+    /// What 16 bytes add to the sum.
+    #[inline(always)]
+    pub(crate) fn product(&self, bytes: [u8; 16]) -> u128 {
+        let bytes = u128::from_le_bytes(bytes);
+        let (x, y) = (bytes as u64, (bytes >> 64) as u64);
+        u128::from(self.a.wrapping_add(x)) * u128::from(self.b.wrapping_add(y))
+    }
+}
+
+impl LastStep {
+    /// The hash of `bytes` bytes that have this sum of blocks and end in `window`.
+    #[inline(always)]
+    pub(crate) fn hash(&self, sum: u128, window: [u8; 16], bytes: usize) -> u64 {
+        let sum = sum.wrapping_add(self.window.product(window));
+        let (low, high) = ((sum as u64).wrapping_add(bytes as u64), (sum >> 64) as u64);
+        let mixed = low.wrapping_mul(self.low).wrapping_add(high.wrapping_mul(self.high));
+        spread(mixed.wrapping_add(self.offset), self.spread)
     }
 }
 
@@ -155,11 +209,12 @@ impl PairHash {
     /// Any two different pairs have independent uniform hashes.
     #[inline]
     pub(crate) fn of(&self, x: u64, y: u64) -> u64 {
-        spread(self.start.wrapping_add(self.pair.product([x, y])), self.spread)
+        let product = self.a.wrapping_add(y.into()).wrapping_mul(self.b.wrapping_add(x.into()));
+        spread((self.start.wrapping_add(product) >> 64) as u64, self.spread)
     }
 }
 
-/// `T`, a hash of the words that have no key of their own.
+/// `T`, a hash of the blocks that have no key of their own.
 #[derive(Clone, Copy)]
 pub(crate) struct Tail<'k> {
     key: &'k HashKey,
@@ -169,24 +224,23 @@ pub(crate) struct Tail<'k> {
 
 impl Tail<'_> {
     /// Adds 16 bytes.
-    pub(crate) fn add(&mut self, [x, y]: [u64; 2]) {
-        let bytes = u128::from(x) | u128::from(y) << 64;
+    pub(crate) fn add(&mut self, bytes: [u8; 16]) {
+        let bytes = u128::from_le_bytes(bytes);
         let low_56_bits = |number: u128| number as u64 & ((1 << 56) - 1);
         for word in [low_56_bits(bytes), low_56_bits(bytes >> 56), (bytes >> 112) as u64] {
             self.value = multiply_add(self.value, self.key.tail_point, word);
         }
     }
 
-    /// What these words add to the sum.
+    /// What these blocks add to the sum.
     pub(crate) fn part_of_sum(&self) -> u128 {
         self.key.tail_factor.wrapping_mul(self.value.into())
     }
 }
 
-#[inline]
-fn spread(sum: u128, odd: u64) -> u64 {
-    let high = (sum >> 64) as u64;
-    let product = (high ^ high >> 32).wrapping_mul(odd);
+#[inline(always)]
+fn spread(hash: u64, odd: u64) -> u64 {
+    let product = (hash ^ hash >> 32).wrapping_mul(odd);
     product ^ product >> 32
 }
 

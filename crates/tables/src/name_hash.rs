@@ -1,26 +1,27 @@
 //! Name hash: what is the keyed hash of every prefix of this name?
 //!
 //! Source: Yuan15 chapter 3 (all prefixes of a name in one pass); So et al. 2013 and Takemasa19 §4.4.4 (a
-//! keyed hash, against collisions). Deviation: not SipHash but a strongly universal family.
+//! keyed hash, against collisions). Deviation: not SipHash but a universal family.
 //! [`crate::hash_key`] has the function and the proof, `docs/decisions/0003-name-hash.md` the measurements.
 //! The tables compare names anyway: a collision costs time and never gives a wrong answer.
 //!
-//! A component is cut in pairs of 8-byte words, the last pair zero-padded, and the pairs are added to one
-//! sum. The hash of a prefix is a function of the sum after its last component. A component contains its
-//! own length, so different prefixes are different sequences of pairs.
+//! One pass over the name as blocks of 16 bytes gives the sum up to each block, and the hash of the whole name. A
+//! prefix gets its hash when somebody asks: from the sum of its blocks and its last 16 bytes. Few do ask: the FIB for
+//! the lengths that it has, if the name is new; PIT and Content Store for the whole name only.
 //!
 //! ```text
-//! NameHashes │ components u32 │ after u32 × 17 │ hashes u64 × 17 │ spilled Vec │
-//!            0                4                72               208          232
+//! NameHashes │ full │ known │ components │ after u32 × 32 │ hashes u64 × 32 │ spilled Vec │ last step │ sums │ text │
+//!            0      8       16           20              152               408           432         480    736   1008
 //! ```
 //!
-//! Cost: hashing reads the name's own lines, and writes 12 bytes per component, in two places. Components
-//! after the 16th are stored in `spilled`, the only allocation: it grows by doubling to at most
-//! [`MAX_NAME_COMPONENTS`] and is reused.
+//! Cost: hashing reads the name's own lines and writes a copy of it, because a prefix's last 16 bytes must be at hand
+//! when its hash is wanted. `sums` takes as much again. Names with more than 16 components or 255 bytes have all
+//! hashes computed at once. Components after the 16th are stored in `spilled`, the only allocation: it grows by
+//! doubling to at most [`MAX_NAME_COMPONENTS`] and is reused.
 //! Limit: [`MAX_NAME_COMPONENTS`]; longer names are refused. Writers: the owner.
 
 pub use crate::hash_key::HashKey;
-use crate::hash_key::{KEYED_PAIRS, PairKey};
+use crate::hash_key::{KEYED_BLOCKS, LastStep, Tail};
 
 /// The most components a name may have in the tables. The shortest component takes two bytes, so a packet
 /// of 8800 bytes could carry 4400. Names in practice have fewer than 32 (NFD's name tree stops there).
@@ -28,6 +29,13 @@ pub const MAX_NAME_COMPONENTS: usize = 256;
 
 /// Components whose prefixes need no allocation.
 pub(crate) const INLINE_COMPONENTS: usize = 16;
+/// Bytes of a block and of a window.
+const BLOCK_BYTES: usize = 16;
+/// Bytes of a name whose prefixes are hashed when wanted: one byte can count them.
+const INLINE_BYTES: usize = u8::MAX as usize;
+const INLINE_BLOCKS: usize = INLINE_BYTES / BLOCK_BYTES;
+/// A power of two above [`INLINE_COMPONENTS`]: a component's number, cut to this, needs no other check.
+const NOTED: usize = 32;
 
 /// The name has more than [`MAX_NAME_COMPONENTS`] components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,31 +45,102 @@ pub struct TooManyComponents;
 /// The hash of one whole name: equal to [`NameHashes::full_hash`] of the same name and key.
 #[inline]
 pub fn hash_name(key: &HashKey, name_value: &[u8]) -> u64 {
-    let mut whole = key.start();
-    for_each_prefix(key, name_value, |_, sum, _| {
-        whole = sum;
-        true
-    });
-    key.hash(whole)
+    GrowingPrefix::new(key, name_value).hash(name_value.len())
+}
+
+/// Longer and longer prefixes of one name.
+struct GrowingPrefix<'a> {
+    key: &'a HashKey,
+    name_value: &'a [u8],
+    /// Blocks in `sum`, the keyed ones, and in `tail`, the others.
+    keyed: usize,
+    sum: u128,
+    unkeyed: usize,
+    tail: Tail<'a>,
+}
+
+impl<'a> GrowingPrefix<'a> {
+    #[inline]
+    fn new(key: &'a HashKey, name_value: &'a [u8]) -> Self {
+        Self { key, name_value, keyed: 0, sum: key.start(), unkeyed: 0, tail: key.tail() }
+    }
+
+    /// The hash of the first `bytes` bytes, which are not fewer than in the call before.
+    #[inline]
+    fn hash(&mut self, bytes: usize) -> u64 {
+        let prefix = &self.name_value[..bytes];
+        let (blocks, _) = prefix.as_chunks::<BLOCK_BYTES>();
+        for (block, key) in blocks.iter().zip(self.key.blocks()).skip(self.keyed) {
+            self.sum = self.sum.wrapping_add(key.product(*block));
+            self.keyed += 1;
+        }
+        let sum = match blocks.get(KEYED_BLOCKS..) {
+            Some(unkeyed @ [_, ..]) => self.sum.wrapping_add(self.add_unkeyed(unkeyed)),
+            _ => self.sum,
+        };
+        let window = prefix.last_chunk().copied().unwrap_or_else(|| short_window(prefix));
+        self.key.last_step().hash(sum, window, bytes)
+    }
+
+    /// What the blocks that have no key of their own add to the sum.
+    #[cold]
+    fn add_unkeyed(&mut self, blocks: &[[u8; BLOCK_BYTES]]) -> u128 {
+        blocks[self.unkeyed..].iter().for_each(|block| self.tail.add(*block));
+        self.unkeyed = blocks.len();
+        self.tail.part_of_sum()
+    }
+}
+
+/// The window of a name that is shorter than one.
+fn short_window(name_value: &[u8]) -> [u8; BLOCK_BYTES] {
+    let mut window = [0; BLOCK_BYTES];
+    window[BLOCK_BYTES - name_value.len()..].copy_from_slice(name_value);
+    window
 }
 
 /// The hash and the length of every prefix of one name; a buffer to reuse.
 ///
 /// Prefix `n` is the first `n` components; prefix 0 is the root. A new buffer describes the root, and so
 /// does one whose name was refused.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[repr(C)]
 pub struct NameHashes {
+    /// The hash of the whole name.
+    full: u64,
+    /// Bit `n`: `hashes` has the hash of prefix `n`. Never set for a prefix that the name does not have.
+    known: u64,
     components: u32,
-    /// Element `n`: how many bytes come after prefix `n`, which the loop knows without computing.
-    after: [u32; INLINE_COMPONENTS + 1],
-    /// Element `n`: the hash of prefix `n`.
-    hashes: [u64; INLINE_COMPONENTS + 1],
+    /// Element `n`: how many bytes come after prefix `n`, for the prefixes that are kept inline.
+    after: [u32; NOTED],
+    /// Element `n`: the hash of prefix `n`, if it is known.
+    hashes: [u64; NOTED],
     /// Element `n`: the hash of prefix `n + 1 + INLINE_COMPONENTS` and how many bytes come after it.
     spilled: Vec<(u64, u32)>,
+    /// With `sums` and `text`: what the other prefixes are hashed from.
+    last_step: LastStep,
+    /// Element `n`: the sum of the first `n` blocks.
+    sums: [u128; INLINE_BLOCKS + 1],
+    /// As many zeros as a window has, then the name: so the window of `n` bytes begins at `n`.
+    text: [u8; BLOCK_BYTES + INLINE_BYTES + 1],
 }
 
-const _: () = assert!(size_of::<NameHashes>() == 232);
+const _: () = assert!(size_of::<NameHashes>() == 1008);
+
+impl Default for NameHashes {
+    fn default() -> Self {
+        Self {
+            full: 0,
+            known: 1,
+            components: 0,
+            after: [0; NOTED],
+            hashes: [0; NOTED],
+            spilled: Vec::new(),
+            last_step: LastStep::default(),
+            sums: [0; INLINE_BLOCKS + 1],
+            text: [0; BLOCK_BYTES + INLINE_BYTES + 1],
+        }
+    }
+}
 
 impl NameHashes {
     /// A buffer that never allocates: it has room for the longest name already, 4 KiB. (A default one makes
@@ -70,7 +149,7 @@ impl NameHashes {
         Self { spilled: Vec::with_capacity(MAX_NAME_COMPONENTS - INLINE_COMPONENTS), ..Self::default() }
     }
 
-    /// Hashes every prefix of `name_value` in one pass.
+    /// Hashes `name_value` in one pass; its prefixes when they are wanted.
     ///
     /// `name_value` must be a checked Name TLV-VALUE. Other bytes never cause a panic: the unreadable rest
     /// counts as one last component.
@@ -79,32 +158,84 @@ impl NameHashes {
     /// If the name has more than [`MAX_NAME_COMPONENTS`] components; then `self` holds only the root.
     #[inline]
     pub fn compute(&mut self, key: &HashKey, name_value: &[u8]) -> Result<(), TooManyComponents> {
-        self.hashes[0] = key.hash(key.start());
-        self.after[0] = name_value.len() as u32;
-        self.components = 0;
-        let components = for_each_prefix(key, name_value, |n, sum, after| {
-            if n > INLINE_COMPONENTS {
-                return self.spill(n, key.hash(sum), after);
-            }
-            self.hashes[n] = key.hash(sum);
-            self.after[n] = after as u32;
-            true
-        });
-        self.components = components.ok_or(TooManyComponents)? as u32;
+        let (mut components, mut end) = (0, 0);
+        while end < name_value.len() {
+            end = component_end(name_value, end);
+            components += 1;
+            self.note(components, name_value.len() - end);
+        }
+        self.compute_noted(key, name_value, components)
+    }
+
+    /// Notes how many bytes of a name come after its first `components` components, 1 or more. For
+    /// [`NameHashes::compute_noted`]; until then, this buffer describes nothing.
+    #[inline(always)]
+    pub fn note(&mut self, components: usize, after: usize) {
+        self.after[components % NOTED] = after as u32;
+    }
+
+    /// [`NameHashes::compute`] for a name whose components, of this number, have been noted in order.
+    ///
+    /// # Errors
+    /// As [`NameHashes::compute`].
+    #[inline(always)]
+    pub fn compute_noted(
+        &mut self,
+        key: &HashKey,
+        name_value: &[u8],
+        components: usize,
+    ) -> Result<(), TooManyComponents> {
+        let bytes = name_value.len();
+        if components > INLINE_COMPONENTS || bytes > INLINE_BYTES {
+            return self.compute_long(key, name_value);
+        }
+        self.components = components as u32;
+        self.after[0] = bytes as u32;
+        self.last_step = *key.last_step();
+        let mut sum = key.start();
+        self.sums[0] = sum;
+        let (blocks, _) = name_value.as_chunks::<BLOCK_BYTES>();
+        let copies = self.text[BLOCK_BYTES..].as_chunks_mut().0;
+        for (((block, key), sum_after), copy) in blocks.iter().zip(key.blocks()).zip(&mut self.sums[1..]).zip(copies) {
+            sum = sum.wrapping_add(key.product(*block));
+            *sum_after = sum;
+            *copy = *block;
+        }
+        match name_value.last_chunk::<BLOCK_BYTES>() {
+            Some(window) => self.text[bytes..][..BLOCK_BYTES].copy_from_slice(window),
+            None => self.text[BLOCK_BYTES..][..bytes].copy_from_slice(name_value),
+        }
+        self.full = self.last_step.hash(sum, self.window(bytes), bytes);
+        self.hashes[components] = self.full;
+        self.known = 1 << components;
         Ok(())
     }
 
-    /// Notes prefix `n`, for which there is no room inline; false if there is no room at all.
+    /// Hashes every prefix at once.
     #[cold]
-    fn spill(&mut self, n: usize, hash: u64, after: usize) -> bool {
-        if n == INLINE_COMPONENTS + 1 {
-            self.spilled.clear();
+    #[inline(never)]
+    fn compute_long(&mut self, key: &HashKey, name_value: &[u8]) -> Result<(), TooManyComponents> {
+        let mut growing = GrowingPrefix::new(key, name_value);
+        let root = growing.hash(0);
+        (self.full, self.components, self.known, self.after[0], self.hashes[0]) = (root, 0, 1, 0, root);
+        self.spilled.clear();
+        let (mut components, mut end) = (0, 0);
+        while end < name_value.len() {
+            if components == MAX_NAME_COMPONENTS {
+                return Err(TooManyComponents);
+            }
+            end = component_end(name_value, end);
+            components += 1;
+            let (hash, after) = (growing.hash(end), (name_value.len() - end) as u32);
+            if components > INLINE_COMPONENTS {
+                self.spilled.push((hash, after));
+            } else {
+                (self.hashes[components], self.after[components]) = (hash, after);
+                self.known |= 1 << components;
+            }
         }
-        let room = n <= MAX_NAME_COMPONENTS;
-        if room {
-            self.spilled.push((hash, after as u32));
-        }
-        room
+        (self.full, self.components, self.after[0]) = (growing.hash(end), components as u32, name_value.len() as u32);
+        Ok(())
     }
 
     /// Hashes `names[i]` into `out[i]` and returns how many were refused. A refused one describes the root
@@ -127,23 +258,62 @@ impl NameHashes {
         self.components as usize
     }
 
-    /// The hash of the first `n` components.
+    /// Hashes the prefixes whose bit is set in `lengths` and that this name has, of those that are kept inline. The
+    /// others are hashed each time that somebody asks.
+    #[inline(always)]
+    pub fn make_known(&mut self, lengths: u64) {
+        let longest = self.components.min(INLINE_COMPONENTS as u32);
+        let mut missing = lengths & !self.known & u64::MAX >> (63 - longest);
+        self.known |= missing;
+        while missing != 0 {
+            let n = missing.trailing_zeros() as usize;
+            self.hashes[n % NOTED] = self.hash_of(n);
+            missing &= missing - 1;
+        }
+    }
+
+    /// Whether the prefixes whose bit is set in `lengths` are hashed already.
+    #[inline(always)]
+    pub(crate) fn knows(&self, lengths: u64) -> bool {
+        lengths & !self.known == 0
+    }
+
+    /// Element `n`: the hash of prefix `n`, if it is known; else any number.
+    #[inline(always)]
+    pub(crate) fn first_hashes(&self) -> &[u64; NOTED] {
+        &self.hashes
+    }
+
+    /// The hash of the first `n` components. Cost: a read if it is known, see [`NameHashes::make_known`]; else a step
+    /// of the hash.
     ///
     /// # Panics
     /// If `n > self.components()`.
     #[inline]
     pub fn prefix_hash(&self, n: usize) -> u64 {
+        if n < NOTED && self.known >> n & 1 != 0 { self.hashes[n] } else { self.unknown_prefix_hash(n) }
+    }
+
+    #[inline(never)]
+    fn unknown_prefix_hash(&self, n: usize) -> u64 {
         assert!(n <= self.components(), "prefix {n} of {} components", self.components);
-        match self.hashes.get(n) {
-            Some(&hash) => hash,
-            None => self.spilled[n - 1 - INLINE_COMPONENTS].0,
+        match n.checked_sub(INLINE_COMPONENTS + 1) {
+            None => self.hash_of(n),
+            Some(spilled) => self.spilled[spilled].0,
         }
     }
 
-    /// Element `n`: the hash of prefix `n`, for the prefixes that are kept inline.
+    /// The hash of prefix `n`, which is kept inline but not known.
     #[inline(always)]
-    pub(crate) fn first_hashes(&self) -> &[u64; INLINE_COMPONENTS + 1] {
-        &self.hashes
+    fn hash_of(&self, n: usize) -> u64 {
+        let bytes = usize::from(self.after[0].wrapping_sub(self.after[n % NOTED]) as u8);
+        self.last_step.hash(self.sums[bytes / BLOCK_BYTES], self.window(bytes), bytes)
+    }
+
+    /// The last 16 of the first `bytes` bytes.
+    #[inline(always)]
+    fn window(&self, bytes: usize) -> [u8; BLOCK_BYTES] {
+        self.text[bytes..].first_chunk().copied().unwrap_or_default()
     }
 
     /// How many bytes the first `n` components take.
@@ -153,17 +323,17 @@ impl NameHashes {
     #[inline]
     pub fn prefix_bytes(&self, n: usize) -> usize {
         assert!(n <= self.components(), "prefix {n} of {} components", self.components);
-        let after = match self.after.get(n) {
-            Some(&after) => after,
-            None => self.spilled[n - 1 - INLINE_COMPONENTS].1,
+        let after = match n {
+            0..=INLINE_COMPONENTS => self.after[n],
+            _ => self.spilled[n - 1 - INLINE_COMPONENTS].1,
         };
         (self.after[0] - after) as usize
     }
 
     /// The hash of the whole name.
-    #[inline]
+    #[inline(always)]
     pub fn full_hash(&self) -> u64 {
-        self.prefix_hash(self.components())
+        self.full
     }
 
     /// Whether these prefixes cover all of `name_value`: false after a refusal.
@@ -172,161 +342,6 @@ impl NameHashes {
         self.prefix_bytes(self.components()) == name_value.len()
     }
 }
-
-/// Calls `visit` with every prefix but the root, shortest first: its number of components, its sum, and how
-/// many bytes come after it. Returns the number of prefixes, unless `visit` returned false.
-///
-/// N.B. Both loops keep their state in registers: every rare case is a call that returns one number, or
-/// never comes back. When rare calls took and returned the state in a struct, hashing cost half as much
-/// again. The first loop does nothing that most components do not need. A pass over the headers and a
-/// second one for the sums was slower too: the cost is instructions, not their order.
-#[inline(always)]
-fn for_each_prefix(key: &HashKey, name: &[u8], mut visit: impl FnMut(usize, u128, usize) -> bool) -> Option<usize> {
-    let (mut sum, mut n, mut rest) = (key.start(), 0, name);
-    // Most names begin with components of one byte of type, one of length and 14 of value at most.
-    for pair in &key.pairs()[..INLINE_COMPONENTS] {
-        let Some(&window) = rest.first_chunk::<16>() else { break };
-        let window = u128::from_le_bytes(window);
-        let Some(bytes) = short_component(window) else { break };
-        sum = sum.wrapping_add(pair.product(masked(window, bytes)));
-        rest = &rest[bytes..];
-        n += 1;
-        if !visit(n, sum, rest.len()) {
-            return None;
-        }
-    }
-    let mut pairs = n;
-    while !rest.is_empty() {
-        let window = match rest.first_chunk::<16>() {
-            Some(&window) => u128::from_le_bytes(window),
-            None => read_last(name, rest),
-        };
-        let mut bytes = short_component(window).unwrap_or(usize::MAX);
-        if bytes <= rest.len() && pairs < KEYED_PAIRS {
-            sum = sum.wrapping_add(key.pairs()[pairs].product(masked(window, bytes)));
-            pairs += 1;
-        } else {
-            bytes = component_end(rest, 0);
-            let Some(keys) = key.pairs().get(pairs..pairs + bytes.div_ceil(16)) else {
-                return for_each_prefix_with_tail(key, Progress { sum, pairs, n, rest }, visit);
-            };
-            sum = sum.wrapping_add(long_product(keys, &rest[..bytes]));
-            pairs += keys.len();
-        }
-        rest = &rest[bytes..];
-        n += 1;
-        if !visit(n, sum, rest.len()) {
-            return None;
-        }
-    }
-    Some(n)
-}
-
-/// The bytes of the next component in `window`, if they are at most 16 and its header takes 2.
-#[inline(always)]
-fn short_component(window: u128) -> Option<usize> {
-    let (ty, length) = (window as u8, (window as u16 >> 8) as usize);
-    (ty <= 252 && length <= 14).then_some(length + 2)
-}
-
-/// How far [`for_each_prefix`] came: the sum, the pair keys and components used, and the rest of the name.
-struct Progress<'n> {
-    sum: u128,
-    pairs: usize,
-    n: usize,
-    rest: &'n [u8],
-}
-
-/// The rest of [`for_each_prefix`] once the keys of pairs are used up.
-#[cold]
-#[inline(never)]
-fn for_each_prefix_with_tail(
-    key: &HashKey,
-    progress: Progress<'_>,
-    mut visit: impl FnMut(usize, u128, usize) -> bool,
-) -> Option<usize> {
-    let Progress { mut sum, mut pairs, mut n, mut rest } = progress;
-    let (mut tail, mut with_tail) = (key.tail(), sum);
-    while !rest.is_empty() {
-        let (component, after) = rest.split_at(component_end(rest, 0));
-        for bytes in component.chunks(16) {
-            let words = words(bytes.first_chunk().map_or_else(|| read_short(bytes), |&all| u128::from_le_bytes(all)));
-            if let Some(pair) = key.pairs().get(pairs) {
-                sum = sum.wrapping_add(pair.product(words));
-                pairs += 1;
-                with_tail = sum;
-            } else {
-                tail.add(words);
-                with_tail = sum.wrapping_add(tail.part_of_sum());
-            }
-        }
-        rest = after;
-        n += 1;
-        if !visit(n, with_tail, rest.len()) {
-            return None;
-        }
-    }
-    Some(n)
-}
-
-/// The sum of the products of a component of any length, one key for each 16 bytes.
-#[inline(never)]
-fn long_product(keys: &[PairKey], component: &[u8]) -> u128 {
-    let (windows, last) = component.as_chunks::<16>();
-    let products = windows.iter().zip(keys).map(|(&window, key)| key.product(words(u128::from_le_bytes(window))));
-    let sum = products.fold(0, u128::wrapping_add);
-    match keys.get(windows.len()) {
-        Some(key) => sum.wrapping_add(key.product(words(read_last(component, last)))),
-        None => sum,
-    }
-}
-
-/// `rest`, the last bytes of `name` and fewer than 16, as a little-endian number.
-#[inline(always)]
-fn read_last(name: &[u8], rest: &[u8]) -> u128 {
-    match name.last_chunk::<16>() {
-        // With the bytes before them, so that no branch depends on their number.
-        Some(&last) => u128::from_le_bytes(last) >> (128 - 8 * rest.len()),
-        None => read_short(rest),
-    }
-}
-
-/// Fewer than 16 bytes as a little-endian number: two reads that overlap.
-#[inline]
-fn read_short(bytes: &[u8]) -> u128 {
-    let n = bytes.len();
-    if let (Some(&low), Some(&high)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        u128::from(u64::from_le_bytes(low)) | u128::from(u64::from_le_bytes(high)) << (8 * (n - 8))
-    } else if let (Some(&low), Some(&high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        u128::from(u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << (8 * (n - 4)))
-    } else {
-        bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)).into()
-    }
-}
-
-/// The two words of 16 bytes.
-#[inline(always)]
-fn words(bytes: u128) -> [u64; 2] {
-    [bytes as u64, (bytes >> 64) as u64]
-}
-
-/// The two words of the first bytes of `window`, at most 16, zeros after them.
-#[inline(always)]
-fn masked(window: u128, bytes: usize) -> [u64; 2] {
-    let [x, y] = words(window);
-    [x & MASKS[bytes + 8], y & MASKS[bytes]]
-}
-
-/// Element `n + 8` keeps the first `n` of 8 bytes; earlier elements keep none, later ones all.
-const MASKS: [u64; 25] = {
-    let mut masks = [0; 25];
-    let mut n = 1;
-    while n <= 16 {
-        masks[n + 8] = if n < 8 { (1 << (8 * n)) - 1 } else { u64::MAX };
-        n += 1;
-    }
-    masks
-};
 
 /// The components of a name one by one, each as its TLV.
 pub fn components_of(name_value: &[u8]) -> impl Iterator<Item = &[u8]> {

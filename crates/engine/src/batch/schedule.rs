@@ -188,7 +188,8 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// A view of the next frame, and the hash of every prefix of its name.
     fn decode_and_hash(&mut self) {
         let place = self.packets.len();
-        let decoded = decode(&self.frames[place]);
+        let hashes = &mut self.hashes[place];
+        let decoded = decode(&self.frames[place], hashes);
         self.packets.push(Packet { decoded, hints: Hints::default(), is_probed: false });
         self.call.clock.end_of_part(Stage::Decode);
         let decoded = &mut self.packets[place].decoded;
@@ -201,7 +202,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
             Decoded::Data(data) => data.name(),
             Decoded::Tag | Decoded::Refused(_) => return self.call.clock.end_of_part(Stage::Hash),
         };
-        if self.hashes[place].compute(self.parts.tables.pit_cs.key(), name.value()).is_err() {
+        if hashes.compute_noted(self.parts.tables.pit_cs.key(), name.value(), name.len()).is_err() {
             *decoded = Decoded::Refused(DropReason::NameTooLong);
             self.interests &= !(1 << place);
         }
@@ -302,7 +303,10 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         let mut search = table.search();
         for step in steps(count) {
             self.make_ready(step.ready);
-            self.for_new_interests(step.begin, |packet, hashes| search.begin(packet, hashes));
+            self.for_new_interests(step.begin, |packet, hashes| {
+                hashes.make_known(table.wanted_lengths());
+                search.begin(packet, hashes);
+            });
             search.step(self.hashes);
         }
         search.finish(self.hashes);
@@ -338,14 +342,14 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// Calls `search` with every Interest among these packets whose name seems new. For other packets the FIB is
     /// probably not needed.
     #[inline(always)]
-    fn for_new_interests(&mut self, packets: Range<usize>, mut search: impl FnMut(usize, &NameHashes)) {
+    fn for_new_interests(&mut self, packets: Range<usize>, mut search: impl FnMut(usize, &mut NameHashes)) {
         if packets.is_empty() {
             return;
         }
         let among = u64::MAX << packets.start & u64::MAX >> (BATCH_PACKETS - packets.end);
         for packet in Bits(self.interests & among) {
             let Packet { hints, is_probed, .. } = &mut self.packets[packet];
-            let hashes = &self.hashes[packet];
+            let hashes = &mut self.hashes[packet];
             hints.group = self.parts.tables.pit_cs.probe(hashes.full_hash());
             *is_probed = true;
             if hints.group.is_none() {

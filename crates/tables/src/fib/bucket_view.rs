@@ -61,14 +61,12 @@ fn shortest_of_four(longest: usize) -> usize {
     longest.max(3) - 3
 }
 
-/// Of the four lengths up to `longest`, the longest with an equal tag in the bucket where `longest` begins. At most
-/// [`INLINE_COMPONENTS`].
-#[inline(always)]
-fn longest_of_four<'a>(look: IndexLook<'a>, longest: usize, hashes: &NameHashes) -> Option<(usize, FibEntryRef<'a>)> {
-    let shortest = shortest_of_four(longest);
-    let four = hashes.first_hashes().get(shortest..).and_then(<[u64]>::first_chunk)?;
-    let (place, entry) = look.longest_of_four(four, shortest, PLACES[longest.min(PLACES.len() - 1)])?;
-    Some((shortest + place, entry))
+/// The hashes of four consecutive lengths; 0 for those that the name does not have.
+#[cold]
+#[inline(never)]
+fn four_hashes(hashes: &NameHashes, shortest: usize) -> [u64; 4] {
+    let hash = |length| if length <= hashes.components() { hashes.prefix_hash(length) } else { 0 };
+    std::array::from_fn(|place| hash(shortest + place))
 }
 
 /// One name's search, at one bucket.
@@ -146,6 +144,30 @@ impl<'a> BucketView<'a> {
         Some(Begin { bucket, longest: longest as u32, name: name as u32 })
     }
 
+    /// Of the four lengths up to `longest`, the longest with an equal tag in the bucket where `longest` begins. At most
+    /// [`INLINE_COMPONENTS`].
+    ///
+    /// Hashes of lengths that the FIB lacks may be those of another name. An equal tag by such a hash gives a candidate
+    /// of another name, which the comparison of names refuses.
+    #[inline(always)]
+    fn longest_of_four(
+        &self,
+        look: IndexLook<'a>,
+        longest: usize,
+        hashes: &NameHashes,
+    ) -> Option<(usize, FibEntryRef<'a>)> {
+        let shortest = shortest_of_four(longest);
+        let computed;
+        let four = if hashes.knows(self.shared.lengths.bits(shortest, longest)) {
+            hashes.first_hashes().get(shortest..).and_then(<[u64]>::first_chunk)?
+        } else {
+            computed = four_hashes(hashes, shortest);
+            &computed
+        };
+        let (place, entry) = look.longest_of_four(four, shortest, PLACES[longest.min(PLACES.len() - 1)])?;
+        Some((shortest + place, entry))
+    }
+
     /// Looks at the bucket where a search begins.
     #[inline(always)]
     pub(super) fn look_first(&self, begin: Begin<'a>, hashes: &NameHashes) -> Progress<'a> {
@@ -157,7 +179,7 @@ impl<'a> BucketView<'a> {
         {
             return self.look_further(bucket, longest, name, hashes);
         }
-        match longest_of_four(look, longest as usize, hashes) {
+        match self.longest_of_four(look, longest as usize, hashes) {
             Some((components, entry)) => Progress::Found(self.candidate_of(entry, components, hashes)),
             None => self.go_on_shorter(bucket, longest, name, hashes),
         }
@@ -175,7 +197,7 @@ impl<'a> BucketView<'a> {
             if shorter < TOGETHER_COMPONENTS {
                 return Progress::GoesOn(self.search(shorter, name as usize, hashes));
             }
-            if let Some((components, entry)) = longest_of_four(look, shorter, hashes) {
+            if let Some((components, entry)) = self.longest_of_four(look, shorter, hashes) {
                 return Progress::Found(self.candidate_of(entry, components, hashes));
             }
             length = shorter;
@@ -190,7 +212,7 @@ impl<'a> BucketView<'a> {
             return self.advance(self.search(longest, name, hashes), hashes);
         }
         let look = self.index.look_at_first(bucket);
-        let found = longest_of_four(look, longest, hashes);
+        let found = self.longest_of_four(look, longest, hashes);
         let first = longest.min(TOGETHER_COMPONENTS);
         let shortest = found.map_or(shortest_of_four(longest).max(first), |(components, _)| components + 1);
         let otherwise = found.map(|(components, entry)| self.candidate_of(entry, components, hashes));

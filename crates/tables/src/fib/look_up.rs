@@ -47,6 +47,13 @@ impl<'a> SteppedTable<'a> {
     pub fn search(&self) -> SteppedSearch<'a> {
         SteppedSearch::new(self.0)
     }
+
+    /// One bit for each prefix length whose hash most searches want, up to 63.
+    #[inline(always)]
+    pub fn wanted_lengths(&self) -> u64 {
+        let together = self.0.shared.together_components.min(63);
+        self.0.shared.lengths.bits(together, 63) | 1 << together
+    }
 }
 
 /// A table that looks all names of a batch up in one call.

@@ -1,18 +1,18 @@
 //! The attacker of the control: with the key, it computes names that all have one hash.
 //!
-//! The hash of `/flood/X`, X of 14 bytes, is a function of the upper half of `S + (a + y)(b + x)` modulo 2¹²⁸ (see the
-//! tables' `hash_key`). With the key, S, a and b are known numbers. For any x, the colliding names are the y for which
-//! `(b + x) · y` falls into a window of 2⁶⁴. About one y in 2⁶⁴ does; Euclid's algorithm on (2¹²⁸, b + x) finds it in
-//! some forty steps.
+//! The hash of `/flood/X`, X of 55 bytes, is a function of the sum of the products `(a + x)(b + y)` of its four blocks
+//! of 16 bytes (see the tables' `hash_key`). With the key, a and b are known numbers. For two blocks, x = 1 − a: their
+//! products are `b + y`. Then all y that have the same sum for both blocks give one hash.
 //!
 //! This file expands the key words again, from the definition, so that a found collision also verifies the tables'
 //! hash.
 
 use namewire_tables::sip_hash::SipHash;
 
-/// Bytes before those that the attacker chooses: the component `flood`, and the header of the second component.
-const FLOOD: &[u8] = b"\x08\x05flood";
-const CHOSEN_HEADER: [u8; 2] = [8, 14];
+/// The first block: the component `flood`, the header of the second component, and bytes that all names share.
+const FIRST_BLOCK: &[u8; 16] = b"\x08\x05flood\x08\x37-names-";
+/// The last block, which all names share too, so that their windows are equal.
+const LAST_BLOCK: &[u8; 16] = b"-that-collide---";
 
 /// The key, as the attacker knows it.
 pub(super) struct KnownKey {
@@ -32,89 +32,38 @@ impl KnownKey {
         hash.finish()
     }
 
-    fn double(&self, counter: u64) -> u128 {
-        u128::from(self.word(counter)) | u128::from(self.word(counter + 1)) << 64
-    }
-
     /// `c`, the start of every sum.
     pub(super) fn start(&self) -> u128 {
-        self.double(3)
+        u128::from(self.word(8)) | u128::from(self.word(9)) << 64
     }
 
-    /// `a` and `b` of pair `n`.
-    pub(super) fn pair(&self, n: u64) -> (u128, u128) {
-        (self.double(7 + 4 * n), self.double(9 + 4 * n))
+    /// `α` and `β`, `k` and `l`, of the last step.
+    pub(super) fn last_step(&self) -> [u64; 4] {
+        [1, 2, 3, 4].map(|n| self.word(n))
+    }
+
+    /// `a` and `b` of block `n`.
+    pub(super) fn block(&self, n: u64) -> (u64, u64) {
+        (self.word(18 + 2 * n), self.word(19 + 2 * n))
     }
 
     /// `count` different names whose hashes under this key are the same 64 bits.
     pub(super) fn colliding_names(&self, count: usize, seed: u64) -> Vec<Vec<u8>> {
-        let mut first = [0; 16];
-        first[..FLOOD.len()].copy_from_slice(FLOOD);
-        let number = u128::from_le_bytes(first);
-        let ((a0, b0), (a, b)) = (self.pair(0), self.pair(1));
-        let before = self.start().wrapping_add(product(a0, b0, number as u64, (number >> 64) as u64));
-        // Any sum will do, if all names share its upper half.
-        let wanted = (u128::from(seed) << 64).wrapping_sub(before);
-        let header = u64::from(u16::from_le_bytes(CHOSEN_HEADER));
-        let xs = (0_u64..1 << 48).map(|free| free.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 16 | header);
-        let names = xs.filter_map(|x| {
-            let step = b.wrapping_add(x.into());
-            let y = reach(step, wanted.wrapping_sub(a.wrapping_mul(step)))?;
-            Some([FLOOD, &x.to_le_bytes(), &y.to_le_bytes()].concat())
+        let ((a1, b1), (a2, b2)) = (self.block(1), self.block(2));
+        let names = (0..count as u64).map(|n| {
+            // Both factors stay below 2⁶⁴, so their sum is the same number each time.
+            let share = (seed ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let words =
+                [1_u64.wrapping_sub(a1), share.wrapping_sub(b1), 1_u64.wrapping_sub(a2), (!share).wrapping_sub(b2)];
+            flood_name(words)
         });
-        names.take(count).collect()
+        names.collect()
     }
 }
 
-fn product(a: u128, b: u128, x: u64, y: u64) -> u128 {
-    a.wrapping_add(y.into()).wrapping_mul(b.wrapping_add(x.into()))
-}
-
-/// A number of single steps, and the distance that they cover modulo 2¹²⁸.
-#[derive(Clone, Copy)]
-struct Stride {
-    steps: u128,
-    way: u128,
-}
-
-impl Stride {
-    /// This stride plus `times` strides in the other direction.
-    fn shortened(self, times: u128, other: Stride) -> Option<Stride> {
-        let steps = other.steps.checked_mul(times)?.checked_add(self.steps)?;
-        Some(Stride { steps, way: self.way - times * other.way })
-    }
-}
-
-/// The number of steps of length `step` that leads from 0 to at least `from` and less than `from` + 2⁶⁴, modulo 2¹²⁸;
-/// `None` if it would be 2⁶⁴ or more.
-fn reach(step: u128, from: u128) -> Option<u64> {
-    const WINDOW: u128 = 1 << 64;
-    if step < WINDOW {
-        return None; // one key in 2⁶⁴
-    }
-    let around = u128::MAX / step;
-    let mut forward = Stride { steps: 1, way: step };
-    let mut back = Stride { steps: around, way: 0_u128.wrapping_sub(around.wrapping_mul(step)) };
-    let mut rest = from.wrapping_add(WINDOW - 1);
-    let mut steps = rest / forward.way;
-    rest %= forward.way;
-    while rest >= WINDOW {
-        // The longest stride that is not too long, once; then the next convergent as often as it fits.
-        let times = (forward.way - rest).div_ceil(back.way);
-        if times * back.way < forward.way {
-            let fitting = forward.shortened(times, back)?;
-            steps += fitting.steps;
-            rest -= fitting.way;
-        }
-        forward = forward.shortened((forward.way - 1) / back.way, back)?;
-        steps += (rest / forward.way).checked_mul(forward.steps)?;
-        rest %= forward.way;
-        back = back.shortened((back.way - 1) / forward.way, forward)?;
-        if steps > u128::from(u64::MAX) {
-            return None;
-        }
-    }
-    u64::try_from(steps).ok()
+/// The name with these words in its two blocks that names do not share.
+pub(super) fn flood_name(words: [u64; 4]) -> Vec<u8> {
+    [FIRST_BLOCK.as_slice(), words.map(u64::to_le_bytes).as_flattened(), LAST_BLOCK].concat()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use namewire_tables::{
 };
 
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
-use self::collisions::KnownKey;
+use self::collisions::{KnownKey, flood_name};
 use crate::clock::Clock;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::record::Row;
@@ -179,11 +179,7 @@ fn flood(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Resul
 
 /// A random name of the same form as the colliding ones.
 fn random_name(seed: u64, number: u64) -> Vec<u8> {
-    let mut random = [0; 14];
-    let words = [1, 2].map(|n| split_mix(seed ^ split_mix(number * 4 + n)));
-    random[..8].copy_from_slice(&words[0].to_le_bytes());
-    random[8..].copy_from_slice(&words[1].to_le_bytes()[..6]);
-    [b"\x08\x05flood\x08\x0e".as_slice(), &random].concat()
+    flood_name([1, 2, 3, 4].map(|n| split_mix(seed ^ split_mix(number * 4 + n))))
 }
 
 /// A FIB and a PIT with the names, and the order of the look-ups.
