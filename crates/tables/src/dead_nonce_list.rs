@@ -79,11 +79,14 @@ impl DeadNonceList {
     }
 
     /// Whether the pair was inserted less than a lifetime before `now_ns`, and not evicted.
-    #[inline]
+    #[inline(always)]
     pub fn contains(&self, name_hash: u64, nonce: u32, now_ns: u64) -> bool {
-        if self.len == 0 {
-            return false; // the usual case, and then not even the digest is needed
-        }
+        // The list is nearly always empty, and then not even the digest is needed.
+        self.len != 0 && self.holds(name_hash, nonce, now_ns)
+    }
+
+    #[inline(never)]
+    fn holds(&self, name_hash: u64, nonce: u32, now_ns: u64) -> bool {
         let digest = self.digest(name_hash, nonce);
         self.find(digest).is_some_and(|place| now_ns < self.ring[place as usize].expires_ns)
     }

@@ -55,7 +55,7 @@ pub use fib::{
     Inserted, NameStorage, NextHop,
 };
 pub use fingerprint_pit::{FingerprintPit, FingerprintPitConfig, FingerprintPitRefusal};
-pub use name_group::{GroupHint, GroupId, GroupToken};
+pub use name_group::{GroupHint, GroupId, GroupToken, Probed};
 pub use name_hash::{HashKey, MAX_NAME_COMPONENTS, NameHashes, TooManyComponents, hash_name};
 pub use pages::{PageArray, PageSize, PageVec};
 pub use pit::{PitEntry, PitId, PitRefusal, Recycle, Variant};

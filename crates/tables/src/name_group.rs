@@ -56,6 +56,29 @@ pub struct GroupId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupHint(pub(crate) u32);
 
+/// What is known of a name's group before it is looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Probed {
+    /// Nothing: [`PitCs::probe`](crate::PitCs::probe) was not called.
+    #[default]
+    NotYet,
+    /// There was none in this batch, when it was probed.
+    Absent,
+    /// This is the only candidate, or the first.
+    Candidate(GroupHint),
+}
+
+impl Probed {
+    /// The candidate, if there is one.
+    #[inline(always)]
+    pub fn candidate(self) -> Option<GroupHint> {
+        match self {
+            Probed::Candidate(hint) => Some(hint),
+            _ => None,
+        }
+    }
+}
+
 /// Names a group for longer than its [`GroupId`] does. It resolves to this group or to nothing until the
 /// slot was freed 2¹⁴ times; after that it may resolve to a later group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -143,7 +166,7 @@ impl NameGroup {
         usize::from(self.name_bytes) > INLINE_NAME_BYTES
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn cs(&self) -> CsLink {
         match self.cs {
             NIL => CsLink::None,
@@ -183,8 +206,35 @@ pub(crate) struct NameGroups {
     slots: Slab<NameGroup>,
     index: TagIndex,
     pages: PageSize,
+    /// Names that became known in this batch.
+    new_names: NewNames,
     /// Long names, and large Interests of the PIT.
     pub(crate) overflow: Arena,
+}
+
+/// Names that became known since the batch began: a bit for each, chosen by its hash. A name without its bit is as
+/// unknown as when it was probed, so an Interest that is new needs no second search of the index. The 64 new names of a
+/// full batch set at most 64 of the 1,024 bits.
+#[derive(Default)]
+struct NewNames([u64; 16]);
+
+impl NewNames {
+    #[inline(always)]
+    fn place(hash: u64) -> (usize, u64) {
+        ((hash >> 6) as usize % 16, 1 << (hash % 64))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, hash: u64) {
+        let (word, bit) = Self::place(hash);
+        self.0[word] |= bit;
+    }
+
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word] & bit != 0
+    }
 }
 
 impl NameGroups {
@@ -193,6 +243,7 @@ impl NameGroups {
             slots: Slab::new(groups, pages)?,
             index: TagIndex::new(groups as usize, pages)?,
             pages,
+            new_names: NewNames::default(),
             overflow: Arena::new(overflow_bytes, pages.for_sparse())?,
         })
     }
@@ -218,16 +269,30 @@ impl NameGroups {
         self.index.find(hash, |id| self.is(id, hash, name_value))
     }
 
-    /// [`NameGroups::find`], but looks at the hint first.
-    #[inline]
-    pub(crate) fn find_hinted(&self, hash: u64, name_value: &[u8], hint: Option<GroupHint>) -> Option<u32> {
-        match hint {
-            Some(GroupHint(id)) if self.is(id, hash, name_value) => Some(id),
-            _ => self.find(hash, name_value),
+    /// [`NameGroups::find`], but looks first at what the probe found.
+    #[inline(always)]
+    pub(crate) fn find_probed(&self, hash: u64, name_value: &[u8], probed: Probed) -> Option<u32> {
+        let is_absent = probed == Probed::Absent && !self.new_names.may_have(hash);
+        debug_assert!(!is_absent || self.find(hash, name_value).is_none(), "a new name was not noted");
+        match probed {
+            Probed::Absent if is_absent => None,
+            Probed::Candidate(GroupHint(id)) if self.is(id, hash, name_value) => Some(id),
+            _ => self.search(hash, name_value),
         }
     }
 
+    #[inline(never)]
+    fn search(&self, hash: u64, name_value: &[u8]) -> Option<u32> {
+        self.find(hash, name_value)
+    }
+
+    /// All names of now count as known.
     #[inline]
+    pub(crate) fn end_of_batch(&mut self) {
+        self.new_names = NewNames::default();
+    }
+
+    #[inline(always)]
     fn is(&self, id: u32, hash: u64, name_value: &[u8]) -> bool {
         let group = self.slots.peek(id).filter(|group| group.hash == hash && group.is_in_use());
         group.is_some_and(|group| *self.name_of(group) == *name_value)
@@ -250,6 +315,7 @@ impl NameGroups {
             return Err(GroupRefusal::Full);
         };
         self.slots.get_mut(id).begin(hash, name_bytes, inline);
+        self.new_names.add(hash);
         self.index.insert(hash, id);
         Ok(id)
     }
@@ -262,6 +328,7 @@ impl NameGroups {
         let group = self.slots.get_mut(id);
         group.begin(hash, name_value.len() as u16, name_value);
         group.pit[variant as usize] = pit;
+        self.new_names.add(hash);
         self.index.insert(hash, id);
         Some(id)
     }
@@ -316,12 +383,12 @@ impl NameGroups {
         self.slots.peek(id)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn name(&self, id: u32) -> &[u8] {
         self.name_of(self.slots.get(id))
     }
 
-    #[inline]
+    #[inline(always)]
     fn name_of<'a>(&'a self, group: &'a NameGroup) -> &'a [u8] {
         let bytes = usize::from(group.name_bytes);
         match group.long_name_at() {
@@ -330,11 +397,12 @@ impl NameGroups {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn token(&self, id: u32) -> GroupToken {
         GroupToken { index: id, generation: self.slots.get(id).generation & MAX_GENERATION }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn by_token(&self, token: GroupToken) -> Option<u32> {
         let group = self.slots.peek(token.index)?;
         (group.generation == token.generation | IN_USE).then_some(token.index)
@@ -349,8 +417,8 @@ impl NameGroups {
     }
 
     #[inline]
-    pub(crate) fn probe(&self, hash: u64) -> Option<GroupHint> {
-        self.index.candidate(hash).map(GroupHint)
+    pub(crate) fn probe(&self, hash: u64) -> Probed {
+        self.index.candidate(hash).map_or(Probed::Absent, |id| Probed::Candidate(GroupHint(id)))
     }
 
     #[inline]

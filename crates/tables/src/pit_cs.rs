@@ -41,7 +41,7 @@ use crate::content_store::{
 };
 use crate::head_room;
 use crate::name_group::{
-    CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, INLINE_NAME_BYTES, MAX_GROUPS, NameGroups,
+    CsLink, GroupHint, GroupId, GroupRefusal, GroupToken, INLINE_NAME_BYTES, MAX_GROUPS, NameGroups, Probed,
 };
 use crate::name_hash::{HashKey, hash_name};
 use crate::pages::PageSize;
@@ -125,24 +125,36 @@ impl<R: Recycle> PitCs<R> {
     }
 
     /// The name of a group.
-    #[inline]
+    #[inline(always)]
     pub fn group_name(&self, group: GroupId) -> &[u8] {
         self.groups.name(group.0)
     }
 
     /// The pending Interests of a group, by [`Variant`] as index.
-    #[inline]
+    #[inline(always)]
     pub fn pit_of_group(&self, group: GroupId) -> [Option<PitId>; 4] {
         self.groups.get(group.0).pit.map(|id| (id != NIL).then_some(PitId(id)))
     }
 
+    /// The pending Interest of a group, if there is exactly one.
+    #[inline(always)]
+    pub fn only_pit_of_group(&self, group: GroupId) -> Option<PitId> {
+        match self.groups.get(group.0).pit {
+            [id, NIL, NIL, NIL] | [NIL, id, NIL, NIL] | [NIL, NIL, id, NIL] | [NIL, NIL, NIL, id] => {
+                (id != NIL).then_some(PitId(id))
+            }
+            _ => None,
+        }
+    }
+
     /// The token of this group. It names no later group until the slot was freed 2¹⁴ times.
+    #[inline(always)]
     pub fn token(&self, group: GroupId) -> GroupToken {
         self.groups.token(group.0)
     }
 
     /// The group of a token, unless the group was freed.
-    #[inline]
+    #[inline(always)]
     pub fn group_by_token(&self, token: GroupToken) -> Option<GroupId> {
         self.groups.by_token(token).map(GroupId)
     }
@@ -178,7 +190,7 @@ impl<R: Recycle> PitCs<R> {
     }
 
     /// Makes the entry of this name and variant, which does not exist. `found` is the result of [`PitCs::find`] or
-    /// [`PitCs::find_hinted`] for this name: nothing may have been removed or added in between.
+    /// [`PitCs::find_probed`] for this name: nothing may have been removed or added in between.
     ///
     /// # Errors
     /// As [`PitCs::pit_insert`].
@@ -328,7 +340,7 @@ impl<R: Recycle> PitCs<R> {
         self.cs.insert(&mut self.groups, known, (hash, name_value), data, arrival)
     }
 
-    /// [`PitCs::cs_insert`] with the result that [`PitCs::find`] or [`PitCs::find_hinted`] has just given
+    /// [`PitCs::cs_insert`] with the result that [`PitCs::find`] or [`PitCs::find_probed`] has just given
     /// for this name: nothing may have been removed or added in between.
     pub fn cs_insert_found(
         &mut self,
@@ -521,9 +533,11 @@ impl<R: Recycle> PitCs<R> {
         self.cs.erase_prefix(&mut self.groups, prefix_value, limit, start, visits)
     }
 
-    /// Frees the Data evicted since the last call: its ids may not be used any more.
+    /// Frees the Data evicted since the last call: its ids may not be used any more. Nor may results of
+    /// [`PitCs::probe`].
     pub fn end_of_batch(&mut self) {
         self.cs.end_of_batch();
+        self.groups.end_of_batch();
     }
 }
 
@@ -531,7 +545,7 @@ impl<R: Recycle> PitCs<R> {
 /// the list began to fetch a stage ago. All are hints: they change no answer, and may be stale when used.
 ///
 /// For every packet: [`PitCs::prefetch_bucket`], then [`PitCs::probe`] and [`PitCs::prefetch_group`], then
-/// [`PitCs::prefetch_entries`], then act, with [`PitCs::find_hinted`]. Once per batch, as far apart as
+/// [`PitCs::prefetch_entries`], then act, with [`PitCs::find_probed`]. Once per batch, as far apart as
 /// possible: [`PitCs::prefetch_victims`], [`PitCs::prefetch_victim_links`].
 impl<R: Recycle> PitCs<R> {
     /// Begins to fetch the index bucket of a name.
@@ -548,7 +562,7 @@ impl<R: Recycle> PitCs<R> {
 
     /// The group that probably has this name; compares fingerprints only, and reads no group.
     #[inline]
-    pub fn probe(&self, hash: u64) -> Option<GroupHint> {
+    pub fn probe(&self, hash: u64) -> Probed {
         self.groups.probe(hash)
     }
 
@@ -572,10 +586,12 @@ impl<R: Recycle> PitCs<R> {
         (id != NIL).then_some(PitId(id))
     }
 
-    /// [`PitCs::find`] that looks at the hint before the index; the hint does not change the answer.
-    #[inline]
-    pub fn find_hinted(&self, hash: u64, name_value: &[u8], hint: Option<GroupHint>) -> Option<GroupId> {
-        self.groups.find_hinted(hash, name_value, hint).map(GroupId)
+    /// [`PitCs::find`] with the result of a probe for this hash since the last [`PitCs::end_of_batch`]: it looks at the
+    /// candidate before the index. If there was none, it asks the index only if a name of such a hash has come since. A
+    /// candidate of another hash does not change the answer.
+    #[inline(always)]
+    pub fn find_probed(&self, hash: u64, name_value: &[u8], probed: Probed) -> Option<GroupId> {
+        self.groups.find_probed(hash, name_value, probed).map(GroupId)
     }
 
     /// Notes the Content Store entries that `count` insertions (64 at most) would evict, and begins to

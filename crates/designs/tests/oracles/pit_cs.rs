@@ -12,7 +12,7 @@ use namewire_tables::name_group::INLINE_NAME_BYTES;
 use namewire_tables::pit::{INLINE_REST_BYTES, overflow_bytes};
 use namewire_tables::pit_cs::MAX_PIT_ENTRIES;
 use namewire_tables::{
-    CsArrival, CsId, CsInsert, CsRefusal, GroupHint, GroupToken, HashKey, IndirectRefusal, PageSize, PitCs,
+    CsArrival, CsId, CsInsert, CsRefusal, GroupHint, GroupToken, HashKey, IndirectRefusal, PageSize, PitCs, Probed,
     PitCsConfig, PitId, PitRefusal, PrefixLookup, Recycle, Variant, hash_name,
 };
 use proptest::prelude::*;
@@ -239,6 +239,8 @@ struct Pair {
     names: Vec<Vec<u8>>,
     /// Every hint ever given: nearly all of them are stale, or of other names.
     hints: std::collections::BTreeSet<GroupHint>,
+    /// Names that were absent when they were probed in this batch.
+    absent: std::collections::BTreeSet<Vec<u8>>,
 }
 
 impl Pair {
@@ -247,7 +249,7 @@ impl Pair {
         let naive = Naive { capacity, policy: cs_policy, order_is_kept: true, ..Naive::default() };
         let table = PitCs::new(PitCsConfig { cs_policy: cs_policy.into(), ..CONFIG.clone() }, HashKey::from_seed(seed))
             .unwrap();
-        Self { table, naive, names, hints: Default::default() }
+        Self { table, naive, names, hints: Default::default(), absent: Default::default() }
     }
 
     fn hash(&self, name: &[u8]) -> u64 {
@@ -448,6 +450,7 @@ impl Pair {
             }
             Operation::EndOfBatch => {
                 self.table.end_of_batch();
+                self.absent.clear();
                 self.naive.evicted.clear();
             }
         }
@@ -469,15 +472,21 @@ impl Pair {
         for name in &self.names {
             let hash = self.hash(name);
             self.table.prefetch_bucket(hash);
-            let hint = self.table.probe(hash);
+            let probed = self.table.probe(hash);
             let found = self.table.find(hash, name);
-            assert!(hint.is_some() || found.is_none());
-            assert_eq!(self.table.find_hinted(hash, name, hint), found);
-            assert_eq!(self.table.find_hinted(hash, name, None), found);
-            for &stale in &self.hints {
-                assert_eq!(self.table.find_hinted(hash, name, Some(stale)), found);
+            assert!(probed != Probed::Absent || found.is_none());
+            assert_eq!(self.table.find_probed(hash, name, probed), found);
+            assert_eq!(self.table.find_probed(hash, name, Probed::NotYet), found);
+            if self.absent.contains(name) {
+                assert_eq!(self.table.find_probed(hash, name, Probed::Absent), found);
             }
-            self.hints.extend(hint);
+            for &stale in &self.hints {
+                assert_eq!(self.table.find_probed(hash, name, Probed::Candidate(stale)), found);
+            }
+            self.hints.extend(probed.candidate());
+            if probed == Probed::Absent {
+                self.absent.insert(name.clone());
+            }
         }
         for &hint in &self.hints {
             self.table.prefetch_group(hint);

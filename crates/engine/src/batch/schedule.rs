@@ -45,7 +45,7 @@ use crate::{
 };
 use arrayvec::ArrayVec;
 use namewire_tables::{
-    NameHashes,
+    NameHashes, Probed,
     fib::{BatchLookUp, MAX_SEARCHED_NAMES, SteppedTable, WholeBatchTable, steps},
 };
 use std::ops::Range;
@@ -54,8 +54,6 @@ use std::ops::Range;
 struct Packet<'f, 'v> {
     decoded: Decoded<'f>,
     hints: Hints<'v>,
-    /// The PIT/CS bucket has been looked at.
-    is_probed: bool,
 }
 
 const _: () = assert!(BATCH_PACKETS <= MAX_SEARCHED_NAMES);
@@ -190,7 +188,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         let place = self.packets.len();
         let hashes = &mut self.hashes[place];
         let decoded = decode(&self.frames[place], hashes);
-        self.packets.push(Packet { decoded, hints: Hints::default(), is_probed: false });
+        self.packets.push(Packet { decoded, hints: Hints::default() });
         self.call.clock.end_of_part(Stage::Decode);
         let decoded = &mut self.packets[place].decoded;
         let name = match decoded {
@@ -258,15 +256,15 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// Reads the tags of the bucket, and prefetches the group that one of them points at.
     #[inline(always)]
     fn probe(&mut self, packet: usize) {
-        let Packet { decoded, hints, is_probed } = &mut self.packets[packet];
+        let Packet { decoded, hints } = &mut self.packets[packet];
         if decoded.is_nameless() {
             return;
         }
         let pit_cs = &self.parts.tables.pit_cs;
-        if !*is_probed {
+        if hints.group == Probed::NotYet {
             hints.group = pit_cs.probe(self.hashes[packet].full_hash());
         }
-        if let Some(group) = hints.group {
+        if let Probed::Candidate(group) = hints.group {
             pit_cs.prefetch_group(group);
         }
     }
@@ -274,7 +272,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// Finds the FIB's candidate of an Interest. An Interest whose name seems known probably needs none.
     fn probe_fib(&mut self, packet: usize) {
         let Packet { decoded, hints, .. } = &mut self.packets[packet];
-        if hints.group.is_none() && matches!(decoded, Decoded::Interest(_)) {
+        if hints.group == Probed::Absent && matches!(decoded, Decoded::Interest(_)) {
             hints.fib = self.call.fib.candidate(&self.hashes[packet]);
             if let Some(entry) = hints.fib {
                 self.call.fib.prefetch_entry(entry);
@@ -348,11 +346,10 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         }
         let among = u64::MAX << packets.start & u64::MAX >> (BATCH_PACKETS - packets.end);
         for packet in Bits(self.interests & among) {
-            let Packet { hints, is_probed, .. } = &mut self.packets[packet];
+            let hints = &mut self.packets[packet].hints;
             let hashes = &mut self.hashes[packet];
             hints.group = self.parts.tables.pit_cs.probe(hashes.full_hash());
-            *is_probed = true;
-            if hints.group.is_none() {
+            if hints.group == Probed::Absent {
                 search(packet, hashes);
             }
         }
@@ -362,7 +359,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     #[inline(always)]
     fn prefetch_entries(&self, packet: usize) {
         let Parts { tables, .. } = &*self.parts;
-        if let Some(group) = self.packets[packet].hints.group
+        if let Probed::Candidate(group) = self.packets[packet].hints.group
             && let Some(entry) = tables.pit_cs.prefetch_entries(group)
         {
             tables.timers.prefetch(entry.0);
