@@ -90,16 +90,19 @@ impl<T: Clone> FaceMap<T> {
     }
 
     /// The value of `face`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, face: FaceId) -> Option<&T> {
-        let mut place = self.home(face);
-        loop {
-            match &self.slots[place] {
-                Some((other, value)) if *other == face => return Some(value),
-                Some(_) => place = (place + 1) & (self.slots.len() - 1),
-                None => return None,
-            }
+        match &self.slots[self.home(face)] {
+            Some((other, value)) if *other == face => Some(value),
+            Some(_) => self.get_displaced(face),
+            None => None,
         }
+    }
+
+    /// The value of a face that is not in its home.
+    #[cold]
+    fn get_displaced(&self, face: FaceId) -> Option<&T> {
+        self.slots[self.place(face)].as_ref().map(|(_, value)| value)
     }
 
     /// Adds or replaces a face.
@@ -148,7 +151,7 @@ impl<T: Clone> FaceMap<T> {
     }
 
     /// Where a search for `face` begins.
-    #[inline]
+    #[inline(always)]
     fn home(&self, face: FaceId) -> usize {
         // Fibonacci hashing: the upper bits of the product are evenly distributed.
         (face.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.slots.len() - 1)

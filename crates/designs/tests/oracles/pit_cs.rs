@@ -12,8 +12,8 @@ use namewire_tables::name_group::INLINE_NAME_BYTES;
 use namewire_tables::pit::{INLINE_REST_BYTES, overflow_bytes};
 use namewire_tables::pit_cs::MAX_PIT_ENTRIES;
 use namewire_tables::{
-    CsArrival, CsId, CsInsert, CsRefusal, GroupHint, GroupToken, HashKey, IndirectRefusal, PageSize, PitCs, Probed,
-    PitCsConfig, PitId, PitRefusal, PrefixLookup, Recycle, Variant, hash_name,
+    CsArrival, CsId, CsInsert, CsRefusal, GroupHint, GroupToken, HashKey, IndirectRefusal, PageSize, PitCs,
+    PitCsConfig, PitId, PitRefusal, PrefixLookup, Probed, Recycle, Variant, hash_name,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;

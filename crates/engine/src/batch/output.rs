@@ -1,7 +1,9 @@
 //! Output: what the engine decided about a batch.
 
 use crate::{
-    FaceTable, Instant, batch::order::BATCH_PACKETS, dispatch::visits::Visits,
+    FaceTable, Instant,
+    batch::order::BATCH_PACKETS,
+    dispatch::{token::WorkerToken, visits::Visits},
     strategy::announcement_table::AnnouncementTable,
 };
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, lp::LpHeaders};
@@ -112,6 +114,17 @@ impl Output {
         self.tag_frames.clear();
         self.route_requests.clear();
         self.rewritten.clear();
+    }
+
+    /// Adds an Interest, with our token if the link wants one.
+    ///
+    /// N.B. The token is written last, into its place: chosen before, it was built on the stack and copied in pieces.
+    #[inline(always)]
+    pub(crate) fn transmit_interest(&mut self, transmit: Transmit, token: Option<WorkerToken>) {
+        self.transmits.push(transmit);
+        if let (Some(token), Some(last)) = (token, self.transmits.last_mut()) {
+            last.headers.pit_token = token.encode();
+        }
     }
 
     pub(crate) fn is_full_of_rewritten(&self) -> bool {

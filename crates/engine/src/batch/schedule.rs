@@ -370,11 +370,10 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     fn act(&mut self, packet: usize) {
         let Stages { parts, call, frames, packets, hashes, .. } = self;
         let Packet { decoded, hints, .. } = &packets[packet];
-        let Frame { face, headers, packet: carried, visits } = &frames[packet];
-        let (frame, hashes) = (packet as u16, &hashes[packet]);
+        let (frame, carrier, hashes) = (packet as u16, &frames[packet], &hashes[packet]);
         macro_rules! received {
             ($view:ident) => {
-                &Received { frame, face: *face, headers, carried, visits: *visits, packet: $view, hashes, hints }
+                &Received { frame, carrier, packet: $view, hashes, hints }
             };
         }
         match decoded {

@@ -51,7 +51,7 @@ pub(crate) fn satisfy_fingerprint<C: PartClock>(
 ) -> ByFingerprint {
     let received = at.received;
     // The Data answers an Interest that was kept by name here: only those have tokens.
-    let has_token = received.headers.pit_token.is_some();
+    let has_token = received.headers().pit_token.is_some();
     if !has_token && !at.matches.is_empty() {
         count_prefixes_without_token(parts, call, at);
     }
@@ -61,7 +61,7 @@ pub(crate) fn satisfy_fingerprint<C: PartClock>(
     if !at.visits.is_over() || NameScope::of(received.packet.name().value()) != NameScope::Global {
         return ByFingerprint::NotPending;
     }
-    let is_marked = received.headers.collided;
+    let is_marked = received.headers().collided;
     counters.collided_marks_in += u64::from(is_marked);
     counters.collided_marks_ignored += u64::from(is_marked && at.ingress.is_local());
     let collided_upstream = is_marked && !at.ingress.is_local();
@@ -81,7 +81,7 @@ pub(crate) fn satisfy_fingerprint<C: PartClock>(
     counters.fingerprints_satisfied += 1;
     counters.answers_after_their_names += u64::from(has_token && !by_name);
     if let Some(expiry) = &mut core.expiry
-        && core.ports.known(received.face).is_none_or(|port| !satisfied.ports.contains(port))
+        && core.ports.known(received.face()).is_none_or(|port| !satisfied.ports.contains(port))
     {
         expiry.answered(name_hash, now_ns);
     }
@@ -114,8 +114,8 @@ pub(crate) fn send_to_ports<C: PartClock>(
 ) {
     let Parts { core: Some(core), scratch, counters, .. } = parts else { return };
     let headers = LpHeaders {
-        incoming_face_id: Some(at.received.face),
-        congestion_mark: at.received.headers.congestion_mark,
+        incoming_face_id: Some(at.received.face()),
+        congestion_mark: at.received.headers().congestion_mark,
         collided: found.collided,
         ..LpHeaders::default()
     };
@@ -169,7 +169,7 @@ pub(crate) fn core_nack<C: PartClock>(
     let sent_before = call.outbound.out.transmits.len();
     for face in pending.ports.iter().map(|port| core.ports.face(port)) {
         let takes_nacks = |face: &FaceAttributes| face.link_type == LinkType::PointToPoint;
-        if face == received.face || !call.outbound.faces.get(face).is_some_and(takes_nacks) {
+        if face == received.face() || !call.outbound.faces.get(face).is_some_and(takes_nacks) {
             continue;
         }
         let headers = LpHeaders { nack: Some(reason), ..LpHeaders::default() };

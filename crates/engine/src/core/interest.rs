@@ -30,19 +30,20 @@ use namewire_tables::{
 };
 
 /// Keeps a fingerprint of the Interest and sends it on. False if it must be kept by name.
+#[inline(never)]
 pub(crate) fn core_interest<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    at: &InterestAtHand<'_, 'v>,
+    at: InterestAtHand<'_, 'v>,
 ) -> bool {
-    if !may_go_by_fingerprint(parts, at) {
+    if !may_go_by_fingerprint(parts, &at) {
         return false;
     }
-    let InterestAtHand { received, onward, .. } = *at;
-    let (strategy, next_hops) = where_to(parts, call, at);
-    let (Some(choice), Some(next_hops)) = (strategy.without_entry(), next_hops) else { return false };
+    let InterestAtHand { received, onward, .. } = at;
+    let (instance, next_hops) = where_to(parts, call, &at);
+    let (Some(choice), Some(next_hops)) = (instance.strategy().without_entry(), next_hops) else { return false };
     let (faces, name_hash) = (call.outbound.faces, received.hashes.full_hash());
-    let journey = Journey { faces, ingress: received.face, scope: NameScope::Global, hop_limit: onward.hop_limit };
+    let journey = Journey { faces, ingress: received.face(), scope: NameScope::Global, hop_limit: onward.hop_limit };
     let eligible = || {
         let next_hops = next_hops.next_hops.iter().map(|hop| FaceId(hop.face));
         next_hops.filter(|&face| journey.is_eligible(face))
@@ -56,7 +57,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
         WithoutEntry::All => (0, count),
         WithoutEntry::AnyOne => (parts.random.usize(..count), 1),
     };
-    let Some(inserted) = insert_fingerprint(parts, call.outbound.now.0, at, &next_hops) else { return false };
+    let Some(inserted) = insert_fingerprint(parts, call.outbound.now.0, &at, &next_hops) else { return false };
     call.clock.end_of_part(Stage::Insert);
     parts.counters.by_fingerprint += 1;
     parts.counters.fingerprints_collided += u64::from(inserted != Inserted::New);
@@ -69,9 +70,9 @@ pub(crate) fn core_interest<'v, C: PartClock>(
     }
     parts.tables.dead_nonces.insert(name_hash, onward.nonce.to_u32(), call.outbound.now.0);
     let headers = LpHeaders {
-        incoming_face_id: Some(received.face),
-        congestion_mark: received.headers.congestion_mark,
-        non_discovery: received.headers.non_discovery,
+        incoming_face_id: Some(received.face()),
+        congestion_mark: received.headers().congestion_mark,
+        non_discovery: received.headers().non_discovery,
         ..LpHeaders::default()
     };
     parts.counters.out_interests += copies as u64;
@@ -83,7 +84,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
 /// Whether a fingerprint is enough for this Interest, and the adaptive PIT does not keep it by name. The adaptive PIT
 /// keeps no Interest by name that the PIT would drop.
 fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool {
-    let (interest, headers) = (at.received.packet, at.received.headers);
+    let (interest, headers) = (at.received.packet, at.received.headers());
     // Tokens of ours and ndnd's have that length, and both work without them. Other peers may need theirs back.
     let does_without_token = headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
     let is_plain = !at.ingress.is_local()
@@ -96,7 +97,7 @@ fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool
         return false;
     }
     let pending_by_name = parts.tables.pit_cs.pit_len();
-    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(at.received.face);
+    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(at.received.face());
     parts.core.as_deref_mut().is_some_and(|core| !(core.keeps_name(pending_by_name) && has_room))
 }
 
@@ -120,7 +121,7 @@ fn insert_fingerprint(
     if lifetime_ns > MAX_LIFETIME_NS {
         return None;
     }
-    let Some(port) = ports.number(at.received.face, fingerprints) else {
+    let Some(port) = ports.number(at.received.face(), fingerprints) else {
         counters.meet(LimitMet::PortsFull);
         return None;
     };

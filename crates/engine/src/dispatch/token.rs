@@ -17,16 +17,18 @@ pub struct WorkerToken {
 
 impl WorkerToken {
     /// The wire form: worker, then generation and index.
+    #[inline(always)]
     pub fn encode(self) -> Option<PitToken> {
         let bytes = (u64::from(self.worker) << 40 | self.group.to_bits()).to_be_bytes();
         PitToken::new(&bytes[8 - TOKEN_BYTES..])
     }
 
     /// Reads a token that may be ours; `None` if its length shows that it is not.
+    #[inline(always)]
     pub fn decode(token: &PitToken) -> Option<Self> {
-        let bytes: [u8; TOKEN_BYTES] = token.as_bytes().try_into().ok()?;
-        let bits = bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-        Some(WorkerToken { worker: bytes[0], group: GroupToken::from_bits(bits) })
+        let &[worker, a, b, c, d, e]: &[u8; TOKEN_BYTES] = token.as_bytes().try_into().ok()?;
+        let bits = u64::from_be_bytes([0, 0, worker, a, b, c, d, e]);
+        Some(WorkerToken { worker, group: GroupToken::from_bits(bits) })
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     FaceAttributes, LinkType, StrategyTable,
     batch::{
+        frame::Frame,
         measured::PartClock,
         output::{Outbound, PacketRef},
     },
@@ -25,14 +26,33 @@ pub(crate) struct Call<'v, 'o, C: PartClock> {
 pub(crate) struct Received<'a, 'v, P> {
     /// Its frame, by index.
     pub(crate) frame: u16,
-    pub(crate) face: FaceId,
-    pub(crate) headers: &'a LpHeaders,
-    /// The bytes that carried it: see [`LpHeaders::packet`].
-    pub(crate) carried: &'a [u8],
-    pub(crate) visits: Visits,
+    /// The same frame.
+    pub(crate) carrier: &'a Frame<'a>,
     pub(crate) packet: &'a P,
     pub(crate) hashes: &'a NameHashes,
     pub(crate) hints: &'a Hints<'v>,
+}
+
+impl<'a, P> Received<'a, '_, P> {
+    #[inline(always)]
+    pub(crate) fn face(&self) -> FaceId {
+        self.carrier.face
+    }
+
+    #[inline(always)]
+    pub(crate) fn headers(&self) -> &'a LpHeaders {
+        &self.carrier.headers
+    }
+
+    /// The bytes that carried it: see [`LpHeaders::packet`].
+    pub(crate) fn carried(&self) -> &'a [u8] {
+        self.carrier.packet
+    }
+
+    #[inline(always)]
+    pub(crate) fn visits(&self) -> &'a Visits {
+        &self.carrier.visits
+    }
 }
 
 /// Hints from the prefetching stages; the pipelines verify them.
@@ -84,6 +104,6 @@ impl DataAtHand<'_, '_> {
     /// Whether it came from `face` and must not be sent back there.
     #[inline(always)]
     pub(crate) fn goes_back_to(&self, face: FaceId) -> bool {
-        face == self.received.face && self.ingress.link_type != LinkType::AdHoc
+        face == self.received.face() && self.ingress.link_type != LinkType::AdHoc
     }
 }

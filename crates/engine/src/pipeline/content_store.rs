@@ -86,7 +86,7 @@ pub(super) fn content_store_insert(
 ) -> Option<CsId> {
     let Parts { config, tables, counters, cs_counting, .. } = parts;
     let (data, hashes) = (received.packet, received.hashes);
-    if !config.cs_admit || received.headers.no_cache {
+    if !config.cs_admit || received.headers().no_cache {
         return None;
     }
     // FreshnessPeriod 0 is never fresh, not even in the nanosecond of its arrival.

@@ -3,10 +3,10 @@
 //! Read [`incoming_data`] from top to bottom to learn what happens when Data arrives.
 
 use crate::{
-    DropReason, UnsolicitedPolicy,
+    Counters, DropReason, FaceAttributes, UnsolicitedPolicy,
     batch::{
         measured::{PartClock, Stage},
-        output::{HandOver, PacketRef, Transmit},
+        output::{HandOver, Outbound, PacketRef, Transmit},
     },
     core::data::{ByFingerprint, satisfy_fingerprint, send_to_ports},
     dispatch::{
@@ -20,6 +20,7 @@ use crate::{
         scope::NameScope,
         watched::{tell, wait_for_others},
     },
+    state::pit_state::{InRecord, PitState},
     strategy::answer::AnswerVerdict,
 };
 use namewire_packet::{
@@ -27,7 +28,7 @@ use namewire_packet::{
     lp::LpHeaders,
     tlv::{self, types},
 };
-use namewire_tables::{GroupId, PitId, Variant, dead_nonce_list::DEFAULT_LIFETIME_NS, hash_name};
+use namewire_tables::{GroupId, PitCs, PitId, Variant, dead_nonce_list::DEFAULT_LIFETIME_NS, hash_name};
 
 /// Bytes of an implicit digest component.
 const DIGEST_COMPONENT_BYTES: usize = 34;
@@ -38,17 +39,78 @@ pub(crate) fn incoming_data<'v, C: PartClock>(
     call: &mut Call<'v, '_, C>,
     received: &Received<'_, 'v, Data<'_>>,
 ) {
-    parts.counters.in_data += u64::from(received.visits.is_first);
-    let Some(ingress) = call.outbound.faces.get(received.face) else {
+    parts.counters.in_data += u64::from(received.visits().is_first);
+    let Some(ingress) = call.outbound.faces.get(received.face()) else {
         return parts.counters.drop(DropReason::UnknownFace);
     };
-    if NameScope::of(received.packet.name().value()).forbids(ingress) {
+    let name = received.packet.name().value();
+    if NameScope::of(name).forbids(ingress) {
         return parts.counters.drop(DropReason::ScopeViolation);
     }
-    let by_token = matches_by_token(parts, received);
+    let cs = &parts.tables.pit_cs;
+    let by_token = group_of_token(parts, received);
+    let is_own_token = by_token.is_some_and(|group| cs.group_name(group) == name);
+    let own_name = match is_own_token {
+        true => by_token,
+        false => cs.find_probed(received.hashes.full_hash(), name, received.hints.group),
+    };
+    let is_expected = is_own_token || !came_by_token(parts, received);
+    match only_match(parts, received, own_name) {
+        Some(entry) if is_expected => answer_only(parts, call, received, ingress, entry, own_name),
+        _ => answer_all(parts, call, received, ingress, own_name, by_token),
+    }
+}
+
+/// The pending entry that the Data satisfies, if it is the only one and nothing is to be done beside.
+#[inline(always)]
+fn only_match(parts: &Parts, received: &Received<'_, '_, Data<'_>>, own_name: Option<GroupId>) -> Option<PitId> {
+    let tables = &parts.tables;
+    let entry = tables.pit_cs.only_pit_of_group(own_name?)?;
+    let is_alone = !tables.has_pending_prefixes(None) && !tables.has_pending_digests(received.packet.name().len() + 1);
+    let is_plain = received.headers().announcement_bytes == 0 && !tables.state(entry).watched;
+    (is_alone && is_plain && parts.core.is_none()).then_some(entry)
+}
+
+/// The usual case: stores the Data and sends it to the downstreams of its only match.
+#[inline(always)]
+fn answer_only<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    received: &Received<'_, 'v, Data<'_>>,
+    ingress: &'v FaceAttributes,
+    entry: PitId,
+    own_name: Option<GroupId>,
+) {
+    call.clock.end_of_part(Stage::Verdict);
+    let asked = Asked::By(parts.tables.state(entry).in_records.len() as u32);
+    content_store_insert(parts, call.outbound.now, received, own_name, asked);
+    call.clock.end_of_part(Stage::Insert);
+    let visits = *received.visits();
+    let at = DataAtHand { received, ingress, visits, own_name, matches: &[] };
+    match parts.tables.state(entry).in_records.only() {
+        Some(record) => send_to(&mut call.outbound, &mut parts.counters, &at, record),
+        None => send_to_downstreams(parts, call, at, entry, false, AnswerVerdict::NOTHING),
+    }
+    satisfy(parts, call, received, entry, &AnswerVerdict::NOTHING);
+    if !received.visits().is_over() {
+        hand_over(call, received, visits, true);
+    }
+}
+
+/// Any case: there may be no match or several, the core role, an announcement, a strategy that wants to see the Data,
+/// or a void token.
+#[inline(never)]
+fn answer_all<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    received: &Received<'_, 'v, Data<'_>>,
+    ingress: &'v FaceAttributes,
+    own_name: Option<GroupId>,
+    by_token: Option<GroupId>,
+) {
     let Some(visits) = visits_with_token_checked(parts, call, received, by_token) else { return };
     let mut matches = std::mem::take(&mut parts.scratch.matches);
-    let own_name = collect_matches(parts, received, by_token, &mut matches);
+    collect_matches(parts, received, own_name, &mut matches);
     let mut at = DataAtHand { received, ingress, visits, own_name, matches: &matches };
     call.clock.end_of_part(Stage::Verdict);
     let by_fingerprint = match parts.core.is_some() {
@@ -65,9 +127,22 @@ pub(crate) fn incoming_data<'v, C: PartClock>(
         send_to_ports(parts, call, &at, found);
     }
     if !at.visits.is_over() {
-        call.outbound.out.hand_over.push(HandOver { frame: received.frame, visits: at.visits.going_on() });
+        hand_over(call, received, at.visits, at.visits.answered);
     }
     parts.scratch.matches = matches;
+}
+
+/// The Data goes on to the next worker.
+#[cold]
+fn hand_over<C: PartClock>(
+    call: &mut Call<'_, '_, C>,
+    received: &Received<'_, '_, Data<'_>>,
+    visits: Visits,
+    answered: bool,
+) {
+    let mut visits = visits.going_on();
+    visits.answered = answered;
+    call.outbound.out.hand_over.push(HandOver { frame: received.frame, visits });
 }
 
 /// No Interest is pending for it here by name. It is stored if one is pending by fingerprint, or was pending at another
@@ -92,19 +167,24 @@ fn data_without_entry<C: PartClock>(
     }
 }
 
-/// The visits that remain after this worker. A token that matched nothing here is void: then the Data visits the
+/// Whether a token alone brought the Data to this worker, and there are others.
+#[inline(always)]
+fn came_by_token(parts: &Parts, received: &Received<'_, '_, Data<'_>>) -> bool {
+    received.headers().pit_token.is_some() && received.visits().is_alone() && parts.tables.dispatcher.workers() > 1
+}
+
+/// The visits that remain after this worker. A token that matches nothing here is void: then the Data visits the
 /// workers that may be waiting for the name. `None` if the packet was handed over, because this worker is not among
 /// them, or not the first of them.
-#[inline(always)]
 fn visits_with_token_checked<C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'_, '_, C>,
     received: &Received<'_, '_, Data<'_>>,
     by_token: Option<GroupId>,
 ) -> Option<Visits> {
-    let came_by_token = received.headers.pit_token.is_some() && received.visits.is_alone();
-    if by_token.is_some() || !came_by_token || parts.tables.dispatcher.workers() == 1 {
-        return Some(received.visits);
+    let is_sound = |group| is_pending_for(&parts.tables.pit_cs, group, received.packet);
+    if !came_by_token(parts, received) || by_token.is_some_and(is_sound) {
+        return Some(*received.visits());
     }
     let worker = parts.tables.worker;
     let mut visits = parts.tables.dispatcher.by_name(received.packet.name(), &mut parts.scratch.dispatch_hashes);
@@ -119,7 +199,6 @@ fn visits_with_token_checked<C: PartClock>(
 
 /// Stores the Data and sends it to every downstream that asked here by name. `by_fingerprint`: how many asked by
 /// fingerprint, perhaps the same faces.
-#[inline(always)]
 fn answer<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
@@ -142,45 +221,43 @@ fn answer<'v, C: PartClock>(
     for &entry in matches {
         let pit = parts.tables.pit_cs.pit(entry);
         let is_own_name = Some(pit.group()) == own_name;
-        let is_ordinary = !pit.state.watched && received.headers.announcement_bytes == 0;
+        let is_ordinary = !pit.state.watched && received.headers().announcement_bytes == 0;
         let verdict = if is_ordinary { AnswerVerdict::NOTHING } else { tell(parts, call, received, entry) };
         if let Some(stored) = stored.filter(|_| !is_own_name) {
             index_under_interest_name(parts, entry, stored);
         }
-        send_to_downstreams(parts, call, at, entry, several, &verdict);
+        send_to_downstreams(parts, call, *at, entry, several, verdict);
         satisfy(parts, call, received, entry, &verdict);
     }
 }
 
-/// The name group that our token names, if it still exists and this Data answers an Interest pending there.
+/// The name group that our token names, if it still exists. It may have another name by now.
 #[inline(always)]
-fn matches_by_token(parts: &Parts, received: &Received<'_, '_, Data<'_>>) -> Option<GroupId> {
-    let token = WorkerToken::decode(received.headers.pit_token.as_ref()?)?;
-    if token.worker != parts.tables.worker {
-        return None;
-    }
-    let tables = &parts.tables.pit_cs;
-    let group = tables.group_by_token(token.group)?;
-    let asked = tables.group_name(group);
-    let name = received.packet.name().value();
+fn group_of_token(parts: &Parts, received: &Received<'_, '_, Data<'_>>) -> Option<GroupId> {
+    let token = WorkerToken::decode(received.headers().pit_token.as_ref()?)?;
+    let is_ours = token.worker == parts.tables.worker;
+    parts.tables.pit_cs.group_by_token(token.group).filter(|_| is_ours)
+}
+
+/// Whether an Interest that the Data answers is pending in the group. The group can outlive its Interests: the Content
+/// Store may know the name.
+fn is_pending_for(pit_cs: &PitCs<PitState>, group: GroupId, data: &Data<'_>) -> bool {
+    let (asked, name) = (pit_cs.group_name(group), data.name().value());
     let fits = |variant: Variant| {
         asked == name || asks_by_digest(asked, name) || variant.can_be_prefix() && name.starts_with(asked)
     };
-    // The group can outlive its Interests: the Content Store may know the name.
-    let pending = tables.pit_of_group(group).into_iter().zip(Variant::ALL);
-    pending.into_iter().any(|(entry, variant)| entry.is_some() && fits(variant)).then_some(group)
+    let pending = pit_cs.pit_of_group(group).into_iter().zip(Variant::ALL);
+    pending.into_iter().any(|(entry, variant)| entry.is_some() && fits(variant))
 }
 
-/// Every pending entry that the Data satisfies: the token's name group with all its variants, the Data's own name,
-/// shorter names with CanBePrefix, and the full name if an Interest asks by digest. Returns the group of the Data's own
-/// name.
-#[inline(always)]
+/// Every pending entry that the Data satisfies: those of its own name, shorter names with CanBePrefix, and the full
+/// name if an Interest asks by digest.
 fn collect_matches(
     parts: &mut Parts,
     received: &Received<'_, '_, Data<'_>>,
-    by_token: Option<GroupId>,
+    own_name: Option<GroupId>,
     matches: &mut Vec<PitId>,
-) -> Option<GroupId> {
+) {
     let (name, hashes) = (received.packet.name(), received.hashes);
     let (tables, cs) = (&parts.tables, &parts.tables.pit_cs);
     matches.clear();
@@ -191,10 +268,6 @@ fn collect_matches(
                 matches.push(entry);
             }
         }
-    };
-    let own_name = match by_token {
-        Some(group) if cs.group_name(group) == name.value() => Some(group),
-        _ => cs.find_hinted(hashes.full_hash(), name.value(), received.hints.group),
     };
     if let Some(group) = own_name {
         add_group(group, true);
@@ -217,37 +290,27 @@ fn collect_matches(
             add_group(group, true);
         }
     }
-    own_name
 }
 
-/// Sends one copy per distinct downstream (face, token), but not where the Data came from (unless the link is ad hoc).
-/// `several`: other entries may name the same downstream.
-#[inline(always)]
+/// Sends one copy per distinct downstream (face, token). `several`: other entries may name the same downstream.
+#[inline(never)]
 fn send_to_downstreams<C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'_, '_, C>,
-    at: &DataAtHand<'_, '_>,
+    at: DataAtHand<'_, '_>,
     entry: PitId,
     several: bool,
-    verdict: &AnswerVerdict,
+    verdict: AnswerVerdict,
 ) {
-    let (outbound, received, served) = (&mut call.outbound, at.received, &mut parts.scratch.served);
+    let (outbound, served) = (&mut call.outbound, &mut parts.scratch.served);
     for record in parts.tables.records.downstreams(parts.tables.state(entry)) {
-        let may_go = !at.goes_back_to(record.face) && record.expires > outbound.now;
-        let Some(downstream) = outbound.faces.get(record.face).filter(|_| may_go) else { continue };
+        let Some(downstream) = may_go_to(outbound, &at, record) else { continue };
         // Beyond the room reserved a downstream that asked twice may get two copies.
         let has_room = served.len() < served.capacity();
         if several && has_room && !served.insert((record.face, record.token)) {
             continue;
         }
-        let headers = LpHeaders {
-            pit_token: record.token,
-            incoming_face_id: Some(received.face),
-            congestion_mark: received.headers.congestion_mark,
-            ..LpHeaders::default()
-        };
-        let packet = PacketRef::Frame(received.frame);
-        let transmit = Transmit { face: record.face, headers, packet };
+        let transmit = transmit(&at, record);
         if verdict.announced.is_some() && !record.non_discovery && !downstream.is_local() {
             outbound.out.transmits.push(verdict.with_announcement(transmit));
         } else {
@@ -255,6 +318,37 @@ fn send_to_downstreams<C: PartClock>(
         }
         parts.counters.out_data += 1;
     }
+}
+
+/// Sends the Data to one downstream.
+#[inline(always)]
+fn send_to(outbound: &mut Outbound<'_, '_>, counters: &mut Counters, at: &DataAtHand<'_, '_>, record: &InRecord) {
+    if may_go_to(outbound, at, record).is_some() {
+        outbound.out.transmits.push(transmit(at, record));
+        counters.out_data += 1;
+    }
+}
+
+/// The downstream, if it still waits and the Data did not come from there (unless the link is ad hoc).
+#[inline(always)]
+fn may_go_to<'v>(
+    outbound: &Outbound<'v, '_>,
+    at: &DataAtHand<'_, '_>,
+    record: &InRecord,
+) -> Option<&'v FaceAttributes> {
+    let may_go = !at.goes_back_to(record.face) && record.expires > outbound.now;
+    outbound.faces.get(record.face).filter(|_| may_go)
+}
+
+#[inline(always)]
+fn transmit(at: &DataAtHand<'_, '_>, record: &InRecord) -> Transmit {
+    let headers = LpHeaders {
+        pit_token: record.token,
+        incoming_face_id: Some(at.received.face()),
+        congestion_mark: at.received.headers().congestion_mark,
+        ..LpHeaders::default()
+    };
+    Transmit { face: record.face, headers, packet: PacketRef::Frame(at.received.frame) }
 }
 
 /// Marks the entry satisfied and finalizes it at once, unless the strategy wants the answers of the other upstreams.
@@ -266,7 +360,7 @@ fn satisfy<C: PartClock>(
     entry: PitId,
     verdict: &AnswerVerdict,
 ) {
-    let (now, from) = (call.outbound.now, received.face);
+    let (now, from) = (call.outbound.now, received.face());
     let pit = parts.tables.pit_cs.pit(entry);
     parts.counters.satisfied += u64::from(!pit.state.satisfied);
     if let Some(until) = verdict.waits_until

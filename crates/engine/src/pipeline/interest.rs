@@ -4,7 +4,7 @@
 //! Interest arrives.
 
 use crate::{
-    DropReason, Instant, LimitMet, LinkType,
+    DropReason, FaceAttributes, Instant, LimitMet, LinkType,
     batch::{
         measured::{PartClock, Stage},
         output::{PacketRef, Transmit},
@@ -15,11 +15,12 @@ use crate::{
         call::{Call, InterestAtHand, OutgoingInterest, Received},
         content_store::content_store_match,
         next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
+        outgoing::{FirstUpstream, send_first},
         prefix_lookup::visiting_interest,
         scope::NameScope,
     },
     state::{pit_state::InRecord, tables::Tables},
-    strategy::{Strategy, StrategyContext, trigger::Trigger},
+    strategy::{FirstNextHop, Strategy, StrategyContext, context::Journey, registry::Instance, trigger::Trigger},
 };
 use namewire_packet::{
     FaceId, Interest, MAX_PACKET_BYTES, NackReason, Nonce,
@@ -34,7 +35,7 @@ pub(crate) fn incoming_interest<'v, C: PartClock>(
     call: &mut Call<'v, '_, C>,
     received: &Received<'_, 'v, Interest<'_>>,
 ) {
-    let stored = match received.visits.is_over() {
+    let stored = match received.visits().is_over() {
         true => interest_at_home(parts, call, received),
         false => visiting_interest(parts, call, received),
     };
@@ -44,7 +45,8 @@ pub(crate) fn incoming_interest<'v, C: PartClock>(
     }
 }
 
-/// Processes an Interest whose name belongs to this worker. Returns the stored Data that answers it.
+/// Processes an Interest whose name belongs to this worker: drops it, or decrements HopLimit, adds a nonce if there is
+/// none, and removes a hint that led here. Returns the stored Data that answers it.
 #[inline(always)]
 fn interest_at_home<'v, C: PartClock>(
     parts: &mut Parts,
@@ -52,18 +54,52 @@ fn interest_at_home<'v, C: PartClock>(
     received: &Received<'_, 'v, Interest<'_>>,
 ) -> Option<CsId> {
     parts.counters.in_interests += 1;
-    let at = match check(parts, call, received) {
-        Ok(at) => at,
-        Err(reason) => {
-            parts.counters.drop(reason);
-            return None;
-        }
+    let interest = received.packet;
+    let Some(ingress) = call.outbound.faces.get(received.face()) else {
+        return dropped(parts, DropReason::UnknownFace);
     };
+    let hop_limit = match interest.hop_limit() {
+        None => None,
+        Some(0) => return dropped(parts, DropReason::HopLimitZero),
+        Some(limit) => Some(limit - 1),
+    };
+    let scope = NameScope::of(interest.name().value());
+    if scope.forbids(ingress) {
+        return dropped(parts, DropReason::ScopeViolation);
+    }
+    let hint_removed = interest.has_forwarding_hint() && hint_ends_here(parts, interest);
+    let Some(nonce) = interest.nonce().filter(|_| !hint_removed) else {
+        return rewritten_interest(parts, call, (received, ingress, scope), hop_limit, hint_removed);
+    };
+    if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
+        parts.scratch.hop_limits.push((received.frame, offset as u32, limit));
+    }
+    // Only HopLimit changes, so the frame itself is forwarded.
+    let onward = OutgoingInterest { packet: PacketRef::Frame(received.frame), nonce, hop_limit, hint_removed };
+    look_up(parts, call, (received, ingress, scope), onward)
+}
+
+/// Looks for pending Interests of the name, then for stored Data; then the Interest is forwarded.
+///
+/// N.B. There are two copies of it, since Interests that must be rewritten are rare. With one, the packets of both were
+/// merged in memory, which cost 40 instructions.
+#[inline(always)]
+fn look_up<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    (received, ingress, scope): (&Received<'_, 'v, Interest<'_>>, &'v FaceAttributes, NameScope),
+    onward: OutgoingInterest,
+) -> Option<CsId> {
+    let (interest, cs) = (received.packet, &parts.tables.pit_cs);
     let (now, name_hash) = (call.outbound.now, received.hashes.full_hash());
+    let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
+    let group = cs.find_probed(name_hash, interest.name().value(), received.hints.group);
+    let entry = group.and_then(|group| cs.pit_of_group(group)[variant as usize]);
+    let at = InterestAtHand { received, ingress, scope, onward, group, variant, entry };
     let is_dead = parts.tables.dead_nonces.contains(name_hash, at.onward.nonce.to_u32(), now.0);
     let pending = at.entry.map(|entry| (entry, parts.tables.state(entry)));
-    if pending.is_some_and(|(entry, _)| is_duplicate(&parts.tables, &at, entry)) {
-        interest_loop(parts, call, &at);
+    if pending.is_some_and(|(entry, _)| is_duplicate(&parts.tables, at, entry)) {
+        interest_loop(parts, call, at);
         return None;
     }
     // An entry ends with its last downstream. So an entry means that an answer is pending, unless the entry only waits
@@ -88,62 +124,38 @@ fn interest_at_home<'v, C: PartClock>(
     // that took another path must still get Data that is in the store: it may be the only copy whose return path is
     // intact (sim/tests/ring.rs).
     if is_dead {
-        interest_loop(parts, call, &at);
-    } else if at.entry.is_some() || parts.core.is_none() || !core::interest::core_interest(parts, call, &at) {
+        interest_loop(parts, call, at);
+    } else if at.entry.is_some() || parts.core.is_none() || !core::interest::core_interest(parts, call, at) {
         content_store_miss(parts, call, &at, name_hash);
     }
     None
 }
 
-/// Why the Interest is dropped, or the Interest to forward and the pending entries of its name.
-#[inline(always)]
-fn check<'a, 'v, C: PartClock>(
-    parts: &mut Parts,
-    call: &mut Call<'v, '_, C>,
-    received: &'a Received<'a, 'v, Interest<'a>>,
-) -> Result<InterestAtHand<'a, 'v>, DropReason> {
-    let interest = received.packet;
-    let name = interest.name().value();
-    let ingress = call.outbound.faces.get(received.face).ok_or(DropReason::UnknownFace)?;
-    if interest.hop_limit() == Some(0) {
-        return Err(DropReason::HopLimitZero);
-    }
-    let scope = NameScope::of(name);
-    if scope.forbids(ingress) {
-        return Err(DropReason::ScopeViolation);
-    }
-    let onward = prepare_onward(parts, call, received);
-    if call.outbound.out.rewritten(onward.packet).is_some_and(|bytes| bytes.len() > MAX_PACKET_BYTES) {
-        return Err(DropReason::TooLargeWithNonce);
-    }
-    let cs = &parts.tables.pit_cs;
-    let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
-    let group = cs.find_hinted(received.hashes.full_hash(), name, received.hints.group);
-    let entry = group.and_then(|group| cs.pit_of_group(group)[variant as usize]);
-    Ok(InterestAtHand { received, ingress, scope, onward, group, variant, entry })
+#[cold]
+fn dropped(parts: &mut Parts, reason: DropReason) -> Option<CsId> {
+    parts.counters.drop(reason);
+    None
 }
 
-/// Decrements HopLimit, adds a nonce if there is none, and removes a hint that led here. If only HopLimit changes, the
-/// frame itself is forwarded.
-#[inline(always)]
-fn prepare_onward<C: PartClock>(
-    parts: &mut Parts,
-    call: &mut Call<'_, '_, C>,
-    received: &Received<'_, '_, Interest<'_>>,
-) -> OutgoingInterest {
-    let interest = received.packet;
-    let hop_limit = interest.hop_limit().map(|limit| limit - 1);
-    let has_hint = interest.has_forwarding_hint();
-    if has_hint && interest.forwarding_hint().nth(MAX_DELEGATIONS).is_some() {
+/// Whether the ForwardingHint led here.
+#[cold]
+fn hint_ends_here(parts: &mut Parts, interest: &Interest<'_>) -> bool {
+    if interest.forwarding_hint().nth(MAX_DELEGATIONS).is_some() {
         parts.counters.meet(LimitMet::DelegationsIgnored);
     }
-    let hint_removed = has_hint && hint_reaches_region(&parts.config, interest);
-    if let Some(nonce) = interest.nonce().filter(|_| !hint_removed) {
-        if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
-            parts.scratch.hop_limits.push((received.frame, offset as u32, limit));
-        }
-        return OutgoingInterest { packet: PacketRef::Frame(received.frame), nonce, hop_limit, hint_removed };
-    }
+    hint_reaches_region(&parts.config, interest)
+}
+
+/// Forwards a copy of the Interest with a nonce, and without the hint if that is removed.
+#[cold]
+fn rewritten_interest<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    (received, ingress, scope): (&Received<'_, 'v, Interest<'_>>, &'v FaceAttributes, NameScope),
+    hop_limit: Option<u8>,
+    hint_removed: bool,
+) -> Option<CsId> {
+    let interest = received.packet;
     let nonce = interest.nonce().unwrap_or_else(|| Nonce::from_u32(parts.random.u32(..)));
     let copy = &mut parts.scratch.interest_copy;
     copy.clear();
@@ -159,7 +171,11 @@ fn prepare_onward<C: PartClock>(
         }
         patch_hop_limit(&mut out[start..], hop_limit);
     });
-    OutgoingInterest { packet, nonce, hop_limit, hint_removed }
+    if call.outbound.out.rewritten(packet).is_some_and(|bytes| bytes.len() > MAX_PACKET_BYTES) {
+        return dropped(parts, DropReason::TooLargeWithNonce);
+    }
+    let onward = OutgoingInterest { packet, nonce, hop_limit, hint_removed };
+    look_up(parts, call, (received, ingress, scope), onward)
 }
 
 /// Writes `hop_limit` into an Interest that is known to be well-formed.
@@ -173,9 +189,10 @@ fn patch_hop_limit(wire: &mut [u8], hop_limit: Option<u8>) {
 
 /// Whether the nonce is in a record of this entry. From the same point-to-point face it is a retransmission, not a
 /// loop.
-fn is_duplicate(tables: &Tables, at: &InterestAtHand<'_, '_>, entry: PitId) -> bool {
+#[inline(never)]
+fn is_duplicate(tables: &Tables, at: InterestAtHand<'_, '_>, entry: PitId) -> bool {
     let (state, records, nonce) = (tables.state(entry), &tables.records, at.onward.nonce);
-    let is_retransmission = records.downstream(state, at.received.face).is_some_and(|record| record.nonce == nonce);
+    let is_retransmission = records.downstream(state, at.received.face()).is_some_and(|record| record.nonce == nonce);
     if is_retransmission && at.ingress.link_type == LinkType::PointToPoint {
         return false;
     }
@@ -185,22 +202,22 @@ fn is_duplicate(tables: &Tables, at: &InterestAtHand<'_, '_>, entry: PitId) -> b
 
 /// Interest loop: Nack Duplicate on a point-to-point face, unless the strategy sends no Nack.
 #[cold]
-fn interest_loop<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, at: &InterestAtHand<'_, '_>) {
-    let InterestAtHand { received, ingress, .. } = *at;
+fn interest_loop<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, at: InterestAtHand<'_, '_>) {
+    let InterestAtHand { received, ingress, .. } = at;
     parts.counters.drop(DropReason::DuplicateNonce);
     let found = call.fib.longest_prefix_match(received.packet.name().value(), received.hashes);
     let strategy = call.strategies.get(strategy_of(found));
     let tells = ingress.link_type == LinkType::PointToPoint && strategy.nacks_loops();
     let name_hash = received.hashes.full_hash();
-    if tells && !core::data::is_doubled(parts, call.outbound.now, received.face, name_hash) {
+    if tells && !core::data::is_doubled(parts, call.outbound.now, received.face(), name_hash) {
         parts.counters.out_nacks += 1;
         let headers = LpHeaders {
             nack: Some(NackReason::Duplicate),
-            pit_token: received.headers.pit_token,
+            pit_token: received.headers().pit_token,
             ..LpHeaders::default()
         };
         let packet = PacketRef::Frame(received.frame);
-        call.outbound.out.transmits.push(Transmit { face: received.face, headers, packet });
+        call.outbound.out.transmits.push(Transmit { face: received.face(), headers, packet });
     }
 }
 
@@ -216,32 +233,30 @@ fn content_store_hit<C: PartClock>(
     parts.tables.pit_cs.cs_request_stored(stored, received.hashes.full_hash());
     parts.tables.pit_cs.cs_touch(stored);
     let headers = LpHeaders {
-        pit_token: received.headers.pit_token,
+        pit_token: received.headers().pit_token,
         incoming_face_id: Some(FaceId::CONTENT_STORE),
         ..LpHeaders::default()
     };
-    call.outbound.out.transmits.push(Transmit { face: received.face, headers, packet: PacketRef::Stored(stored) });
+    call.outbound.out.transmits.push(Transmit { face: received.face(), headers, packet: PacketRef::Stored(stored) });
 }
 
 /// CS miss: in-record, expiry timer, then NextHopFaceId or the strategy.
-///
-/// N.B. The compiler inlines it. As a call, a miss took 3,301 instructions instead of 3,247, and a hit 1,727 instead of
-/// 1,716.
+#[inline(always)]
 fn content_store_miss<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
     at: &InterestAtHand<'_, 'v>,
     name_hash: u64,
 ) {
-    let InterestAtHand { received, onward, .. } = *at;
-    if at.entry.is_none() && !parts.may_ask(received.face) {
-        return parts.counters.cut(received.face);
+    let received = at.received;
+    if at.entry.is_none() && !parts.may_ask(received.face()) {
+        return parts.counters.cut(received.face());
     }
-    let (headers, lifetime_ms) = (received.headers, received.packet.lifetime_ms());
+    let (headers, lifetime_ms) = (received.headers(), received.packet.lifetime_ms());
     let expires = call.outbound.now.plus_ms(lifetime_ms.min(parts.config.max_lifetime_ms));
     let entry = match at.entry {
         None => insert_entry(parts, call, at, name_hash, expires),
-        Some(entry) => join_entry(parts, at, entry, expires).map(|()| entry),
+        Some(entry) => join_entry(parts, *at, entry, expires).map(|()| entry),
     };
     let entry = match entry {
         Ok(entry) => entry,
@@ -249,19 +264,60 @@ fn content_store_miss<'v, C: PartClock>(
     };
     call.clock.end_of_part(Stage::Insert);
 
+    let (instance, next_hops) = where_to(parts, call, at);
+    let has_choice = at.entry.is_none() && headers.next_hop_face_id.is_none();
+    let first = match instance.first_next_hop {
+        FirstNextHop::Cheapest if has_choice => cheapest(parts, call, at, next_hops),
+        _ => None,
+    };
+    match first {
+        Some(to) => send_first(parts, call, at, entry, to, expires),
+        None => consult(parts, call, *at, entry, instance.strategy(), next_hops),
+    }
+}
+
+/// The next hop that [`FirstNextHop::Cheapest`] means, unless the strategy must be called.
+#[inline(always)]
+fn cheapest<'v, C: PartClock>(
+    parts: &Parts,
+    call: &Call<'v, '_, C>,
+    at: &InterestAtHand<'_, 'v>,
+    next_hops: Option<NextHops<'v>>,
+) -> Option<FirstUpstream<'v>> {
+    let [cheapest, others @ ..] = next_hops?.next_hops else { return None };
+    let has_others = !others.is_empty();
+    if has_others && parts.measurements.suspects() > 0 {
+        return None;
+    }
+    let (face, faces) = (FaceId(cheapest.face), call.outbound.faces);
+    let journey = Journey { faces, ingress: at.received.face(), scope: at.scope, hop_limit: at.onward.hop_limit };
+    let attributes = journey.eligible(face)?;
+    Some(FirstUpstream { face, attributes, has_others })
+}
+
+/// Calls the strategy, unless the application chose the next hop.
+#[inline(never)]
+fn consult<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    at: InterestAtHand<'_, 'v>,
+    entry: PitId,
+    strategy: &dyn Strategy,
+    next_hops: Option<NextHops<'v>>,
+) {
+    let InterestAtHand { received, onward, .. } = at;
     let trigger = Trigger {
-        ingress: received.face,
+        ingress: received.face(),
         scope: at.scope,
         packet: Some(onward.packet),
         nonce: onward.nonce,
         hop_limit: onward.hop_limit,
-        lifetime_ms,
-        congestion_mark: headers.congestion_mark,
-        non_discovery: headers.non_discovery,
+        lifetime_ms: received.packet.lifetime_ms(),
+        congestion_mark: received.headers().congestion_mark,
+        non_discovery: received.headers().non_discovery,
     };
-    let (strategy, next_hops) = where_to(parts, call, at);
     let mut context = StrategyContext::new(parts, &mut call.outbound, entry, trigger, next_hops);
-    match headers.next_hop_face_id {
+    match received.headers().next_hop_face_id {
         Some(face) => context.send_to_chosen_face(face),
         None => strategy.after_receive_interest(&mut context),
     }
@@ -270,14 +326,14 @@ fn content_store_miss<'v, C: PartClock>(
 
 /// The strategy of its name, and its next hops: by the ForwardingHint, unless that led here.
 ///
-/// N.B. A call, and the FIB's look-up is a call too. With both inlined, a miss took 3,219 instructions instead of
-/// 3,247. But a hit took 3 more, and without prefetch a miss took 35 more. With only the look-up inlined, a miss took
-/// 3,226 instructions, and without prefetch 56 more.
+/// N.B. The FIB's look-up is a call. With it inlined, too, a hit took 3 more instructions, and without prefetch a miss
+/// took 35 more.
+#[inline(always)]
 pub(crate) fn where_to<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
     at: &InterestAtHand<'_, 'v>,
-) -> (&'v dyn Strategy, Option<NextHops<'v>>) {
+) -> (&'v Instance, Option<NextHops<'v>>) {
     let Received { packet: interest, hashes, hints, .. } = at.received;
     let found = call.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
     let next_hops = match at.onward.hint_removed {
@@ -285,7 +341,7 @@ pub(crate) fn where_to<'v, C: PartClock>(
         false => NextHops::of(interest, found, call.fib, &mut parts.scratch),
     };
     call.clock.end_of_part(Stage::Fib);
-    (call.strategies.get(strategy_of(found)), next_hops)
+    (call.strategies.instance(strategy_of(found)), next_hops)
 }
 
 /// A new PIT entry with its first downstream, and with what follows the name in the forwarded Interest.
@@ -302,7 +358,7 @@ fn insert_entry<C: PartClock>(
     let (name, rest) = (interest.name(), interest.after_name());
     // Nearly always the entry has room for the rest, and only HopLimit changes.
     let is_simple = rest.len() <= INLINE_REST_BYTES && matches!(onward.packet, PacketRef::Frame(_));
-    let rest = if is_simple { rest } else { rest_of_onward(&mut parts.scratch.interest_copy, call, at) };
+    let rest = if is_simple { rest } else { rest_of_onward(&mut parts.scratch.interest_copy, call, *at) };
     let tables = &mut parts.tables;
     let inserted = tables.pit_cs.pit_insert_new(at.group, name_hash, name.value(), at.variant, rest);
     let (entry, pit) = match inserted {
@@ -319,10 +375,10 @@ fn insert_entry<C: PartClock>(
     state.by_digest = by_digest;
     state.by_hint = has_delegation(interest) && !onward.hint_removed;
     state.expires = expires;
-    let record = tables.records.first_downstream(state, received.face);
-    (record.face, record.nonce, record.expires) = (received.face, onward.nonce, expires);
-    record.token = received.headers.pit_token; // N.B. In one assignment with the others, it went over the stack.
-    record.non_discovery = received.headers.non_discovery;
+    let record = tables.records.first_downstream(state, received.face());
+    (record.face, record.nonce, record.expires) = (received.face(), onward.nonce, expires);
+    record.token = received.headers().pit_token; // N.B. In one assignment with the others, it went over the stack.
+    record.non_discovery = received.headers().non_discovery;
     tables.timers.arm(entry.0, expires.0);
     if at.variant.can_be_prefix() | by_digest {
         tables.count_pending(entry);
@@ -335,9 +391,9 @@ fn insert_entry<C: PartClock>(
 fn rest_of_onward<'a, C: PartClock>(
     copy: &'a mut Vec<u8>,
     call: &'a Call<'_, '_, C>,
-    at: &InterestAtHand<'a, '_>,
+    at: InterestAtHand<'a, '_>,
 ) -> &'a [u8] {
-    let (interest, onward) = (at.received.packet, &at.onward);
+    let (interest, onward) = (at.received.packet, at.onward);
     if let Some(rewritten) = call.outbound.out.rewritten(onward.packet) {
         return Interest::parse(rewritten).map_or(&[], |interest| interest.after_name());
     }
@@ -351,14 +407,9 @@ fn rest_of_onward<'a, C: PartClock>(
 
 /// Another downstream of an entry, or the same one again.
 #[inline(never)]
-fn join_entry(
-    parts: &mut Parts,
-    at: &InterestAtHand<'_, '_>,
-    entry: PitId,
-    expires: Instant,
-) -> Result<(), DropReason> {
+fn join_entry(parts: &mut Parts, at: InterestAtHand<'_, '_>, entry: PitId, expires: Instant) -> Result<(), DropReason> {
     let InterestAtHand { received, onward, .. } = at;
-    let (face, headers) = (received.face, received.headers);
+    let (face, headers) = (received.face(), received.headers());
     let (state, records) = parts.tables.state_mut(entry);
     let is_new = std::mem::take(&mut state.satisfied);
     let is_retransmission = records.downstream(state, face).is_some();

@@ -23,7 +23,7 @@ pub(crate) fn incoming_nack<C: PartClock>(
 ) {
     parts.counters.in_nacks += 1;
     let (interest, hashes) = (received.packet, received.hashes);
-    let Some(ingress) = call.outbound.faces.get(received.face) else {
+    let Some(ingress) = call.outbound.faces.get(received.face()) else {
         return parts.counters.drop(DropReason::UnknownFace);
     };
     if ingress.link_type != LinkType::PointToPoint {
@@ -37,11 +37,11 @@ pub(crate) fn incoming_nack<C: PartClock>(
         return core_nack(parts, call, received, reason);
     };
     let (state, records) = parts.tables.state_mut(entry);
-    match records.upstream_mut(state, received.face) {
+    match records.upstream_mut(state, received.face()) {
         Some(record) if Some(record.nonce) == interest.nonce() => record.nack = Some(reason),
         _ => return core_nack(parts, call, received, reason),
     }
-    let trigger = Trigger::of_entry(received.face, &parts.tables, entry, interest.lifetime_ms());
+    let trigger = Trigger::of_entry(received.face(), &parts.tables, entry, interest.lifetime_ms());
     let found = call.fib.longest_prefix_match(interest.name().value(), hashes);
     let strategy = call.strategies.get(strategy_of(found));
     let next_hops = NextHops::of(interest, found, call.fib, &mut parts.scratch);

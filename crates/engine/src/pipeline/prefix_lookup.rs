@@ -28,14 +28,14 @@ pub(super) fn visiting_interest<C: PartClock>(
     let interest = received.packet;
     let outbound = &mut call.outbound;
     let scope = NameScope::of(interest.name().value());
-    let is_sound = outbound.faces.get(received.face).is_some_and(|face| !scope.forbids(face));
+    let is_sound = outbound.faces.get(received.face()).is_some_and(|face| !scope.forbids(face));
     let looks_up = is_sound && parts.config.cs_serve && interest.hop_limit() != Some(0);
     let stored = other_match(&parts.tables.pit_cs, outbound.now, interest, None).filter(|_| looks_up);
     if stored.is_some() {
         parts.counters.in_interests += 1;
         parts.cs_counting.count_look_up(&mut parts.counters, received.hashes, true);
     } else {
-        outbound.out.hand_over.push(HandOver { frame: received.frame, visits: received.visits.going_on() });
+        outbound.out.hand_over.push(HandOver { frame: received.frame, visits: received.visits().going_on() });
     }
     stored
 }

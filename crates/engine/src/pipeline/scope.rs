@@ -13,8 +13,15 @@ pub(crate) enum NameScope {
 }
 
 impl NameScope {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(name_value: &[u8]) -> Self {
+        // Both names begin so, but for the length of the component.
+        let Some(&[8, _, b'l', b'o', b'c', b'a', b'l', b'h']) = name_value.first_chunk() else { return Self::Global };
+        Self::of_local(name_value)
+    }
+
+    #[cold]
+    fn of_local(name_value: &[u8]) -> Self {
         if name_value.starts_with(b"\x08\x09localhost") {
             Self::Localhost
         } else if name_value.starts_with(b"\x08\x08localhop") {
@@ -25,13 +32,13 @@ impl NameScope {
     }
 
     /// Whether a packet of this scope must not come from `ingress`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn forbids(self, ingress: &FaceAttributes) -> bool {
         self == Self::Localhost && !ingress.is_local()
     }
 
     /// Whether an Interest of this scope may go to other nodes (§3): `is_local` says whether it came from this one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_leave_the_node(self, is_local: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Global => true,

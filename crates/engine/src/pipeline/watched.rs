@@ -80,7 +80,7 @@ pub(super) fn tell<C: PartClock>(
     received: &Received<'_, '_, Data<'_>>,
     entry: PitId,
 ) -> AnswerVerdict {
-    let announcement_bytes = received.headers.announcement_bytes;
+    let announcement_bytes = received.headers().announcement_bytes;
     let announced = (announcement_bytes > 0).then_some((PacketRef::AnnouncedFrame(received.frame), announcement_bytes));
     let verdict = AnswerVerdict { announced, waits_until: None };
     if !parts.tables.state(entry).watched {
@@ -90,11 +90,11 @@ pub(super) fn tell<C: PartClock>(
     let mut answer = Answer {
         now: call.outbound.now,
         data: *received.packet,
-        announcement: received.headers.announcement(received.carried),
+        announcement: received.headers().announcement(received.carried()),
         parent_hash: hashes.prefix_hash(hashes.components().saturating_sub(1)),
         verdict,
     };
-    with_strategy(parts, call, entry, Some(received.face), |strategy, context| {
+    with_strategy(parts, call, entry, Some(received.face()), |strategy, context| {
         strategy.before_satisfy(context, &mut answer);
     });
     answer.verdict

@@ -8,7 +8,6 @@ use crate::{
     dispatch::{Dispatcher, token::WorkerToken},
     state::pit_state::{PitState, Records},
 };
-use namewire_packet::lp::PitToken;
 use namewire_tables::{
     DeadNonceList, GroupId, HashKey, MAX_NAME_COMPONENTS, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
@@ -94,9 +93,9 @@ impl Tables {
     }
 
     /// The token by which Data finds this group.
-    #[inline]
-    pub(crate) fn token(&self, group: GroupId) -> Option<PitToken> {
-        WorkerToken { worker: self.worker, group: self.pit_cs.token(group) }.encode()
+    #[inline(always)]
+    pub(crate) fn token(&self, group: GroupId) -> WorkerToken {
+        WorkerToken { worker: self.worker, group: self.pit_cs.token(group) }
     }
 
     /// How many entries the PIT still has room for.

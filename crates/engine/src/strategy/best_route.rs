@@ -3,7 +3,7 @@
 //! Beyond NFD: a next hop that has fallen silent ranks after the others until it answers again ([`super::silence`]).
 
 use super::{
-    Strategy, StrategyContext, WithoutEntry,
+    FirstNextHop, Strategy, StrategyContext, WithoutEntry,
     nack_processing::process_nack,
     no_route,
     parameters::{InvalidParameter, Parameters},
@@ -63,6 +63,10 @@ impl Strategy for BestRoute {
             },
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),
         }
+    }
+
+    fn first_next_hop(&self) -> FirstNextHop {
+        FirstNextHop::Cheapest
     }
 
     fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {

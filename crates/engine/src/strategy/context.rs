@@ -390,22 +390,33 @@ impl<'v> Journey<'v> {
     /// §3: the face is up, and scope and HopLimit allow it.
     #[inline]
     pub(crate) fn is_eligible(&self, face: FaceId) -> bool {
-        let attributes = self.allowed_by_scope(face);
-        attributes.is_some_and(|attributes| attributes.is_up && hop_limit_allows(self.hop_limit, attributes))
+        self.eligible(face).is_some()
+    }
+
+    /// The attributes of `face`, if it is eligible.
+    #[inline(always)]
+    pub(crate) fn eligible(&self, face: FaceId) -> Option<&'v FaceAttributes> {
+        let attributes = self.allowed_by_scope(face)?;
+        (attributes.is_up && hop_limit_allows(self.hop_limit, attributes)).then_some(attributes)
     }
 
     /// §3 without HopLimit: `face` exists, scope allows it, and the Interest did not come from it (unless it is ad
     /// hoc).
-    #[inline]
+    #[inline(always)]
     fn allowed_by_scope(&self, face: FaceId) -> Option<&'v FaceAttributes> {
         let attributes = self.faces.get(face)?;
         let goes_back = face == self.ingress && attributes.link_type != LinkType::AdHoc;
-        let is_from_local = || self.faces.get(self.ingress).is_some_and(FaceAttributes::is_local);
-        let may_go_there = self.scope.may_leave_the_node(is_from_local) || attributes.is_local();
+        let may_go_there = self.scope.may_leave_the_node(|| self.is_from_local()) || attributes.is_local();
         (!goes_back && may_go_there).then_some(attributes)
+    }
+
+    #[cold]
+    fn is_from_local(&self) -> bool {
+        self.faces.get(self.ingress).is_some_and(FaceAttributes::is_local)
     }
 }
 
+#[inline(always)]
 fn hop_limit_allows(hop_limit: Option<u8>, attributes: &FaceAttributes) -> bool {
     hop_limit != Some(0) || attributes.is_local()
 }

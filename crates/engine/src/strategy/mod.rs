@@ -48,10 +48,27 @@ pub enum WithoutEntry {
     AnyOne,
 }
 
+/// How the next hop of an Interest that begins a PIT entry is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstNextHop {
+    /// By [`Strategy::after_receive_interest`].
+    ByStrategy,
+    /// The cheapest, without a call. If there are several, the entry's expiry is watched
+    /// ([`StrategyContext::watch_expiry`]). The strategy is called if the cheapest is not eligible, or if there are
+    /// several and some next hop is suspected of being silent.
+    Cheapest,
+}
+
 /// Decides where Interests go. The default methods do nothing, except [`Strategy::after_upstream_lost`].
 pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// An Interest arrived that is neither a loop nor answered by the Content Store.
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>);
+
+    /// How the next hop of an Interest that begins a PIT entry is chosen. A strategy that says
+    /// [`FirstNextHop::Cheapest`] does the same in [`Strategy::after_receive_interest`].
+    fn first_next_hop(&self) -> FirstNextHop {
+        FirstNextHop::ByStrategy
+    }
 
     /// An upstream returned a Nack; it is already in its out-record.
     fn after_receive_nack(&self, _context: &mut StrategyContext<'_, '_, '_>, _reason: NackReason) {}

@@ -2,7 +2,7 @@
 //! (forwarding §4).
 
 use super::{
-    Access, Asf, BestRoute, Multicast, Random, SelfLearning, Strategy,
+    Access, Asf, BestRoute, FirstNextHop, Multicast, Random, SelfLearning, Strategy,
     announcement_table::AnnouncementTable,
     parameters::{InvalidParameter, Parameters},
 };
@@ -55,8 +55,23 @@ impl From<InvalidParameter> for StrategyError {
 /// All strategy instances of a router. Ids stay valid for the router's life.
 #[derive(Clone, Debug)]
 pub struct StrategyTable {
-    instances: Vec<(NameBuf, Arc<dyn Strategy>)>,
+    instances: Vec<Instance>,
     announcements: Arc<AnnouncementTable>,
+}
+
+/// A strategy with its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    name: NameBuf,
+    strategy: Arc<dyn Strategy>,
+    pub(crate) first_next_hop: FirstNextHop,
+}
+
+impl Instance {
+    #[inline(always)]
+    pub(crate) fn strategy(&self) -> &dyn Strategy {
+        &*self.strategy
+    }
 }
 
 impl Default for StrategyTable {
@@ -84,8 +99,12 @@ pub fn instance_name(name: &str, version: u64) -> NameBuf {
 impl StrategyTable {
     /// The instance with this id; the default strategy for an unknown id.
     pub fn get(&self, id: StrategyId) -> &dyn Strategy {
-        let (_, strategy) = self.instances.get(id as usize).unwrap_or(&self.instances[0]);
-        &**strategy
+        self.instance(id).strategy()
+    }
+
+    #[inline(always)]
+    pub(crate) fn instance(&self, id: StrategyId) -> &Instance {
+        self.instances.get(id as usize).unwrap_or(&self.instances[0])
     }
 
     /// The announcements that strategies may attach to Data.
@@ -102,17 +121,18 @@ impl StrategyTable {
     ///
     /// # Errors
     /// [`StrategyError::TooMany`] if the table holds [`MAX_INSTANCES`] instances.
-    pub fn add(&mut self, instance: NameBuf, strategy: Arc<dyn Strategy>) -> Result<StrategyId, StrategyError> {
+    pub fn add(&mut self, name: NameBuf, strategy: Arc<dyn Strategy>) -> Result<StrategyId, StrategyError> {
         if self.instances.len() >= MAX_INSTANCES {
             return Err(StrategyError::TooMany);
         }
-        self.instances.push((instance, strategy));
+        let first_next_hop = strategy.first_next_hop();
+        self.instances.push(Instance { name, strategy, first_next_hop });
         Ok(self.instances.len() as StrategyId - 1)
     }
 
     /// The full name of an instance, version included.
     pub fn name(&self, id: StrategyId) -> Option<&NameBuf> {
-        self.instances.get(id as usize).map(|(name, _)| name)
+        self.instances.get(id as usize).map(|instance| &instance.name)
     }
 
     /// Finds or creates the instance that `requested` names. Without a version it is the highest one. An older version
@@ -127,7 +147,7 @@ impl StrategyTable {
         parameters.iter().for_each(|&parameter| {
             instance.push(parameter);
         });
-        if let Some(id) = self.instances.iter().position(|(known, _)| *known == instance) {
+        if let Some(id) = self.instances.iter().position(|known| known.name == instance) {
             return Ok((id as StrategyId, instance));
         }
         let strategy = create(&Parameters::parse(parameters.into_iter())?)?;
