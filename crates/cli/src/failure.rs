@@ -49,7 +49,6 @@ impl Failure {
         std::process::ExitCode::from(self.code as u8)
     }
 
-    #[cfg(test)]
     pub(crate) fn code(&self) -> ExitCode {
         self.code
     }

@@ -99,7 +99,13 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     };
     // With -k 3 it waits for its time-out, because there is one application.
     eventually("the pull is answered", || run(pull) == (true, "Symphony no. 9\n".to_owned()));
-    assert!(run(push).0);
+    let mut lines = BufReader::new(hall.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (sender, said) = channel();
+    std::thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
+    eventually("the push comes, though the router may not know at once that its sender has joined", || {
+        assert!(run(push).0);
+        said.try_iter().any(|line| line.starts_with("push ") && line.ends_with("\"the tenor is ill\""))
+    });
     let (is_right, known) = run(routes);
     assert!(is_right && known.contains("{classical, concert}"), "{known}");
     let (is_right, place) = run(locator);
@@ -107,4 +113,15 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     assert!(router.ask(&["status"]).contains("TagNet     tree 1: root, 0 children, 1 descriptors"));
     hall.kill().unwrap();
     hall.wait().unwrap();
+}
+
+#[test]
+fn without_trees_every_command_names_the_setting() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    for command in ["advertise a", "push a --payload x", "pull a --timeout 50", "routes", "locator"] {
+        let output = router.tool(&[&["tag"][..], &command.split(' ').collect::<Vec<_>>()].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), message.contains("[tagnet] trees")), (Some(1), true), "{command}: {message}");
+    }
 }

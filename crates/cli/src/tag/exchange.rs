@@ -1,13 +1,18 @@
 //! `namewire tag advertise`, `pull` and `push`.
 
-use super::{Advertise, Pull, Push, read_content};
+use super::{Advertise, Pull, Push, read_content, tables};
 use crate::{
     ExitCode, Failure, Global,
     output::{Output, write_out},
 };
 use namewire_client::tag::{IncomingTagPacket, PullOptions, TagClient, TagPlace, TagReply};
+use namewire_packet::nfd::TagTree;
 use serde::Serialize;
 use std::{path::Path, time::Duration};
+
+/// How long a pull without an answer waits for the router to say whether it is in a tree. Routers of other machines
+/// and other forwarders say nothing.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A packet that came, or an answer.
 #[derive(Serialize)]
@@ -114,11 +119,18 @@ pub(super) async fn pull(global: &Global, args: Pull) -> Result<(), Failure> {
         found += 1;
         print_reply(global.output(), &reply, args.verbose)?;
     }
-    if found == 0 {
-        let message = format!("no answer within {} ms to {set}", args.timeout);
-        return Err(Failure::new(ExitCode::Timeout, message));
+    if found > 0 {
+        return Ok(());
     }
-    Ok(())
+    // A router that is in no tree drops the pull. Only its answer to a question says so.
+    let trees = tables::fetch::<TagTree>(tags.client(), "trees");
+    if let Ok(Err(refused)) = tokio::time::timeout(QUESTION_TIMEOUT, trees).await
+        && refused.code() == ExitCode::Failed
+    {
+        return Err(refused);
+    }
+    let message = format!("no answer within {} ms to {set}", args.timeout);
+    Err(Failure::new(ExitCode::Timeout, message))
 }
 
 /// The payload as it came, each on lines of its own.

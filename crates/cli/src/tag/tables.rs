@@ -108,7 +108,7 @@ fn trees_text(trees: &[Tree]) -> String {
 }
 
 /// Fetches a dataset of `tags`. If the router refuses, its answer says why.
-async fn fetch<T: DatasetEntry>(client: &Client, list: &str) -> Result<Vec<T>, Failure> {
+pub(super) async fn fetch<T: DatasetEntry>(client: &Client, list: &str) -> Result<Vec<T>, Failure> {
     match client.status_list("tags", list).await {
         Err(DatasetError::Fetch(FetchError::ApplicationNack(name))) => {
             let request = InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true);
