@@ -180,7 +180,8 @@ pub(super) async fn delete(global: &Global, args: DeleteArgs) -> Result<(), Fail
     }
     let missing: Vec<&str> = deleted.iter().filter(|one| one.packets == 0).map(|one| one.name.as_str()).collect();
     global.output().print(&deleted, || {
-        deleted.iter().map(|one| format!("deleted {}: {} packets\n", one.name, one.packets)).collect()
+        let stored = deleted.iter().filter(|one| one.packets > 0);
+        stored.map(|one| format!("deleted {}: {} packets\n", one.name, one.packets)).collect()
     })?;
     if missing.is_empty() { Ok(()) } else { Err(Failure::not_found(format!("not stored: {}", missing.join(", ")))) }
 }
