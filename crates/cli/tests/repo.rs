@@ -184,6 +184,53 @@ fn a_key_of_another_machine_may_do_what_the_rules_of_the_documentation_say() {
     assert!(fs::read(path("copy")).unwrap() == film);
 }
 
+/// Objects whose commands ended well are there, byte for byte, whenever the repository is killed: here in the middle of
+/// a further insertion. `NAMEWIRE_KILL_ROUNDS` sets the number of rounds.
+#[test]
+fn what_commands_acknowledged_is_there_after_kills() {
+    let rounds = std::env::var("NAMEWIRE_KILL_ROUNDS").map_or(10, |rounds| rounds.parse().expect("a number"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let router = Router::run(directory.path(), &["--cs-packets", "0"]);
+    let mut dice = fastrand::Rng::with_seed(1);
+    let mut acknowledged: Vec<(String, Vec<u8>)> = Vec::new();
+    let is_there = |(name, content): &(String, Vec<u8>)| {
+        let got = router.tool(&["repo", "get", "-q", name, "-o", &path("copy")]);
+        got.status.success() && fs::read(path("copy")).unwrap() == *content
+    };
+    for round in 0..rounds {
+        let mut repo = RepoProcess::start(&router, &["--folder", &path("store")]);
+        let before = acknowledged.len();
+        let put = |dice: &mut fastrand::Rng, number: usize| {
+            let content = random_file(Path::new(&path("object")), dice.usize(1..200_000));
+            let name = format!("/k/{round}/{number}");
+            let process = router.command().args(["repo", "put", "-q", &path("object"), &name]).spawn().unwrap();
+            (process, (name, content))
+        };
+        let whole = dice.usize(0..3);
+        for number in 0..whole {
+            let (mut process, object) = put(&mut dice, number);
+            assert!(process.wait().unwrap().success(), "{}", object.0);
+            acknowledged.push(object);
+        }
+        let (mut process, object) = put(&mut dice, whole);
+        std::thread::sleep(std::time::Duration::from_millis(dice.u64(..60)));
+        repo.process.kill().unwrap();
+        repo.process.wait().unwrap();
+        // It may have ended before; otherwise nobody answers it any more.
+        process.kill().unwrap();
+        acknowledged.extend(process.wait().unwrap().success().then_some(object));
+        let _repo = RepoProcess::start(&router, &["--folder", &path("store")]);
+        for object in &acknowledged[before..] {
+            eventually(&object.0, || is_there(object));
+        }
+    }
+    let _repo = RepoProcess::start(&router, &["--folder", &path("store")]);
+    acknowledged.iter().for_each(|object| eventually(&object.0, || is_there(object)));
+    let checked = namewire(&["repo", "check", "--folder", &path("store")]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
 /// A disk of 64 MiB that only the router's process sees.
 #[test]
 #[ignore = "it needs root, to mount a small disk"]
