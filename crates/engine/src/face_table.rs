@@ -3,6 +3,7 @@
 
 use namewire_packet::FaceId;
 pub use namewire_packet::nfd::{FaceScope, LinkType};
+use namewire_shares::HolderId;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The attributes that eligibility needs.
@@ -21,21 +22,24 @@ pub struct FaceAttributes {
     pub speaks_tags: AtomicBool,
     /// False while the link is down: strategies skip the face.
     pub is_up: bool,
+    /// Whose share of the pools its packets use.
+    pub holder: HolderId,
 }
 
 impl Clone for FaceAttributes {
     fn clone(&self) -> Self {
-        let Self { scope, link_type, owner, is_up, .. } = *self;
+        let Self { scope, link_type, owner, is_up, holder, .. } = *self;
         let (tokens, speaks_tags) = (AtomicBool::new(self.wants_tokens()), AtomicBool::new(self.speaks_tags()));
-        FaceAttributes { scope, link_type, owner, tokens, speaks_tags, is_up }
+        FaceAttributes { scope, link_type, owner, tokens, speaks_tags, is_up, holder }
     }
 }
 
 impl FaceAttributes {
-    /// A point-to-point face that `owner` owns and that is up.
+    /// A point-to-point face that `owner` owns and that is up, with a holder that all such faces of its scope share.
     pub fn new(scope: FaceScope, owner: u8, tokens: bool) -> Self {
         let (link_type, tokens) = (LinkType::PointToPoint, AtomicBool::new(tokens));
-        FaceAttributes { scope, link_type, owner, tokens, speaks_tags: AtomicBool::new(false), is_up: true }
+        let holder = if scope == FaceScope::Local { HolderId::ANY_LOCAL } else { HolderId::ANY_REMOTE };
+        FaceAttributes { scope, link_type, owner, tokens, speaks_tags: AtomicBool::new(false), is_up: true, holder }
     }
 
     /// True if our PIT tokens may be sent here.
@@ -77,7 +81,8 @@ impl Default for FaceTable {
     /// Holds the internal face (management) and nothing else.
     fn default() -> Self {
         let mut table = FaceTable::with_room(1);
-        table.insert(FaceId::INTERNAL, FaceAttributes::new(FaceScope::Local, 0, true));
+        let management = FaceAttributes::new(FaceScope::Local, 0, true);
+        table.insert(FaceId::INTERNAL, FaceAttributes { holder: HolderId::MANAGEMENT, ..management });
         table
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use namewire_packet::MAX_PACKET_BYTES;
+use namewire_shares::HolderTable;
 
 use crate::reassembly::DEFAULT_REASSEMBLY_BYTES;
 use crate::{FaceIdAllocator, LinkPolicy};
@@ -36,6 +37,8 @@ pub struct DriverConfig {
     pub max_faces: usize,
     /// Where ids of on-demand UDP faces come from: one sequence for the whole router.
     pub face_ids: FaceIdAllocator,
+    /// The holders of faces: one table for the whole router.
+    pub holders: HolderTable,
 }
 
 impl Default for DriverConfig {
@@ -52,6 +55,7 @@ impl Default for DriverConfig {
             link_policy: LinkPolicy::default(),
             max_faces: 16384,
             face_ids: FaceIdAllocator::new(),
+            holders: HolderTable::default(),
         }
     }
 }

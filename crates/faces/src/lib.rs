@@ -42,7 +42,7 @@ pub use congestion::LinkPolicy;
 pub use driver_config::DriverConfig;
 pub use face_counters::{FaceCounters, LinkCounters};
 pub use face_event::{AddFaceError, CloseReason, FaceEvent};
-pub use face_info::{FaceIdAllocator, FaceInfo, PeerCredentials};
+pub use face_info::{FaceIdAllocator, FaceInfo, PeerCredentials, group_holder};
 pub use link_drop::LinkDrop;
 pub use link_service::{LinkOptions, LinkService, Received};
 pub use rx_arena::{RxArena, RxPacket};

@@ -54,6 +54,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
+use namewire_shares::HolderId;
 
 pub use lending::Lent;
 
@@ -226,6 +227,11 @@ impl SocketDriver {
         self.faces.get(face).map(|face| &face.info)
     }
 
+    /// Whose share of the pools the face uses.
+    pub fn holder(&self, face: FaceId) -> Option<HolderId> {
+        self.faces.get(face).map(|face| face.holder)
+    }
+
     /// The face's published counters; they stay readable after it has closed.
     pub fn counters(&self, face: FaceId) -> Option<Arc<FaceCounters>> {
         self.faces.get(face).map(|face| face.published.clone())
@@ -298,7 +304,8 @@ impl SocketDriver {
     }
 
     fn insert_face(&mut self, id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo) {
-        let face = Face::new(id, channel, link, info, self.now_ns);
+        let holder = self.config.holders.enter(&info.holder());
+        let face = Face::new(id, holder, channel, link, info, self.now_ns);
         face.publish();
         self.faces.insert(face);
         self.schedule_idle(id);
@@ -324,6 +331,7 @@ impl SocketDriver {
     /// touched faces and timers become stale: ids are never reused.
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
         let face = self.faces.remove(id)?;
+        self.config.holders.leave(face.holder);
         match &face.channel {
             Channel::Stream(stream) => forget_stream(&self.poller, &mut self.inlet, &mut self.outlet, stream),
             Channel::Down => {}

@@ -14,6 +14,7 @@
 use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
 use namewire_packet::counters::Count;
+use namewire_shares::HolderTable;
 use namewire_tables::{Fib, FibPin, FibReader};
 use namewire_tagnet::forwarder::TagDrop;
 use std::{
@@ -140,6 +141,7 @@ pub(crate) struct Shared {
     pub(crate) strategies: Snapshots<StrategyTable>,
     pub(crate) faces: Snapshots<FaceTable>,
     pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) holders: HolderTable,
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
     start: Instant,
@@ -157,6 +159,7 @@ impl Shared {
             strategies: Snapshots::new(),
             faces: Snapshots::new(),
             dispatcher,
+            holders: HolderTable::default(),
             statuses,
             cs_reports,
             start: Instant::now(),

@@ -273,7 +273,10 @@ impl Worker {
             // One change for all of them, because it copies the table.
             self.shared.faces.change(|faces| {
                 for (face, scope) in events.iter().filter_map(created) {
-                    faces.insert(face, FaceAttributes::new(scope, self.io.index, false));
+                    let attributes = FaceAttributes::new(scope, self.io.index, false);
+                    // It may have closed since, which is another event.
+                    let holder = self.io.driver.holder(face).unwrap_or(attributes.holder);
+                    faces.insert(face, FaceAttributes { holder, ..attributes });
                 }
             });
         }

@@ -106,7 +106,7 @@ pub(crate) fn start(
     tags: Option<&TagControl>,
 ) -> Result<Started, StartError> {
     let (engine_config, pages) = (engine_share(settings), settings.tables.pages.0);
-    let drivers = drivers(settings, face_ids, udp_sockets)?;
+    let drivers = drivers(settings, shared, face_ids, udp_sockets)?;
     let bells: Arc<[Bell]> =
         drivers.iter().map(|driver| Bell { doorbell: Doorbell::new(), waker: driver.waker() }).collect();
     // Declared before the senders: on failure the senders are dropped first, which ends the threads.
@@ -152,6 +152,7 @@ pub(crate) fn start(
 /// A driver for each worker, with the UDP sockets that it reads.
 fn drivers(
     settings: &Settings,
+    shared: &Shared,
     face_ids: &FaceIdAllocator,
     udp_sockets: Vec<Vec<UdpSocket>>,
 ) -> io::Result<Vec<SocketDriver>> {
@@ -161,6 +162,7 @@ fn drivers(
             udp_idle_timeout: faces.udp.idle_timeout.0,
             max_faces: faces.max_per_worker as usize,
             face_ids: face_ids.clone(),
+            holders: shared.holders.clone(),
             udp_offload: faces.udp.offload,
             link_policy: LinkPolicy { congestion_marking: faces.congestion_marking, ..LinkPolicy::default() },
             ..DriverConfig::default()

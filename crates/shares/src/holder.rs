@@ -42,8 +42,8 @@ pub enum Holder {
         /// Address of the station.
         address: MacAddress,
     },
-    /// All members of a multicast group, on one interface or local address.
-    Multicast(String),
+    /// What has no address of its own: all members of a multicast group on one interface, or a server by its name.
+    Other(String),
 }
 
 /// Which reserves of a pool a holder may use.
@@ -105,7 +105,7 @@ impl fmt::Display for Holder {
             Holder::Ipv6Site(site) => write!(f, "{}/48", Ipv6Addr::from_bits(u128::from(*site) << 80)),
             Holder::Ipv6Neighbour(address) => address.fmt(f),
             Holder::Station { interface, address } => write!(f, "{address}%{interface}"),
-            Holder::Multicast(place) => write!(f, "multicast on {place}"),
+            Holder::Other(what) => f.write_str(what),
         }
     }
 }

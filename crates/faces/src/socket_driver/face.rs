@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use namewire_packet::FaceId;
+use namewire_shares::HolderId;
 
 use super::outage::{NO_TIMER, Outage};
 use super::socket_table::SocketTable;
@@ -14,6 +15,8 @@ use crate::{FaceCounters, FaceInfo, LinkOptions, LinkService};
 
 pub(super) struct Face {
     pub(super) id: FaceId,
+    /// Whose share of the pools it uses.
+    pub(super) holder: HolderId,
     pub(super) channel: Channel,
     pub(super) link: LinkService,
     pub(super) info: FaceInfo,
@@ -38,9 +41,17 @@ pub(super) struct Face {
 }
 
 impl Face {
-    pub(super) fn new(id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo, now_ns: u64) -> Self {
+    pub(super) fn new(
+        id: FaceId,
+        holder: HolderId,
+        channel: Channel,
+        link: LinkOptions,
+        info: FaceInfo,
+        now_ns: u64,
+    ) -> Self {
         Face {
             id,
+            holder,
             channel,
             link: LinkService::new(link),
             info,

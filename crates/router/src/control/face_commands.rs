@@ -16,6 +16,7 @@ use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress, WebSocketUrl, face_flags},
 };
+use namewire_shares::Holder;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket},
@@ -75,7 +76,8 @@ impl Node {
                 let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
                 let local = self.udp_local_address(&remote);
                 let worker = self.faces.choose_worker();
-                let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true);
+                let holder = Holder::of_address(remote.ip(), false);
+                let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
                 self.faces.expect(face, FaceOptions { local_fields: false, policy });
                 let ticket = Some(create.ticket);
                 self.faces.send(worker, ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket });
@@ -145,7 +147,8 @@ impl Node {
             return Err(FaceCommandError::new(504, text));
         };
         self.links.watch(&self.sender.events);
-        let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true);
+        let holder = Holder::Station { interface: name.clone(), address };
+        let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
         self.faces.expect(face, FaceOptions { local_fields: false, policy });
         self.faces.send(
             worker,

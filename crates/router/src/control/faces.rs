@@ -18,6 +18,7 @@ use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, face_flags},
 };
+use namewire_shares::{Holder, HolderId};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
@@ -89,6 +90,8 @@ pub(crate) struct Faces {
     workers: Arc<[WorkerSender]>,
     events: UnboundedSender<ToControl>,
     ids: FaceIdAllocator,
+    /// The holder of each face that engines know.
+    holder_of: HashMap<FaceId, HolderId>,
     /// Faces of each worker, including those being made.
     load: Vec<usize>,
     defaults: FaceDefaults,
@@ -122,6 +125,7 @@ impl Faces {
             workers,
             events,
             ids,
+            holder_of: HashMap::new(),
             defaults,
             records: HashMap::new(),
             being_made: HashMap::new(),
@@ -223,12 +227,32 @@ impl Faces {
 
     /// Allots an id on a worker, and tells engines of the face before its first packet. With `tokens`, our PIT tokens
     /// may leave through the face.
-    pub(super) fn reserve(&mut self, worker: u8, scope: FaceScope, link_type: LinkType, tokens: bool) -> FaceId {
-        let face = self.ids.allocate();
-        self.load[usize::from(worker)] += 1;
-        let attributes = FaceAttributes { link_type, ..FaceAttributes::new(scope, worker, tokens) };
+    pub(super) fn reserve(
+        &mut self,
+        worker: u8,
+        scope: FaceScope,
+        link_type: LinkType,
+        tokens: bool,
+        holder: &Holder,
+    ) -> FaceId {
+        let (face, holder) = self.allot(worker, holder);
+        let attributes = FaceAttributes { link_type, holder, ..FaceAttributes::new(scope, worker, tokens) };
         self.shared.faces.change(|faces| faces.insert(face, attributes));
         face
+    }
+
+    fn allot(&mut self, worker: u8, holder: &Holder) -> (FaceId, HolderId) {
+        let (face, holder) = (self.ids.allocate(), self.shared.holders.enter(holder));
+        self.load[usize::from(worker)] += 1;
+        self.holder_of.insert(face, holder);
+        (face, holder)
+    }
+
+    /// A face that engines do not know any more has no holder.
+    fn leave(&mut self, face: FaceId) {
+        if let Some(holder) = self.holder_of.remove(&face) {
+            self.shared.holders.leave(holder);
+        }
     }
 
     /// Records the options of a face that a worker is about to make.
@@ -241,7 +265,7 @@ impl Faces {
         // A non-local face made by command leads to a router.
         let tokens = info.scope == FaceScope::NonLocal;
         let worker = self.choose_worker();
-        let face = self.reserve(worker, info.scope, LinkType::PointToPoint, tokens);
+        let face = self.reserve(worker, info.scope, LinkType::PointToPoint, tokens, &info.holder());
         let policy = options.policy;
         self.expect(face, options);
         self.send(worker, ToWorker::AddStream { face, socket, info, policy, ticket: Some(ticket) });
@@ -254,17 +278,18 @@ impl Faces {
         }
         let mut allotted = Vec::with_capacity(connections.len());
         for connection in connections {
-            let (face, worker) = (self.ids.allocate(), self.choose_worker());
-            self.load[usize::from(worker)] += 1;
-            allotted.push((face, worker, connection));
+            let worker = self.choose_worker();
+            let (face, holder) = self.allot(worker, &connection.info.holder());
+            allotted.push((face, worker, holder, connection));
         }
         self.shared.faces.change(|faces| {
-            for (face, worker, AcceptedConnection { info, .. }) in &allotted {
+            for (face, worker, holder, AcceptedConnection { info, .. }) in &allotted {
                 // A peer counts as a router only once it uses NDNLPv2.
-                faces.insert(*face, FaceAttributes::new(info.scope, *worker, false));
+                let attributes = FaceAttributes::new(info.scope, *worker, false);
+                faces.insert(*face, FaceAttributes { holder: *holder, ..attributes });
             }
         });
-        for (face, worker, AcceptedConnection { socket, info, place }) in allotted {
+        for (face, worker, _, AcceptedConnection { socket, info, place }) in allotted {
             let options = self.default_options(&info);
             let policy = options.policy;
             self.expect(face, options);
@@ -276,6 +301,7 @@ impl Faces {
     /// A datagram has made a face.
     pub(super) fn made(&mut self, worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters>) {
         self.load[usize::from(worker)] += 1;
+        self.holder_of.insert(face, self.shared.holders.enter(&info.holder()));
         let FaceOptions { local_fields, policy } = self.default_options(&info);
         self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
     }
@@ -297,6 +323,7 @@ impl Faces {
         self.being_made.remove(&face);
         self.places.remove(&face);
         self.load[usize::from(worker)] -= 1;
+        self.leave(face);
         self.shared.faces.change(|faces| faces.remove(face));
     }
 
@@ -415,6 +442,7 @@ impl Faces {
         for worker in self.workers.iter() {
             worker.send(ToWorker::ForgetFaces(Arc::clone(&ids)));
         }
+        closed.iter().for_each(|closing| self.leave(closing.face));
         closed.iter().for_each(|closing| self.counts.closed.merge(&closing.counters.snapshot()));
     }
 }

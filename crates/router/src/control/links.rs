@@ -21,7 +21,7 @@ use namewire_configuration::{
     InterfacePattern,
     settings::{EthernetSection, MulticastSection},
 };
-use namewire_faces::{LinkPolicy, ethernet, udp_multicast};
+use namewire_faces::{LinkPolicy, ethernet, group_holder, udp_multicast};
 use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
@@ -280,7 +280,8 @@ impl LinkFaces {
             (Group::Ethernet, _) => {
                 let Some(address) = self.ethernet.group() else { return Ok(()) };
                 let worker = self.open_link(faces, interface)?;
-                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false);
+                let holder = group_holder(&FaceUri::Ether(address), &FaceUri::Dev(interface.name.clone()));
+                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false, &holder);
                 faces.send(
                     worker,
                     ToWorker::AddEthernet {
@@ -304,7 +305,7 @@ impl LinkFaces {
                 let Some(group) = group else { return Ok(()) };
                 let (sockets, info) = udp_multicast::open(group, index, &interface.name, local, link_type)?;
                 let worker = faces.choose_worker();
-                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false);
+                let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false, &info.holder());
                 let policy = faces.default_policy(&info.remote);
                 faces.send(worker, ToWorker::AddMulticast { face, sockets, info, policy });
                 (face, worker)
