@@ -39,8 +39,8 @@ impl<'a> Data<'a> {
         Self::parse_noting(wire, |_, _| {})
     }
 
-    /// [`Data::parse`], and calls `note` with each number of components from 1 and the bytes of the name after that many
-    /// components. The last calls in that order are those of the name; if the packet is refused, they mean nothing.
+    /// [`Data::parse`], and calls `note` with each number of components from 1 and the bytes of the name after that
+    /// many. If the numbers begin again with 1, only the later calls count. If the packet is refused, none counts.
     ///
     /// # Errors
     /// As [`Data::parse`].
@@ -226,7 +226,8 @@ const FRESHNESS_PERIOD: u8 = types::FRESHNESS_PERIOD as u8;
 const SIGNATURE_INFO: u8 = types::SIGNATURE_INFO as u8;
 const SIGNATURE_TYPE: u8 = types::SIGNATURE_TYPE as u8;
 
-/// The FreshnessPeriod in the TLV-VALUE of a MetaInfo, which usually holds nothing else. `None` if the value is refused.
+/// The FreshnessPeriod in the TLV-VALUE of a MetaInfo, which usually holds nothing else. `None` if the value is
+/// refused.
 #[inline(always)]
 fn freshness_of(meta_info: &[u8]) -> Option<u64> {
     match *meta_info {

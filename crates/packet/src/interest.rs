@@ -91,7 +91,7 @@ impl<'a> Interest<'a> {
     }
 
     /// [`Interest::parse`], and calls `note` with each number of components from 1 and the bytes of the name after that
-    /// many components. The last calls in that order are those of the name; if the packet is refused, they mean nothing.
+    /// many. If the numbers begin again with 1, only the later calls count. If the packet is refused, none counts.
     ///
     /// # Errors
     /// As [`Interest::parse`].

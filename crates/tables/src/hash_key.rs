@@ -29,14 +29,14 @@
 //! any values have a probability of at most 2ʲ⁻⁶⁴. It remains to show that 2ʲ divides both words with a probability of
 //! at most 2²⁻ʲ; the sum over the w values of j then gives w · 2⁻⁶².
 //!
-//! *Lemma.* Two different names have a product that differs, or one has a product that the other lacks, or they are
-//! equal but for e. In the last case D is the difference of two lengths and j is small, whatever the key (a name is
-//! shorter than 2¹⁶ bytes). Else take a product (a + x) · (b + y), and let only one of its key words vary, U = a + x,
-//! so that the other factors differ by some F with 0 < |F| < 2⁶⁴. (If y = y′, exchange the roles; if the other name
-//! lacks the product, F = b + y, which is 0 with a probability of 2⁻⁶⁴.) Then D = K + U · F for all U without a
-//! wrap-around of a + x′, and D = K′ + U · F for the others. F = 2ⁱ · odd. If i < j, the low word restricts U to one
-//! residue modulo 2ʲ⁻ⁱ, and among these U the i lowest bits of the high word are uniform. If i ≥ j, the j lowest bits of
-//! the high word are uniform. Both give 2⁻ʲ for each of the two cases, and twice that because the difference of the
+//! *Lemma.* Two different names have a product that differs, or one has a product that the other lacks, or they differ
+//! in e only. In the last case their number of blocks is the same, so D is below 16 and j below 4, whatever the key.
+//! Else take that product, (a + x) · (b + y), and let only its key word U = a + x vary, so that the other factors of
+//! both names differ by some F with 0 < |F| < 2⁶⁴. (If y = y′, exchange the roles. If the other name lacks the product,
+//! F = b + y, which is 0 with a probability of 2⁻⁶⁴.) Then D = K + U · F for all U with which a + x′ does not wrap
+//! around, and D = K′ + U · F for the others. F is 2ⁱ times an odd number. If i < j, the low word restricts U to one
+//! residue modulo 2ʲ⁻ⁱ, and among these U the i lowest bits of the high word are uniform. If i ≥ j, the j lowest bits
+//! of the high word are uniform. Both give 2⁻ʲ for each of the two cases, and twice that because the difference of the
 //! high words has a borrow or not: 2²⁻ʲ in all.
 //!
 //! The names are compared as byte strings, so this holds for bytes that are no names too.

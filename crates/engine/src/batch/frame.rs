@@ -50,7 +50,8 @@ fn not_ndn<'f>(packet: &'f [u8]) -> Decoded<'f> {
     if TagFrame::of(packet).is_some() { Decoded::Tag } else { Decoded::Refused(DropReason::Malformed) }
 }
 
-/// A checked view of the frame's packet. Notes the components of its name in `hashes`, so that they are not found again.
+/// A checked view of the frame's packet. Notes the components of its name in `hashes`, so that no later stage looks for
+/// them again.
 ///
 /// N.B. Inlined by force: as a call it wrote its result to memory twice, which cost 46 instructions per packet.
 #[inline(always)]

@@ -25,7 +25,7 @@ namewire_packet::names! {
         DecodeAndHash = "decode and hash",
         /// A checked view of the packet.
         Decode = "decode",
-        /// The hash of every prefix of the name.
+        /// The hash of the name, and what its prefixes are hashed from.
         Hash = "hash",
         /// Prefetch of the name's bucket, and of the entries that Data will evict.
         PrefetchBuckets = "prefetch buckets",

@@ -7,11 +7,11 @@
 //!
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
-//! | `decode_and_hash` (d) | the view of the packet, the hash of every prefix | |
+//! | `decode_and_hash` (d) | the view of the packet, the hash of its name | |
 //! | `prefetch_bucket` (b) | | the PIT/CS bucket, the name's state in the store's policy |
 //! | `prefetch_fib_buckets` (f) | | for an Interest, all buckets of the FIB |
 //! | `probe` (p) | tags in the PIT/CS bucket | name group |
-//! | `probe_fib` (l) | for a new Interest, tags in the FIB's buckets | the longest candidate |
+//! | `probe_fib` (l) | for a new Interest, hashes of prefixes and tags in the FIB's buckets | the longest candidate |
 //! | `probe_fib_together` (L) | d, b and l of the whole batch, in groups of packets: see `SteppedSearch` | the bucket, or the candidate |
 //! | `prefetch_entries` (e) | the group's links | PIT entry, stored Data, timer |
 //! | `victims` (v) | what the batch's Data will evict, one link a call | Content Store entry; group, index bucket and block |
@@ -183,7 +183,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         }
     }
 
-    /// A view of the next frame, and the hash of every prefix of its name.
+    /// A view of the next frame, and the hash of its name.
     fn decode_and_hash(&mut self) {
         let place = self.packets.len();
         let hashes = &mut self.hashes[place];
