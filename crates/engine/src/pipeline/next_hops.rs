@@ -31,9 +31,9 @@ impl<'v> NextHops<'v> {
         Self { next_hops: found.nexthops, prefix: MatchedPrefix::OfName { bytes: found.prefix_bytes } }
     }
 
-    /// The next hops of `interest`. With a hint they are those of the first delegation that has some in the FIB, and
-    /// the Interest's own name is not tried (§3). Without a hint they are those of the name (`by_name`).
-    #[inline]
+    /// The next hops of an Interest with a hint. If it holds names, they are those of the first delegation that has some in the FIB, and
+    /// the Interest's own name is not tried (§3). Otherwise they are those of the name (`by_name`).
+    #[cold]
     pub(crate) fn of(
         interest: &Interest<'_>,
         by_name: Option<FibMatch<'v>>,
@@ -46,9 +46,6 @@ impl<'v> NextHops<'v> {
         }
     }
 
-    /// N.B. A function of its own, so that Interests without a hint do not pay for it: the call alone costs 32
-    /// instructions.
-    #[cold]
     fn by_hint(interest: &Interest<'_>, fib: FibView<'v>, scratch: &mut Scratch) -> Option<Self> {
         let Scratch { name_hashes: hashes, hint_prefix: prefix, .. } = scratch;
         delegations(interest).find_map(|delegation| {

@@ -197,6 +197,9 @@ impl<'a> BucketView<'a> {
             if shorter < TOGETHER_COMPONENTS {
                 return Progress::GoesOn(self.search(shorter, name as usize, hashes));
             }
+            if shorter == TOGETHER_COMPONENTS {
+                return self.go_on(look, self.search(shorter, name as usize, hashes), hashes);
+            }
             if let Some((components, entry)) = self.longest_of_four(look, shorter, hashes) {
                 return Progress::Found(self.candidate_of(entry, components, hashes));
             }
@@ -216,23 +219,18 @@ impl<'a> BucketView<'a> {
         let first = longest.min(TOGETHER_COMPONENTS);
         let shortest = found.map_or(shortest_of_four(longest).max(first), |(components, _)| components + 1);
         let otherwise = found.map(|(components, entry)| self.candidate_of(entry, components, hashes));
-        let mut lengths = self.shared.lengths.bits(shortest, longest);
-        let mut passed = || {
-            while let Some(length) = lengths.checked_ilog2() {
-                lengths ^= 1 << length;
-                let length = length as usize;
-                if look.has_passed(key_hash(hashes.prefix_hash(length), length)) {
-                    return Some(length);
+        let lengths = self.shared.lengths.bits(shortest, longest);
+        match (self.longest_passed(look, lengths, hashes), otherwise) {
+            (Some(passed), _) => {
+                // If a shorter one passed too, the search comes back for it.
+                let shorter = lengths & !(u64::MAX << passed);
+                let is_last = shorter == 0 || self.longest_passed(look, shorter, hashes).is_none();
+                let otherwise = otherwise.filter(|_| is_last);
+                if passed <= TOGETHER_COMPONENTS {
+                    return self.go_on(look, Search { otherwise, ..self.search(passed, name, hashes) }, hashes);
                 }
-            }
-            None
-        };
-        match (passed(), otherwise) {
-            (Some(longest), _) => {
-                // If another one passed, the search comes back for it.
-                let otherwise = if passed().is_none() { otherwise } else { None };
-                let search = Search { otherwise, ..self.search(longest, name, hashes) };
-                self.go_on(look, search, hashes)
+                let walk = self.index.walk(key_hash(hashes.prefix_hash(passed), passed).into());
+                Progress::GoesOn(Search { walk, components: passed as u16, name: name as u16, otherwise })
             }
             (None, Some(candidate)) => Progress::Found(candidate),
             // Shorter ones may have passed as well.
@@ -242,6 +240,19 @@ impl<'a> BucketView<'a> {
                 None => Progress::Ended,
             },
         }
+    }
+
+    /// The longest of these lengths with a prefix that seems to have passed the bucket.
+    #[inline(always)]
+    fn longest_passed(&self, look: IndexLook<'a>, mut lengths: u64, hashes: &NameHashes) -> Option<usize> {
+        while let Some(length) = lengths.checked_ilog2() {
+            lengths ^= 1 << length;
+            let length = length as usize;
+            if look.has_passed(key_hash(hashes.prefix_hash(length), length)) {
+                return Some(length);
+            }
+        }
+        None
     }
 
     /// The next length after a search in vain.
