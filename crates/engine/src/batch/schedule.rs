@@ -367,6 +367,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     }
 
     /// The packet's pipeline.
+    #[inline(never)]
     fn act(&mut self, packet: usize) {
         let Stages { parts, call, frames, packets, hashes, .. } = self;
         let Packet { decoded, hints, .. } = &packets[packet];

@@ -5,7 +5,7 @@
 //! so up to then the Interest can still be kept by name.
 
 use crate::{
-    LimitMet,
+    FaceAttributes, LimitMet,
     batch::{
         measured::{PartClock, Stage},
         output::Transmit,
@@ -14,7 +14,7 @@ use crate::{
     dispatch::token::TOKEN_BYTES,
     parts::Parts,
     pipeline::{
-        call::{Call, InterestAtHand},
+        call::{Call, OutgoingInterest, Received},
         interest::where_to,
         next_hops::{MatchedPrefix, NextHops},
         scope::NameScope,
@@ -22,7 +22,7 @@ use crate::{
     state::scratch::Scratch,
     strategy::{WithoutEntry, context::Journey},
 };
-use namewire_packet::{FaceId, lp::LpHeaders};
+use namewire_packet::{FaceId, Interest, lp::LpHeaders};
 use namewire_tables::{
     HashKey,
     fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted, MAX_LIFETIME_NS},
@@ -34,13 +34,14 @@ use namewire_tables::{
 pub(crate) fn core_interest<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    at: InterestAtHand<'_, 'v>,
+    received: &Received<'_, 'v, Interest<'_>>,
+    (ingress, scope): (&FaceAttributes, NameScope),
+    onward: OutgoingInterest,
 ) -> bool {
-    if !may_go_by_fingerprint(parts, &at) {
+    if ingress.is_local() || scope != NameScope::Global || !may_go_by_fingerprint(parts, received) {
         return false;
     }
-    let InterestAtHand { received, onward, .. } = at;
-    let (instance, next_hops) = where_to(parts, call, &at);
+    let (instance, next_hops) = where_to(parts, call, received, onward.hint_removed);
     let (Some(choice), Some(next_hops)) = (instance.strategy().without_entry(), next_hops) else { return false };
     let (faces, name_hash) = (call.outbound.faces, received.hashes.full_hash());
     let journey = Journey { faces, ingress: received.face(), scope: NameScope::Global, hop_limit: onward.hop_limit };
@@ -57,7 +58,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
         WithoutEntry::All => (0, count),
         WithoutEntry::AnyOne => (parts.random.usize(..count), 1),
     };
-    let Some(inserted) = insert_fingerprint(parts, call.outbound.now.0, &at, &next_hops) else { return false };
+    let Some(inserted) = insert_fingerprint(parts, call.outbound.now.0, received, &next_hops) else { return false };
     call.clock.end_of_part(Stage::Insert);
     parts.counters.by_fingerprint += 1;
     parts.counters.fingerprints_collided += u64::from(inserted != Inserted::New);
@@ -83,13 +84,11 @@ pub(crate) fn core_interest<'v, C: PartClock>(
 
 /// Whether a fingerprint is enough for this Interest, and the adaptive PIT does not keep it by name. The adaptive PIT
 /// keeps no Interest by name that the PIT would drop.
-fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool {
-    let (interest, headers) = (at.received.packet, at.received.headers());
+fn may_go_by_fingerprint(parts: &mut Parts, received: &Received<'_, '_, Interest<'_>>) -> bool {
+    let (interest, headers) = (received.packet, received.headers());
     // Tokens of ours and ndnd's have that length, and both work without them. Other peers may need theirs back.
     let does_without_token = headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
-    let is_plain = !at.ingress.is_local()
-        && does_without_token
-        && at.scope == NameScope::Global
+    let is_plain = does_without_token
         && !interest.can_be_prefix()
         && interest.implicit_digest().is_none()
         && headers.next_hop_face_id.is_none();
@@ -97,7 +96,7 @@ fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool
         return false;
     }
     let pending_by_name = parts.tables.pit_cs.pit_len();
-    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(at.received.face());
+    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(received.face());
     parts.core.as_deref_mut().is_some_and(|core| !(core.keeps_name(pending_by_name) && has_room))
 }
 
@@ -105,11 +104,11 @@ fn may_go_by_fingerprint(parts: &mut Parts, at: &InterestAtHand<'_, '_>) -> bool
 fn insert_fingerprint(
     parts: &mut Parts,
     now_ns: u64,
-    at: &InterestAtHand<'_, '_>,
+    received: &Received<'_, '_, Interest<'_>>,
     next_hops: &NextHops<'_>,
 ) -> Option<Inserted> {
     let Parts { tables, scratch, counters, config, core, .. } = parts;
-    let (interest, name_hash) = (at.received.packet, at.received.hashes.full_hash());
+    let (interest, name_hash) = (received.packet, received.hashes.full_hash());
     let CoreRole { fingerprints, ports, sent_names, expiry, aggregates, .. } = core.as_deref_mut()?;
     let lifetime_ms = interest.lifetime_ms().min(config.max_lifetime_ms);
     let mut lifetime_ns = lifetime_ms.saturating_mul(1_000_000);
@@ -121,7 +120,7 @@ fn insert_fingerprint(
     if lifetime_ns > MAX_LIFETIME_NS {
         return None;
     }
-    let Some(port) = ports.number(at.received.face(), fingerprints) else {
+    let Some(port) = ports.number(received.face(), fingerprints) else {
         counters.meet(LimitMet::PortsFull);
         return None;
     };

@@ -34,6 +34,7 @@ use namewire_tables::{GroupId, PitCs, PitId, Variant, dead_nonce_list::DEFAULT_L
 const DIGEST_COMPONENT_BYTES: usize = 34;
 
 /// Processes Data.
+#[inline(always)]
 pub(crate) fn incoming_data<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,

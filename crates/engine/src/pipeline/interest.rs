@@ -9,7 +9,7 @@ use crate::{
         measured::{PartClock, Stage},
         output::{PacketRef, Transmit},
     },
-    core,
+    core::{data::is_doubled, interest::core_interest},
     parts::Parts,
     pipeline::{
         call::{Call, InterestAtHand, OutgoingInterest, Received},
@@ -30,6 +30,7 @@ use namewire_packet::{
 use namewire_tables::{CsId, PitId, PitRefusal, Variant, pit::INLINE_REST_BYTES};
 
 /// Processes an Interest.
+#[inline(never)]
 pub(crate) fn incoming_interest<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
@@ -95,16 +96,18 @@ fn look_up<'v, C: PartClock>(
     let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
     let group = cs.find_probed(name_hash, interest.name().value(), received.hints.group);
     let entry = group.and_then(|group| cs.pit_of_group(group)[variant as usize]);
-    let at = InterestAtHand { received, ingress, scope, onward, group, variant, entry };
-    let is_dead = parts.tables.dead_nonces.contains(name_hash, at.onward.nonce.to_u32(), now.0);
-    let pending = at.entry.map(|entry| (entry, parts.tables.state(entry)));
-    if pending.is_some_and(|(entry, _)| is_duplicate(&parts.tables, at, entry)) {
-        interest_loop(parts, call, at);
-        return None;
-    }
+    let at = InterestAtHand { received, scope, onward, group, variant, entry };
+    let is_dead = parts.tables.dead_nonces.contains(name_hash, onward.nonce.to_u32(), now.0);
     // An entry ends with its last downstream. So an entry means that an answer is pending, unless the entry only waits
     // for further answers.
-    let is_new = pending.is_none_or(|(_, state)| state.satisfied);
+    let mut is_new = true;
+    if let Some(entry) = entry {
+        if is_duplicate(&parts.tables, received, ingress, onward.nonce, entry) {
+            interest_loop(parts, call, received, ingress);
+            return None;
+        }
+        is_new = parts.tables.state(entry).satisfied;
+    }
     let looks_up = is_new && parts.config.cs_serve;
     let stored = if looks_up { content_store_match(&parts.tables, now, &at) } else { None };
     call.clock.end_of_part(Stage::Verdict);
@@ -124,8 +127,9 @@ fn look_up<'v, C: PartClock>(
     // that took another path must still get Data that is in the store: it may be the only copy whose return path is
     // intact (sim/tests/ring.rs).
     if is_dead {
-        interest_loop(parts, call, at);
-    } else if at.entry.is_some() || parts.core.is_none() || !core::interest::core_interest(parts, call, at) {
+        interest_loop(parts, call, received, ingress);
+    } else if entry.is_some() || parts.core.is_none() || !core_interest(parts, call, received, (ingress, scope), onward)
+    {
         content_store_miss(parts, call, &at, name_hash);
     }
     None
@@ -190,10 +194,16 @@ fn patch_hop_limit(wire: &mut [u8], hop_limit: Option<u8>) {
 /// Whether the nonce is in a record of this entry. From the same point-to-point face it is a retransmission, not a
 /// loop.
 #[inline(never)]
-fn is_duplicate(tables: &Tables, at: InterestAtHand<'_, '_>, entry: PitId) -> bool {
-    let (state, records, nonce) = (tables.state(entry), &tables.records, at.onward.nonce);
-    let is_retransmission = records.downstream(state, at.received.face()).is_some_and(|record| record.nonce == nonce);
-    if is_retransmission && at.ingress.link_type == LinkType::PointToPoint {
+fn is_duplicate(
+    tables: &Tables,
+    received: &Received<'_, '_, Interest<'_>>,
+    ingress: &FaceAttributes,
+    nonce: Nonce,
+    entry: PitId,
+) -> bool {
+    let (state, records) = (tables.state(entry), &tables.records);
+    let is_retransmission = records.downstream(state, received.face()).is_some_and(|record| record.nonce == nonce);
+    if is_retransmission && ingress.link_type == LinkType::PointToPoint {
         return false;
     }
     records.downstreams(state).any(|record| record.nonce == nonce)
@@ -202,14 +212,18 @@ fn is_duplicate(tables: &Tables, at: InterestAtHand<'_, '_>, entry: PitId) -> bo
 
 /// Interest loop: Nack Duplicate on a point-to-point face, unless the strategy sends no Nack.
 #[cold]
-fn interest_loop<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, at: InterestAtHand<'_, '_>) {
-    let InterestAtHand { received, ingress, .. } = at;
+fn interest_loop<C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'_, '_, C>,
+    received: &Received<'_, '_, Interest<'_>>,
+    ingress: &FaceAttributes,
+) {
     parts.counters.drop(DropReason::DuplicateNonce);
     let found = call.fib.longest_prefix_match(received.packet.name().value(), received.hashes);
     let strategy = call.strategies.get(strategy_of(found));
     let tells = ingress.link_type == LinkType::PointToPoint && strategy.nacks_loops();
     let name_hash = received.hashes.full_hash();
-    if tells && !core::data::is_doubled(parts, call.outbound.now, received.face(), name_hash) {
+    if tells && !is_doubled(parts, call.outbound.now, received.face(), name_hash) {
         parts.counters.out_nacks += 1;
         let headers = LpHeaders {
             nack: Some(NackReason::Duplicate),
@@ -256,7 +270,7 @@ fn content_store_miss<'v, C: PartClock>(
     let expires = call.outbound.now.plus_ms(lifetime_ms.min(parts.config.max_lifetime_ms));
     let entry = match at.entry {
         None => insert_entry(parts, call, at, name_hash, expires),
-        Some(entry) => join_entry(parts, *at, entry, expires).map(|()| entry),
+        Some(entry) => join_entry(parts, received, at.onward.nonce, entry, expires).map(|()| entry),
     };
     let entry = match entry {
         Ok(entry) => entry,
@@ -264,7 +278,7 @@ fn content_store_miss<'v, C: PartClock>(
     };
     call.clock.end_of_part(Stage::Insert);
 
-    let (instance, next_hops) = where_to(parts, call, at);
+    let (instance, next_hops) = where_to(parts, call, received, at.onward.hint_removed);
     let has_choice = at.entry.is_none() && headers.next_hop_face_id.is_none();
     let first = match instance.first_next_hop {
         FirstNextHop::Cheapest if has_choice => cheapest(parts, call, at, next_hops),
@@ -272,7 +286,20 @@ fn content_store_miss<'v, C: PartClock>(
     };
     match first {
         Some(to) => send_first(parts, call, at, entry, to, expires),
-        None => consult(parts, call, *at, entry, instance.strategy(), next_hops),
+        None => {
+            let trigger = Trigger {
+                ingress: received.face(),
+                scope: at.scope,
+                packet: Some(at.onward.packet),
+                nonce: at.onward.nonce,
+                hop_limit: at.onward.hop_limit,
+                lifetime_ms,
+                congestion_mark: headers.congestion_mark,
+                non_discovery: headers.non_discovery,
+            };
+            let (strategy, chosen) = (instance.strategy(), headers.next_hop_face_id);
+            consult(parts, call, entry, trigger, strategy, next_hops, chosen);
+        }
     }
 }
 
@@ -295,29 +322,19 @@ fn cheapest<'v, C: PartClock>(
     Some(FirstUpstream { face, attributes, has_others })
 }
 
-/// Calls the strategy, unless the application chose the next hop.
+/// Calls the strategy, unless the application has `chosen` the next hop.
 #[inline(never)]
 fn consult<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    at: InterestAtHand<'_, 'v>,
     entry: PitId,
+    trigger: Trigger,
     strategy: &dyn Strategy,
     next_hops: Option<NextHops<'v>>,
+    chosen: Option<FaceId>,
 ) {
-    let InterestAtHand { received, onward, .. } = at;
-    let trigger = Trigger {
-        ingress: received.face(),
-        scope: at.scope,
-        packet: Some(onward.packet),
-        nonce: onward.nonce,
-        hop_limit: onward.hop_limit,
-        lifetime_ms: received.packet.lifetime_ms(),
-        congestion_mark: received.headers().congestion_mark,
-        non_discovery: received.headers().non_discovery,
-    };
     let mut context = StrategyContext::new(parts, &mut call.outbound, entry, trigger, next_hops);
-    match received.headers().next_hop_face_id {
+    match chosen {
         Some(face) => context.send_to_chosen_face(face),
         None => strategy.after_receive_interest(&mut context),
     }
@@ -329,11 +346,12 @@ fn consult<'v, C: PartClock>(
 pub(crate) fn where_to<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    at: &InterestAtHand<'_, 'v>,
+    received: &Received<'_, 'v, Interest<'_>>,
+    hint_removed: bool,
 ) -> (&'v Instance, Option<NextHops<'v>>) {
-    let Received { packet: interest, hashes, hints, .. } = at.received;
+    let Received { packet: interest, hashes, hints, .. } = *received;
     let found = call.fib.longest_prefix_match_hinted(interest.name().value(), hashes, hints.fib);
-    let next_hops = match interest.has_forwarding_hint() && !at.onward.hint_removed {
+    let next_hops = match interest.has_forwarding_hint() && !hint_removed {
         true => NextHops::of(interest, found, call.fib, &mut parts.scratch),
         false => found.map(NextHops::by_name),
     };
@@ -355,7 +373,7 @@ fn insert_entry<C: PartClock>(
     let (name, rest) = (interest.name(), interest.after_name());
     // Nearly always the entry has room for the rest, and only HopLimit changes.
     let is_simple = rest.len() <= INLINE_REST_BYTES && matches!(onward.packet, PacketRef::Frame(_));
-    let rest = if is_simple { rest } else { rest_of_onward(&mut parts.scratch.interest_copy, call, *at) };
+    let rest = if is_simple { rest } else { rest_of_onward(&mut parts.scratch.interest_copy, call, interest, *onward) };
     let tables = &mut parts.tables;
     let inserted = tables.pit_cs.pit_insert_new(at.group, name_hash, name.value(), at.variant, rest);
     let (entry, pit) = match inserted {
@@ -388,9 +406,9 @@ fn insert_entry<C: PartClock>(
 fn rest_of_onward<'a, C: PartClock>(
     copy: &'a mut Vec<u8>,
     call: &'a Call<'_, '_, C>,
-    at: InterestAtHand<'a, '_>,
+    interest: &Interest<'a>,
+    onward: OutgoingInterest,
 ) -> &'a [u8] {
-    let (interest, onward) = (at.received.packet, at.onward);
     if let Some(rewritten) = call.outbound.out.rewritten(onward.packet) {
         return Interest::parse(rewritten).map_or(&[], |interest| interest.after_name());
     }
@@ -404,14 +422,19 @@ fn rest_of_onward<'a, C: PartClock>(
 
 /// Another downstream of an entry, or the same one again.
 #[inline(never)]
-fn join_entry(parts: &mut Parts, at: InterestAtHand<'_, '_>, entry: PitId, expires: Instant) -> Result<(), DropReason> {
-    let InterestAtHand { received, onward, .. } = at;
+fn join_entry(
+    parts: &mut Parts,
+    received: &Received<'_, '_, Interest<'_>>,
+    nonce: Nonce,
+    entry: PitId,
+    expires: Instant,
+) -> Result<(), DropReason> {
     let (face, headers) = (received.face(), received.headers());
     let (state, records) = parts.tables.state_mut(entry);
     let is_new = std::mem::take(&mut state.satisfied);
     let is_retransmission = records.downstream(state, face).is_some();
     let record = records.downstream_or_insert(state, face).ok_or(DropReason::InRecordsFull)?;
-    let (nonce, token, non_discovery) = (onward.nonce, headers.pit_token, headers.non_discovery);
+    let (token, non_discovery) = (headers.pit_token, headers.non_discovery);
     *record = InRecord { face, nonce, expires, token, non_discovery };
     records.note_expiry(state, expires, is_retransmission);
     parts.counters.retransmitted += u64::from(is_retransmission);
