@@ -100,12 +100,12 @@ impl Arena {
         Some(at)
     }
 
-    /// Keeps a copy of `bytes` in a block in use, in place of what it held, if a new block for them would
-    /// have the size of this one.
+    /// Keeps a copy of `bytes` in a block in use, in place of what it held, if the block has the size of a
+    /// new block for them: `needed_bytes`, by [`block_bytes`].
     #[inline(always)]
-    pub fn overwrite(&mut self, at: u32, bytes: &[u8]) -> bool {
+    pub fn overwrite(&mut self, at: u32, bytes: &[u8], needed_bytes: u64) -> bool {
         let Some(block) = self.units.get_mut(at as usize..) else { return false };
-        if units_for(bytes.len()) != block.first().map(|unit| unit[UNITS]) {
+        if block.first().is_none_or(|unit| u64::from(unit[UNITS]) * UNIT_BYTES as u64 != needed_bytes) {
             return false;
         }
         let place = bytemuck::cast_slice_mut::<_, u8>(block).get_mut(HEADER_BYTES..HEADER_BYTES + bytes.len());
@@ -352,7 +352,7 @@ mod tests {
                         if units_for(bytes) == units_for(former.len()) {
                             *former = again.clone();
                         }
-                        prop_assert_eq!(arena.overwrite(*at, &again), *former == again);
+                        prop_assert_eq!(arena.overwrite(*at, &again, block_bytes(bytes)), *former == again);
                     }
                     Some(index) => arena.free(held.swap_remove(index.index(held.len())).0),
                     None => {

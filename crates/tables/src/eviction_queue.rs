@@ -115,6 +115,14 @@ impl<T: Copy + Zeroable, const VALUES: usize> EvictionQueue<T, VALUES> {
         self.oldest_of(0)
     }
 
+    /// Removes the oldest entry and returns it.
+    #[inline(always)]
+    pub fn take_oldest(&mut self) -> Option<T> {
+        let oldest = self.blocks.take_oldest(&mut self.ends[0])?;
+        self.lens[0] -= 1;
+        Some(oldest)
+    }
+
     /// Entries, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.iter_of(0)
@@ -253,17 +261,28 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
     }
 
     /// [`EvictionQueues::push_newest_of`].
-    #[inline]
+    #[inline(always)]
     pub fn push_newest(&mut self, queue: &mut Ends, value: T) -> u32 {
-        if queue.newest == NIL || usize::from(self.blocks[queue.newest as usize].end) == VALUES {
-            self.add_block(queue);
+        let newest = queue.newest; // `NIL` is beyond the end
+        if let Some(block) = self.blocks.get_mut(newest as usize)
+            && let Some(free) = block.values.get_mut(usize::from(block.end))
+        {
+            *free = value;
+            let index = u32::from(block.end);
+            block.end += 1;
+            block.live |= 1 << index;
+            return newest * PLACES_PER_BLOCK + index;
         }
+        self.push_in_new_block(queue, value)
+    }
+
+    #[inline(never)]
+    fn push_in_new_block(&mut self, queue: &mut Ends, value: T) -> u32 {
+        self.add_block(queue);
         let block = &mut self.blocks[queue.newest as usize];
-        let index = block.end;
-        block.values[usize::from(index)] = value;
-        block.end += 1;
-        block.live |= 1 << index;
-        queue.newest * PLACES_PER_BLOCK + u32::from(index)
+        block.values[0] = value;
+        (block.end, block.live) = (1, 1);
+        queue.newest * PLACES_PER_BLOCK
     }
 
     #[inline]
@@ -277,11 +296,28 @@ impl<T: Copy + Zeroable, const VALUES: usize> QueueBlocks<T, VALUES> {
         let number = place / PLACES_PER_BLOCK;
         let block = &mut self.blocks[number as usize];
         block.live &= !(1 << (place % PLACES_PER_BLOCK));
-        if block.live != 0 {
-            return;
+        if block.live == 0 {
+            self.end_block(queue, number);
         }
+    }
+
+    /// Removes the oldest value of a queue and returns it.
+    #[inline(always)]
+    fn take_oldest(&mut self, queue: &mut Ends) -> Option<T> {
+        let block = self.blocks.get_mut(queue.oldest as usize)?; // `NIL` is beyond the end
+        let oldest = *block.values.get(block.live.trailing_zeros() as usize)?;
+        block.live &= block.live.wrapping_sub(1);
+        if block.live == 0 {
+            self.end_block(queue, queue.oldest);
+        }
+        Some(oldest)
+    }
+
+    /// The last value of a block was removed.
+    #[inline(never)]
+    fn end_block(&mut self, queue: &mut Ends, number: u32) {
         if number == queue.newest {
-            block.end = 0;
+            self.blocks[number as usize].end = 0;
         } else {
             self.remove_block(queue, number);
         }
@@ -464,9 +500,14 @@ mod tests {
                         list.push((number, queue.push_newest(number)));
                         prop_assert!(list.last().is_some_and(|entry| queue.is_newest(entry.1)));
                     }
+                    2 if kind % 2 == 0 => {
+                        let oldest = (!list.is_empty()).then(|| list.remove(0).0);
+                        prop_assert_eq!(queue.take_oldest(), oldest);
+                    }
                     2 if !list.is_empty() => queue.remove(list.remove(index.index(list.len())).1),
                     _ => {}
                 }
+                prop_assert_eq!(queue.len() as usize, list.len());
                 prop_assert_eq!(queue.oldest(), list.first().map(|entry| entry.0));
                 prop_assert!(list.iter().rev().skip(1).all(|entry| !queue.is_newest(entry.1)));
             }

@@ -101,16 +101,26 @@ pub(super) fn content_store_insert(
     };
     let arrival = CsArrival { fresh_until_ns, now_ns: now.0, requests, unsolicited };
     let inserted = tables.pit_cs.cs_insert_found(own_name, name, data.wire(), arrival);
+    let CsInsert::Stored(stored) = inserted else {
+        note_not_new(parts, hashes, inserted);
+        return inserted.id();
+    };
+    cs_counting.count_insertion(counters, hashes);
+    Some(stored)
+}
+
+/// The name had Data before, or it was refused.
+#[inline(never)]
+fn note_not_new(parts: &mut Parts, hashes: &NameHashes, inserted: CsInsert) {
+    let Parts { config, tables, counters, cs_counting, .. } = parts;
     match inserted {
-        CsInsert::Stored(_) => cs_counting.count_insertion(counters, hashes),
+        CsInsert::Stored(_) | CsInsert::Refreshed(_) => {}
         CsInsert::Replaced(_) => {
             cs_counting.count_insertion(counters, hashes);
             note_replaced(config, counters);
         }
-        CsInsert::Refreshed(_) => {}
         CsInsert::Refused(refusal) => note_refusal(tables, counters, refusal),
     }
-    inserted.id()
 }
 
 /// A name has one stored Data at a time. If all prefixes are looked up it may have several, and replacing one counts as

@@ -80,6 +80,14 @@ pub fn stored_bytes(bytes: usize) -> u64 {
     block_bytes(bytes)
 }
 
+/// Data to be stored.
+struct NewData<'a> {
+    bytes: &'a [u8],
+    /// What a block for these bytes takes.
+    block_bytes: u64,
+    newcomer: Newcomer,
+}
+
 pub(crate) struct ContentStore {
     slots: Slab<CsSlot>,
     data: Arena,
@@ -90,6 +98,8 @@ pub(crate) struct ContentStore {
     bytes: u64,
     capacity_bytes: u64,
     capacity_packets: u64,
+    /// The most that one Data may add to the account.
+    largest_account_bytes: u64,
     /// The most entries that the limits allow, and the most indirect names.
     entries_max: u64,
     evictions: u64,
@@ -123,6 +133,7 @@ impl ContentStore {
             bytes: 0,
             capacity_bytes,
             capacity_packets,
+            largest_account_bytes: largest_account_bytes(capacity_bytes, capacity_packets),
             entries_max: entries.into(),
             evictions: 0,
             evicted: EvictedPlaces::NONE,
@@ -200,86 +211,76 @@ impl ContentStore {
         data: &[u8],
         arrival: CsArrival,
     ) -> CsInsert {
-        let account_bytes = ENTRY_OVERHEAD_BYTES + stored_bytes(data.len()) + name_overflow(name_value);
-        if !self.may_hold(account_bytes) || self.capacity_packets == 0 {
+        let block_bytes = stored_bytes(data.len());
+        let account_bytes = ENTRY_OVERHEAD_BYTES + block_bytes + name_overflow(name_value);
+        if !self.may_hold(account_bytes) {
             return CsInsert::Refused(CsRefusal::LargerThanCapacity);
         }
         let CsArrival { fresh_until_ns, now_ns, requests, unsolicited } = arrival;
         let newcomer = Newcomer { hash, account_bytes, requests, unsolicited, fresh_until_ns, now_ns };
+        let data = &NewData { bytes: data, block_bytes, newcomer };
         self.now_ns = now_ns;
-        let Some(group) = known else { return self.insert_new_name(groups, name_value, data, &newcomer) };
+        let Some(group) = known else { return self.insert_new_name(groups, name_value, data) };
         match groups.get(group).cs() {
-            CsLink::None => self.insert_new(groups, group, data, &newcomer),
-            CsLink::Indirect(_) => self.insert_indirect(groups, group, data, &newcomer),
-            CsLink::Direct(former) => self.insert_again(groups, (group, former), data, &newcomer),
+            CsLink::None => self.insert_new(groups, group, data),
+            CsLink::Indirect(_) => self.insert_indirect(groups, group, data),
+            CsLink::Direct(former) => self.insert_again(groups, (group, former), data),
         }
     }
 
     /// Stores Data of a name that has no group: it is unsolicited, or was asked for by another name.
     #[inline(never)]
-    fn insert_new_name(
-        &mut self,
-        groups: &mut NameGroups,
-        name_value: &[u8],
-        data: &[u8],
-        newcomer: &Newcomer,
-    ) -> CsInsert {
-        let place = match self.admit(groups, data, newcomer) {
+    fn insert_new_name(&mut self, groups: &mut NameGroups, name_value: &[u8], data: &NewData<'_>) -> CsInsert {
+        let place = match self.admit(groups, data) {
             Ok(place) => place,
             Err(refusal) => return CsInsert::Refused(refusal),
         };
-        let Ok(group) = groups.create(newcomer.hash, name_value) else {
+        let Ok(group) = groups.create(data.newcomer.hash, name_value) else {
             self.free_place(place);
             return CsInsert::Refused(CsRefusal::NamesFull);
         };
-        self.store(groups, group, place, data.len(), newcomer)
+        self.store(groups, group, place, data)
     }
 
     /// Stores Data of a name under which nothing is stored.
     #[inline(always)]
-    fn insert_new(&mut self, groups: &mut NameGroups, group: u32, data: &[u8], newcomer: &Newcomer) -> CsInsert {
-        match self.admit(groups, data, newcomer) {
-            Ok(place) => self.store(groups, group, place, data.len(), newcomer),
+    fn insert_new(&mut self, groups: &mut NameGroups, group: u32, data: &NewData<'_>) -> CsInsert {
+        match self.admit(groups, data) {
+            Ok(place) => self.store(groups, group, place, data),
             Err(refusal) => CsInsert::Refused(refusal),
         }
     }
 
     /// Stores Data under whose name other Data is found until now.
     #[inline(never)]
-    fn insert_indirect(&mut self, groups: &mut NameGroups, group: u32, data: &[u8], newcomer: &Newcomer) -> CsInsert {
-        let place = match self.admit(groups, data, newcomer) {
+    fn insert_indirect(&mut self, groups: &mut NameGroups, group: u32, data: &NewData<'_>) -> CsInsert {
+        let place = match self.admit(groups, data) {
             Ok(place) => place,
             Err(refusal) => return CsInsert::Refused(refusal),
         };
         if let CsLink::Indirect(other) = groups.get(group).cs() {
             self.forget_indirect(groups, other, group);
         }
-        self.store(groups, group, place, data.len(), newcomer)
+        self.store(groups, group, place, data)
     }
 
     /// Data of this name is stored already: the new Data replaces `former`, or is the same.
     #[inline(never)]
-    fn insert_again(
-        &mut self,
-        groups: &mut NameGroups,
-        (group, former): (u32, u32),
-        data: &[u8],
-        newcomer: &Newcomer,
-    ) -> CsInsert {
-        if self.refresh(groups, former, data, newcomer) {
+    fn insert_again(&mut self, groups: &mut NameGroups, (group, former): (u32, u32), data: &NewData<'_>) -> CsInsert {
+        if self.refresh(groups, former, data.bytes, &data.newcomer) {
             return CsInsert::Refreshed(CsId(former));
         }
         if self.prefix_index.is_some() {
-            return self.insert_version(groups, (group, former), data, newcomer);
+            return self.insert_version(groups, (group, former), data);
         }
-        let place = match self.place_for(groups, data, newcomer) {
+        let place = match self.place_for(groups, data) {
             Ok(place) => place,
             Err(refusal) => return CsInsert::Refused(refusal),
         };
         // The former Data goes now, and its group stays: no eviction may take it away.
         groups.get_mut(group).set_cs(CsLink::Direct(place.id));
-        self.detach(groups, former, RemovalReason::Erased);
-        match self.store(groups, group, place, data.len(), newcomer) {
+        self.erase(groups, former);
+        match self.store(groups, group, place, data) {
             CsInsert::Stored(id) => CsInsert::Replaced(id),
             other => other,
         }
@@ -287,22 +288,22 @@ impl ContentStore {
 
     /// Asks the policy, if the store is full, and makes a place.
     #[inline(always)]
-    fn admit(&mut self, groups: &mut NameGroups, data: &[u8], newcomer: &Newcomer) -> Result<Place, CsRefusal> {
-        if !self.fits(newcomer.account_bytes, 1) && !self.policy.admits(&mut self.slots, newcomer) {
+    fn admit(&mut self, groups: &mut NameGroups, data: &NewData<'_>) -> Result<Place, CsRefusal> {
+        if !self.fits(data.newcomer.account_bytes, 1) && !self.policy.admits(&mut self.slots, &data.newcomer) {
             return Err(CsRefusal::NotAdmitted);
         }
-        self.place_for(groups, data, newcomer)
+        self.place_for(groups, data)
     }
 
     /// A place with a copy of `data`.
     #[inline(always)]
-    fn place_for(&mut self, groups: &mut NameGroups, data: &[u8], newcomer: &Newcomer) -> Result<Place, CsRefusal> {
+    fn place_for(&mut self, groups: &mut NameGroups, data: &NewData<'_>) -> Result<Place, CsRefusal> {
         if self.evicted.in_batch >= MAX_EVICTED_PER_BATCH {
             return Err(CsRefusal::TooManyEvictions);
         }
         self.take_place(data).inspect_err(|&refusal| {
             if refusal == CsRefusal::NoRoomInBatch {
-                self.evict_bytes(groups, newcomer);
+                self.evict_bytes(groups, &data.newcomer);
             }
         })
     }
@@ -314,15 +315,15 @@ impl ContentStore {
         groups: &mut NameGroups,
         group: u32,
         Place { id, data_at }: Place,
-        data_bytes: usize,
-        newcomer: &Newcomer,
+        data: &NewData<'_>,
     ) -> CsInsert {
+        let newcomer = &data.newcomer;
         // From here on the group is in use, and no eviction can take it away.
         groups.get_mut(group).set_cs(CsLink::Direct(id));
         self.policy.arriving(newcomer);
         while !self.fits(newcomer.account_bytes, 1) {
-            let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { break };
-            self.take_out(groups, victim, RemovalReason::Evicted);
+            let Some(victim) = self.policy.evict(&mut self.slots, newcomer) else { break };
+            self.take_out(groups, victim);
             self.evictions += 1;
         }
         *self.slots.get_mut(id) = CsSlot {
@@ -331,7 +332,7 @@ impl ContentStore {
             fresh_until_ns: newcomer.fresh_until_ns,
             account_bytes: newcomer.account_bytes as u32,
             data_at,
-            data_bytes: data_bytes as u32,
+            data_bytes: data.bytes.len() as u32,
             group,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,
@@ -388,6 +389,7 @@ impl ContentStore {
     pub(crate) fn set_capacity(&mut self, groups: &mut NameGroups, bytes: u64, packets: u64) {
         self.capacity_bytes = bytes;
         self.capacity_packets = packets;
+        self.largest_account_bytes = largest_account_bytes(bytes, packets);
         self.entries_max = entries_within(bytes, packets).into();
         let mut nobody = self.nobody();
         while !self.fits(0, 0) && self.evict(groups, &nobody) {
@@ -417,7 +419,7 @@ impl ContentStore {
             // Both are whole components back to back, so a prefix of the bytes
             // is a prefix of the name.
             if groups.name(self.slots.get(id).group).starts_with(prefix_value) {
-                self.detach(groups, id, RemovalReason::Erased);
+                self.erase(groups, id);
                 erased += 1;
             }
         }
@@ -430,8 +432,9 @@ impl ContentStore {
     }
 
     /// Whether the store could hold one Data of this account.
+    #[inline(always)]
     fn may_hold(&self, account_bytes: u64) -> bool {
-        account_bytes <= self.capacity_bytes.min(MAX_ACCOUNT_BYTES)
+        account_bytes <= self.largest_account_bytes
     }
 
     /// The newcomer to pass to a policy if there is none.
@@ -452,21 +455,22 @@ impl ContentStore {
 
     /// Evicts the entry that the policy names next; false if there is none.
     fn evict(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) -> bool {
-        let Some(victim) = self.policy.victim(&mut self.slots, newcomer) else { return false };
-        self.detach(groups, victim, RemovalReason::Evicted);
+        let Some(victim) = self.policy.evict(&mut self.slots, newcomer) else { return false };
+        self.take_out(groups, victim);
         self.evictions += 1;
         true
     }
 
+    /// Erases the entry.
     #[inline(never)]
-    fn detach(&mut self, groups: &mut NameGroups, id: u32, why: RemovalReason) {
-        self.take_out(groups, id, why);
+    fn erase(&mut self, groups: &mut NameGroups, id: u32) {
+        self.policy.remove(&mut self.slots, id, RemovalReason::Erased);
+        self.take_out(groups, id);
     }
 
-    /// Takes the entry out of every group and list; its bytes stay until the batch ends.
+    /// Takes an entry that the policy has removed out of every group; its bytes stay until the batch ends.
     #[inline(always)]
-    fn take_out(&mut self, groups: &mut NameGroups, id: u32, why: RemovalReason) {
-        self.policy.remove(&mut self.slots, id, why);
+    fn take_out(&mut self, groups: &mut NameGroups, id: u32) {
         let slot = self.slots.get_mut(id);
         self.bytes -= u64::from(slot.account_bytes);
         self.len -= 1;
@@ -500,6 +504,11 @@ pub(crate) fn entries_within(capacity_bytes: u64, capacity_packets: u64) -> u32 
 /// The entries, those that wait for the end of the batch, and one for Data that replaces another.
 fn slots_for(entries: u32) -> u32 {
     entries + MAX_EVICTED_PER_BATCH + 1
+}
+
+/// The largest account of one Data. Every account is above 0.
+fn largest_account_bytes(capacity_bytes: u64, capacity_packets: u64) -> u64 {
+    if capacity_packets == 0 { 0 } else { capacity_bytes.min(MAX_ACCOUNT_BYTES) }
 }
 
 /// The Data, and room to spare: see the module.

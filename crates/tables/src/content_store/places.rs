@@ -17,7 +17,7 @@
 //! N.B. Data by name took 118 instructions for the arena's allocation, 15 for the slab's, and as much again
 //! after the batch to free the victim's block and slot (packets of one size, FIFO).
 
-use super::{ContentStore, CsRefusal};
+use super::{ContentStore, CsRefusal, NewData};
 use crate::slab::NIL;
 
 /// The most places that wait to be reused: two full batches.
@@ -61,16 +61,16 @@ impl EvictedPlaces {
 impl ContentStore {
     /// A slot, and a block that holds a copy of `data`.
     #[inline(always)]
-    pub(super) fn take_place(&mut self, data: &[u8]) -> Result<Place, CsRefusal> {
+    pub(super) fn take_place(&mut self, data: &NewData<'_>) -> Result<Place, CsRefusal> {
         let id = self.evicted.reusable;
         if let Some(slot) = self.slots.peek(id)
-            && self.data.overwrite(slot.data_at, data)
+            && self.data.overwrite(slot.data_at, data.bytes, data.block_bytes)
         {
             self.evicted.reusable = slot.evicted_before;
             self.evicted.reusable_len -= 1;
             return Ok(Place { id, data_at: slot.data_at });
         }
-        self.take_other_place(data)
+        self.take_other_place(data.bytes)
     }
 
     #[inline(never)]

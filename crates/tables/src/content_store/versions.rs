@@ -13,8 +13,8 @@
 use super::places::Place;
 use super::prefix_index::PrefixIndex;
 use super::slot::CsSlot;
-use super::{ContentStore, CsId, CsInsert, MAX_INDIRECT, entries_within, slots_for};
-use crate::cs_policy::{Newcomer, PolicyMark, RemovalReason};
+use super::{ContentStore, CsId, CsInsert, MAX_INDIRECT, NewData, entries_within, slots_for};
+use crate::cs_policy::PolicyMark;
 use crate::name_group::{CsLink, NameGroups};
 use crate::slab::NIL;
 use namewire_packet::digest::sha256;
@@ -96,15 +96,15 @@ impl ContentStore {
         &mut self,
         groups: &mut NameGroups,
         (group, first): (u32, u32),
-        data: &[u8],
-        newcomer: &Newcomer,
+        data: &NewData<'_>,
     ) -> CsInsert {
-        let same = self.versions(first).skip(1).find(|&id| self.holds(id, data));
+        let newcomer = &data.newcomer;
+        let same = self.versions(first).skip(1).find(|&id| self.holds(id, data.bytes));
         if let Some(same) = same {
-            self.refresh(groups, same, data, newcomer);
+            self.refresh(groups, same, data.bytes, newcomer);
             return CsInsert::Refreshed(CsId(same));
         }
-        let Place { id, data_at } = match self.admit(groups, data, newcomer) {
+        let Place { id, data_at } = match self.admit(groups, data) {
             Ok(place) => place,
             Err(refusal) => return CsInsert::Refused(refusal),
         };
@@ -115,7 +115,7 @@ impl ContentStore {
             fresh_until_ns: newcomer.fresh_until_ns,
             account_bytes: newcomer.account_bytes as u32,
             data_at,
-            data_bytes: data.len() as u32,
+            data_bytes: data.bytes.len() as u32,
             group,
             indirect: [NIL; MAX_INDIRECT],
             evicted_before: NIL,
@@ -124,7 +124,7 @@ impl ContentStore {
         self.link_version(groups, id);
         // From here on the name has this Data, whatever happens to its other Data.
         if let Some(goes) = goes {
-            self.detach(groups, goes, RemovalReason::Erased);
+            self.erase(groups, goes);
         }
         self.policy.arriving(newcomer);
         self.evict_until_fits(groups, 1, newcomer);

@@ -163,6 +163,14 @@ pub trait Eviction {
     /// stays until it is removed. If nothing changed in between, the same newcomer gets the same answer.
     fn victim(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> Option<u32>;
 
+    /// [`Eviction::victim`], and removes it as evicted.
+    #[inline]
+    fn evict(&mut self, marks: &mut impl Marks, newcomer: &Newcomer) -> Option<u32> {
+        let victim = self.victim(marks, newcomer)?;
+        self.remove(marks, victim, RemovalReason::Evicted);
+        Some(victim)
+    }
+
     /// B10: the newcomer is stored in `slot`, whose mark is all zero. There is room for it.
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, newcomer: &Newcomer);
 

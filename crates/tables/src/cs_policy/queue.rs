@@ -52,7 +52,12 @@ impl<const HIT_IS_NEWEST: bool> Eviction for Queue<HIT_IS_NEWEST> {
         self.queue.oldest()
     }
 
-    #[inline]
+    #[inline(always)]
+    fn evict(&mut self, _: &mut impl Marks, _: &Newcomer) -> Option<u32> {
+        self.queue.take_oldest()
+    }
+
+    #[inline(always)]
     fn insert(&mut self, marks: &mut impl Marks, slot: u32, _: &Newcomer) {
         marks.mark_mut(slot).place = self.queue.push_newest(slot);
     }
