@@ -10,7 +10,7 @@ use crate::requests::popularity::Popularity;
 /// Tags at the papers' scale.
 pub const VOCABULARY: u32 = 1_000_000;
 /// The exponents of the sweep.
-pub const EXPONENTS: [f64; 9] = [0.0, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 1.9, 2.2];
+pub const EXPONENTS: [f64; 9] = [0.0, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 1.9, 2.4];
 
 /// Sets of tags that are independent of each other.
 #[derive(Debug)]
