@@ -3,7 +3,8 @@
 //! socket, and to which faces these remotes belong.
 //!
 //! Packets of one batch are queued, and sent with as few `sendmmsg` calls as their number allows, whatever their
-//! remotes are. If the kernel refuses a datagram for good, the caller gets it back, so that its face counts it. If the
+//! remotes are. While the kernel has no room, the queue of a socket that faces share is a pool of its own, so that one
+//! host's datagrams do not keep all others out. If the kernel refuses a datagram for good, the caller gets it back, so that its face counts it. If the
 //! kernel has no room for a datagram now, the datagram waits in the queue, up to a limit.
 //!
 //! Consecutive datagrams of one face and of equal size (the last may be shorter) form a *run*. A run passes through the
@@ -26,6 +27,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use namewire_packet::FaceId;
+use namewire_shares::{HolderId, Pool};
 
 use crate::CloseReason;
 use crate::LinkDrop;
@@ -119,6 +121,8 @@ pub(crate) struct DatagramSocket {
     least_bytes: usize,
     bytes: Vec<u8>,
     queue: VecDeque<Queued>,
+    /// On a socket that several faces share, the bytes that wait while the socket is blocked.
+    waiting: Option<Box<Pool>>,
     /// Larger datagrams are sent one by one; 0 means that all are.
     run_datagram_bytes_max: usize,
 }
@@ -127,13 +131,21 @@ pub(crate) struct DatagramSocket {
 struct Queued {
     start: usize,
     len: usize,
-    destination: Option<Remote>,
-    face: FaceId,
+    sender: Sender,
+}
+
+/// Whose datagram it is, and where it goes: `destination` is needed unless the socket is connected.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) face: FaceId,
+    pub(crate) holder: HolderId,
+    pub(crate) destination: Option<Remote>,
 }
 
 impl DatagramSocket {
-    /// With `offload`, runs are sent and received as one message where the kernel can.
-    pub(crate) fn new(socket: OwnedFd, peers: Peers, offload: bool) -> Self {
+    /// With `offload`, runs are sent and received as one message where the kernel can. `waiting`: how much of the queue
+    /// each holder has, if several faces share the socket.
+    pub(crate) fn new(socket: OwnedFd, peers: Peers, offload: bool, waiting: Option<Pool>) -> Self {
         let is_link = matches!(peers, Peers::Link(_));
         let offload = offload && !is_link;
         if offload {
@@ -149,6 +161,7 @@ impl DatagramSocket {
             least_bytes: if is_link { LEAST_PAYLOAD_BYTES } else { 0 },
             bytes: Vec::new(),
             queue: VecDeque::new(),
+            waiting: waiting.map(Box::new),
             run_datagram_bytes_max: if offload { MAX_MESSAGE_BYTES / 2 } else { 0 },
         }
     }
@@ -158,16 +171,16 @@ impl DatagramSocket {
         self.bytes.len() - self.queue.front().map_or(self.bytes.len(), |first| first.start)
     }
 
-    /// Appends one datagram for `face`; `destination` is needed unless the socket is connected. Returns how many bytes
-    /// it takes.
-    pub(crate) fn queue(
-        &mut self,
-        face: FaceId,
-        destination: Option<Remote>,
-        header: &[u8],
-        slice: &[u8],
-        pool: &mut BufferPool,
-    ) -> usize {
+    /// Whether a blocked socket takes more for this holder.
+    pub(crate) fn has_share(&self, holder: HolderId) -> bool {
+        let may_take = |waiting: &Pool| waiting.may_take(holder, 1);
+        let Some(Err(refusal)) = self.waiting.as_deref().map(may_take) else { return true };
+        self.waiting.iter().for_each(|waiting| waiting.count_refusal(holder, refusal));
+        false
+    }
+
+    /// Appends one datagram. Returns how many bytes it takes.
+    pub(crate) fn queue(&mut self, sender: Sender, header: &[u8], slice: &[u8], pool: &mut BufferPool) -> usize {
         if self.bytes.capacity() == 0 {
             self.bytes = pool.take();
         }
@@ -179,14 +192,19 @@ impl DatagramSocket {
             len = self.least_bytes;
             self.bytes.resize(start + len, 0);
         }
-        self.queue.push_back(Queued { start, len, destination, face });
+        self.queue.push_back(Queued { start, len, sender });
+        if self.is_blocked
+            && let Some(waiting) = &mut self.waiting
+        {
+            waiting.take(sender.holder, len as u64);
+        }
         len
     }
 
     /// Sends as much as the kernel takes; sets `is_blocked` if it does not take all. Calls `failed` for each datagram
     /// that was given up, and for each report.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, Failure)) {
-        self.is_blocked = false;
+        self.unblock();
         let mut attempt = Attempt::Runs;
         while let Some(first_bytes) = self.queue.front().map(|first| first.len) {
             match self.send(attempt) {
@@ -222,7 +240,7 @@ impl DatagramSocket {
             Some(Outgoing {
                 bytes: &self.bytes[first.start..last.start + last.len],
                 segment_bytes: (run > 1).then_some(first.len as u16), // at most half of MAX_MESSAGE_BYTES
-                destination: first.destination,
+                destination: first.sender.destination,
             })
         });
         let sent = sys::send_batch(self.socket.as_fd(), messages)?;
@@ -259,9 +277,9 @@ impl DatagramSocket {
             Attempt::Runs | Attempt::RunsAgain if run > 1 && may_refuse_runs(error) => return Attempt::FirstAlone,
             // All datagrams of a run have one destination and one reason.
             Attempt::Runs | Attempt::RunsAgain => {
-                self.queue.drain(..run).for_each(|queued| failed(queued.face, failure))
+                self.queue.drain(..run).for_each(|queued| failed(queued.sender.face, failure))
             }
-            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.face, failure)),
+            Attempt::FirstAlone => self.queue.drain(..1).for_each(|queued| failed(queued.sender.face, failure)),
         }
         Attempt::Runs
     }
@@ -273,12 +291,29 @@ impl DatagramSocket {
 
     /// Forgets the datagrams queued for a face that is being removed.
     pub(crate) fn forget_face(&mut self, face: FaceId) {
-        self.queue.retain(|queued| queued.face != face);
+        let was_blocked = self.is_blocked;
+        self.unblock();
+        self.queue.retain(|queued| queued.sender.face != face);
+        if was_blocked {
+            self.block();
+        }
+    }
+
+    /// Stops counting what waits.
+    fn unblock(&mut self) {
+        if std::mem::take(&mut self.is_blocked)
+            && let Some(waiting) = &mut self.waiting
+        {
+            self.queue.iter().for_each(|queued| waiting.give_back(queued.sender.holder, queued.len as u64));
+        }
     }
 
     /// Waits for room, and moves the remaining bytes to the front once they are the smaller part.
     fn block(&mut self) {
         self.is_blocked = true;
+        if let Some(waiting) = &mut self.waiting {
+            self.queue.iter().for_each(|queued| waiting.take(queued.sender.holder, queued.len as u64));
+        }
         let Some(first) = self.queue.front().map(|queued| queued.start) else { return };
         if first * 2 >= self.bytes.len() {
             self.bytes.drain(..first);
@@ -313,7 +348,7 @@ fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
     let mut end = first.start + first.len;
     for next in &queue[1..queue.len().min(MAX_SEGMENTS)] {
         // Bytes of a removed face may lie between.
-        let follows = next.face == first.face && next.start == end;
+        let follows = next.sender.face == first.sender.face && next.start == end;
         end += next.len;
         if !follows || next.len > first.len || end - first.start > MAX_MESSAGE_BYTES {
             break;
@@ -337,6 +372,7 @@ fn may_refuse_runs(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_shares::{Holder, HolderTable, PoolConfig};
     use std::net::UdpSocket;
     use std::time::Duration;
 
@@ -351,10 +387,14 @@ mod tests {
         UdpSocket::bind("127.0.0.1:0").unwrap()
     }
 
+    fn of(face: u64, destination: Option<SocketAddr>) -> Sender {
+        Sender { face: FaceId(face), holder: HolderId::ANY_REMOTE, destination: destination.map(Remote::from) }
+    }
+
     fn sender() -> DatagramSocket {
         let socket = peerless();
         let local = socket.local_addr().unwrap();
-        DatagramSocket::new(socket.into(), Peers::Anyone { local }, true)
+        DatagramSocket::new(socket.into(), Peers::Anyone { local }, true, None)
     }
 
     fn next(socket: &UdpSocket) -> Vec<u8> {
@@ -369,7 +409,7 @@ mod tests {
         let unusable: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         for (face, destination) in [(1, address), (2, unusable), (3, address), (2, unusable)] {
-            socket.queue(FaceId(face), Some(destination.into()), b"face", &[face as u8], &mut pool);
+            socket.queue(of(face, Some(destination)), b"face", &[face as u8], &mut pool);
         }
         assert_eq!(socket.queued_bytes(), 20);
         let mut failed = Vec::new();
@@ -389,7 +429,7 @@ mod tests {
         sys::turn_checksums_off(socket.socket.as_fd());
         let text = |i: usize| vec![i as u8; [60, 60, 20, 60, 60][i % 5]];
         for i in 0..10 {
-            socket.queue(FaceId(1), Some(address.into()), b"", &text(i), &mut pool);
+            socket.queue(of(1, Some(address)), b"", &text(i), &mut pool);
         }
         socket.flush(&mut pool, |_, _| panic!("given up"));
         assert_eq!(socket.run_datagram_bytes_max, 59, "smaller ones have not been refused yet");
@@ -403,7 +443,7 @@ mod tests {
     fn what_the_path_does_not_take_is_tried_again_and_then_counted() {
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         for size in [1400, 1400, 9] {
-            socket.queue(FaceId(1), None, b"", &vec![0; size], &mut pool);
+            socket.queue(of(1, None), b"", &vec![0; size], &mut pool);
         }
         let too_large = io::Error::from_raw_os_error(libc::EMSGSIZE);
         let mut failed = Vec::new();
@@ -433,11 +473,12 @@ mod tests {
     fn only_a_connected_socket_knows_whom_a_report_is_about() {
         let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
         let remote = "127.0.0.1:9".parse().unwrap();
-        let one = DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), local: remote, remote }, true);
+        let one =
+            DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), local: remote, remote }, true, None);
         for (mut socket, reports) in
             [(sender(), vec![]), (one, vec![(FaceId(1), Failure::Report(CloseReason::Refused))])]
         {
-            socket.queue(FaceId(1), None, b"", b"x", &mut BufferPool::default());
+            socket.queue(of(1, None), b"", b"x", &mut BufferPool::default());
             let mut failed = Vec::new();
             let next = socket.retry_or_give_up(&refused, Attempt::Runs, &mut |face, what| failed.push((face, what)));
             assert!(next == Attempt::RunsAgain);
@@ -451,7 +492,7 @@ mod tests {
             let mut start = 0;
             let queued = |&len: &usize| {
                 start += len;
-                Queued { start: start - len, len, destination: None, face: FaceId(face) }
+                Queued { start: start - len, len, sender: of(face, None) }
             };
             sizes.iter().map(queued).collect::<Vec<_>>()
         };
@@ -464,7 +505,7 @@ mod tests {
         assert_eq!(run(&[8800; 100]), MAX_MESSAGE_BYTES / 8800);
         assert_eq!(run(&[9001; 2]), 1, "refused before");
         let mut other_face = queued(1, &[60; 3]);
-        other_face[2].face = FaceId(2);
+        other_face[2].sender.face = FaceId(2);
         assert_eq!(run_length(&other_face, 9000), 2);
         let mut gap = queued(1, &[60; 3]);
         gap.remove(1);
@@ -476,7 +517,7 @@ mod tests {
         let (receiver, address) = receiver();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         for (face, text) in [(1, "one, which the kernel took"), (2, "two"), (3, "three"), (2, "four")] {
-            socket.queue(FaceId(face), Some(address.into()), b"", text.as_bytes(), &mut pool);
+            socket.queue(of(face, Some(address)), b"", text.as_bytes(), &mut pool);
         }
         socket.queue.pop_front();
         socket.block();
@@ -486,5 +527,40 @@ mod tests {
         socket.flush(&mut pool, |_, _| panic!("refused"));
         assert_eq!([next(&receiver), next(&receiver)], [b"two".to_vec(), b"four".to_vec()]);
         assert!(!socket.is_blocked);
+    }
+
+    /// The story: while the network took nothing, one host's datagrams filled the queue of the listener, and those to
+    /// all others were dropped.
+    #[test]
+    fn a_blocked_queue_is_shared_among_holders() {
+        let holders = HolderTable::default();
+        let [greedy, modest] = ["192.0.2.1", "192.0.2.2"]
+            .map(|address| holders.enter(&Holder::of_address(address.parse().unwrap(), false)));
+        let config = PoolConfig {
+            name: "datagrams",
+            capacity: 1000,
+            share_percent: 80,
+            management_reserve: 0,
+            local_reserve: 0,
+        };
+        let (mut socket, mut pool) = (sender(), BufferPool::default());
+        socket.waiting = Some(Box::new(Pool::new(config, holders.groups())));
+        let queue = |socket: &mut DatagramSocket, face, holder, pool: &mut BufferPool| {
+            socket.queue(Sender { face: FaceId(face), holder, destination: None }, b"", &[0; 10], pool);
+        };
+        queue(&mut socket, 1, greedy, &mut pool);
+        socket.block();
+        let mut datagrams = 1;
+        while socket.has_share(greedy) {
+            queue(&mut socket, 1, greedy, &mut pool);
+            datagrams += 1;
+        }
+        assert_eq!(datagrams, 80);
+        assert!(socket.has_share(modest));
+        queue(&mut socket, 2, modest, &mut pool);
+        socket.forget_face(FaceId(1));
+        assert_eq!(socket.waiting.as_ref().unwrap().used(), 10, "what is queued, and nothing else");
+        socket.unblock();
+        assert_eq!(socket.waiting.as_ref().unwrap().used(), 0);
     }
 }

@@ -58,6 +58,10 @@ pub enum CloseReason {
     ForeignProtocol,
     /// Nothing was received for the idle time-out.
     Idle,
+    /// No packet came over the connection for the time-out.
+    NeverSpoke,
+    /// It was idle, and another face needed its place or its descriptor.
+    Displaced,
     /// The network interface no longer exists.
     InterfaceGone,
     /// The network interface is down.
@@ -75,6 +79,8 @@ impl std::fmt::Display for CloseReason {
             CloseReason::MalformedElement => f.write_str("malformed element header"),
             CloseReason::ForeignProtocol => f.write_str("not a packet of NDN at the start"),
             CloseReason::Idle => f.write_str("idle"),
+            CloseReason::NeverSpoke => f.write_str("no packet came"),
+            CloseReason::Displaced => f.write_str("idle, and its place was needed"),
             CloseReason::InterfaceGone => f.write_str("the network interface is no more"),
             CloseReason::InterfaceDown => f.write_str("the network interface is down"),
             CloseReason::Refused => f.write_str("the peer's port is closed"),
@@ -88,6 +94,9 @@ pub enum AddFaceError {
     /// This worker has as many faces as it may.
     #[error("the limit of {0} faces is reached")]
     FaceLimit(usize),
+    /// The peer's address, or user, has its share of the faces of this worker.
+    #[error("this host or user has its share of the faces")]
+    HolderShare,
     /// The id is in use.
     #[error("face {0} exists already")]
     Exists(FaceId),

@@ -1,11 +1,11 @@
 //! Legality: which frames are packets, and which header is legal on which packet (NDNLPv2 §1 and §4)?
 
-use namewire_packet::MAX_PACKET_BYTES;
-use namewire_packet::lp::LpHeaders;
-use namewire_packet::tag::TagFrame;
+use namewire_packet::lp::{LpHeaders, LpPacket};
+use namewire_packet::tag::{TagFrame, TagPacket};
 use namewire_packet::tlv::{self, types};
+use namewire_packet::{Data, Interest, MAX_PACKET_BYTES};
 
-use crate::reassembly::Envelope;
+use crate::reassembly::{Envelope, MAX_FRAGMENTS};
 use crate::{LinkDrop, LinkOptions};
 
 /// What a frame holds, by its type number.
@@ -47,6 +47,41 @@ pub fn check_shape(frame: &[u8]) -> Result<Shape, LinkDrop> {
         types::LP_PACKET => Ok(Shape::LpPacket),
         _ => TagFrame::of(frame).map(Shape::Tag).ok_or(LinkDrop::UnknownType),
     }
+}
+
+/// Checks that `frame` is a valid packet, for which a face may be made: an Interest, Data or tag packet, or an LpPacket
+/// with one of these in it or with a fragment of one.
+///
+/// # Errors
+/// The reason to refuse it.
+pub(crate) fn check_introduction(frame: &[u8]) -> Result<(), LinkDrop> {
+    let lp = match check_shape(frame)? {
+        Shape::LpPacket => LpPacket::parse(frame).map_err(|_| LinkDrop::MalformedLpHeader)?,
+        bare => return check_packet(bare, frame),
+    };
+    let fragment = lp.fragment.ok_or(LinkDrop::NothingCarried)?;
+    match lp.frag_count {
+        1 => match check_shape(fragment) {
+            Ok(Shape::LpPacket) => Err(LinkDrop::NestedLpPacket),
+            Ok(shape) => check_packet(shape, fragment),
+            Err(_) => Err(LinkDrop::FragmentNotPacket),
+        },
+        _ if lp.sequence.is_none() => Err(LinkDrop::MissingSequence),
+        frag_count if lp.frag_index >= frag_count => Err(LinkDrop::FragIndexOutOfRange),
+        frag_count if frag_count > MAX_FRAGMENTS => Err(LinkDrop::TooManyFragments),
+        _ => Ok(()),
+    }
+}
+
+fn check_packet(shape: Shape, packet: &[u8]) -> Result<(), LinkDrop> {
+    let is_valid = match shape {
+        Shape::Interest => Interest::parse(packet).is_ok(),
+        Shape::Data => Data::parse(packet).is_ok(),
+        Shape::Tag(TagFrame::Packet) => TagPacket::parse(packet).is_ok(),
+        Shape::Tag(_) => true,
+        Shape::LpPacket => false,
+    };
+    is_valid.then_some(()).ok_or(LinkDrop::MalformedPacket)
 }
 
 /// NDNLPv2 §4, "Received": which header is legal on which packet. Returns the headers except those that a forwarder

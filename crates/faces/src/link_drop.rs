@@ -50,6 +50,8 @@ namewire_packet::reasons! {
         ReassemblyOversize = "reassembly-oversize",
         /// A message was discarded because newer ones needed its place. Loss, or a flood.
         ReassemblyEvicted = "reassembly-evicted",
+        /// A message was discarded because its host has its share of the memory for reassembly. That host's fault.
+        ReassemblyShare = "reassembly-share",
         /// A message was discarded 500 ms after its last fragment. Loss on the link.
         ReassemblyTimeout = "reassembly-timeout",
         /// A datagram on a connected socket from another remote, while no listener has its port. Or an Ethernet frame
@@ -57,12 +59,20 @@ namewire_packet::reasons! {
         ForeignRemote = "foreign-remote",
         /// No face was made for an unknown remote: the face table is full. Flood, or a low limit.
         FaceLimit = "face-limit",
+        /// No face was made for an unknown remote: its host has its share of the faces. That host's fault.
+        HolderShare = "holder-share",
+        /// No face was made for an unknown remote: its Interest or Data is malformed. That host's fault, or a scan.
+        MalformedPacket = "malformed-packet",
+        /// No face was made for an unknown remote: its LpPacket has no Fragment. A restarted router's peer, or a scan.
+        NothingCarried = "nothing-carried",
         /// The packet does not fit the face's MTU. The sending application, or the configuration.
         PacketTooLarge = "packet-too-large",
         /// The face's send queue is full: the peer or the network is slower than we are.
         QueueFull = "queue-full",
         /// All send queues together are full: many slow peers.
         QueuesFull = "queues-full",
+        /// The peer does not read, and its host or user has its share of all send queues.
+        QueueShare = "queue-share",
         /// The face exists but its connection is down (a permanent face between connections).
         FaceDown = "face-down",
         /// No such face. A race with its removal.

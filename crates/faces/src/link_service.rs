@@ -212,6 +212,12 @@ impl LinkService {
         self.peer_speaks_lp
     }
 
+    /// True once the peer has sent a packet, or a frame without one that is well-formed.
+    pub fn has_received_packet(&self) -> bool {
+        let LinkCounters { in_interests, in_data, in_nacks, in_tag_packets, .. } = self.counters;
+        self.peer_speaks_lp || in_interests + in_data + in_nacks + in_tag_packets > 0
+    }
+
     /// When [`LinkService::expire`] has something to do.
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.reassembler.next_deadline_ns()
@@ -231,6 +237,30 @@ impl LinkService {
     pub fn rest(&mut self) {
         if let Some(reliability) = &mut self.reliability {
             reliability.rest();
+        }
+    }
+
+    /// Memory for unfinished fragmented packets, in bytes.
+    #[inline]
+    pub fn reassembly_memory_bytes(&self) -> usize {
+        self.reassembler.memory_bytes()
+    }
+
+    /// Discards unfinished packets, the oldest first, until they take no more than this. Counts them
+    /// ([`LinkDrop::ReassemblyShare`]).
+    pub fn shed_reassembly(&mut self, memory_bytes: usize) {
+        self.counters.drops[LinkDrop::ReassemblyShare as usize] += self.reassembler.shed(memory_bytes);
+    }
+
+    /// Memory for unacknowledged frames, in bytes.
+    pub fn unacknowledged_memory_bytes(&self) -> usize {
+        self.reliability.as_ref().map_or(0, |reliability| reliability.unacknowledged_memory_bytes())
+    }
+
+    /// Limits the frames kept from now on to this many bytes, if that is less than the limit of all links.
+    pub fn limit_unacknowledged(&mut self, bytes: u64) {
+        if let Some(reliability) = &mut self.reliability {
+            reliability.limit_unacknowledged(bytes);
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Limits: a message has at most [`MAX_FRAGMENTS`] fragments and 8800 bytes. A face has at most [`MAX_MESSAGES`]
 //! unfinished messages, and a limited number of bytes in them. Beyond these limits, the message that has waited longest
-//! is discarded. A message waits [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have
+//! is discarded. The memory of all faces together is shared among hosts by the driver ([`LinkDrop::ReassemblyShare`]). A message waits [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have
 //! full size and wait for [`RELIABLE_TIMEOUT_NS`].
 
 use namewire_packet::MAX_PACKET_BYTES;
@@ -61,6 +61,8 @@ pub(crate) struct Reassembler {
     limit_bytes: usize,
     is_reliable: bool,
     held_bytes: usize,
+    /// Memory of everything below and above, in bytes.
+    memory_bytes: usize,
     /// The last packet completed; valid until the next one.
     assembled: Vec<u8>,
     /// Buffers of finished messages, so that a busy link allocates nothing.
@@ -75,6 +77,12 @@ struct Message {
     seen: [u64; (MAX_FRAGMENTS as usize).div_ceil(64)],
     pieces: Vec<Piece>,
     bytes: Vec<u8>,
+}
+
+impl Message {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Message>() + self.bytes.capacity() + self.pieces.capacity() * size_of::<Piece>()
+    }
 }
 
 /// Sender, and Sequence − FragIndex.
@@ -95,6 +103,7 @@ impl Reassembler {
             limit_bytes: limit_bytes.max(MAX_PACKET_BYTES),
             is_reliable: false,
             held_bytes: 0,
+            memory_bytes: 0,
             assembled: Vec::new(),
             spare: Vec::new(),
         }
@@ -124,6 +133,7 @@ impl Reassembler {
             None => self.begin(id, fragment.frag_count, now_ns, counters),
         };
         let message = &mut self.messages[position];
+        let memory_before = message.memory_bytes();
         if message.frag_count != fragment.frag_count {
             return Err(LinkDrop::FragCountChanged);
         }
@@ -147,6 +157,7 @@ impl Reassembler {
         });
         message.bytes.extend_from_slice(fragment.payload);
         self.held_bytes += fragment.payload.len();
+        self.memory_bytes += message.memory_bytes() - memory_before;
         if message.pieces.len() as u64 == message.frag_count {
             return Ok(Some(self.finish(position)));
         }
@@ -180,10 +191,35 @@ impl Reassembler {
             }
         }
         if self.messages.is_empty() {
+            self.messages = Vec::new();
             self.spare = Vec::new();
             self.assembled = Vec::new();
+            self.memory_bytes = 0;
         }
         expired
+    }
+
+    /// Memory of messages and buffers, in bytes.
+    #[inline]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Frees buffers and discards messages, the oldest first, until the memory is at most `memory_bytes`; returns how
+    /// many messages were discarded. The last packet completed stays.
+    pub(crate) fn shed(&mut self, memory_bytes: usize) -> u64 {
+        let mut discarded = 0;
+        while self.memory_bytes > memory_bytes {
+            if let Some(spare) = self.spare.pop() {
+                self.memory_bytes -= spare.memory_bytes();
+            } else if let Some(oldest) = (0..self.messages.len()).min_by_key(|&i| self.messages[i].last_fragment_ns) {
+                self.forget(oldest);
+                discarded += 1;
+            } else {
+                break;
+            }
+        }
+        discarded
     }
 
     fn begin(&mut self, id: MessageId, frag_count: u64, now_ns: u64, counters: &mut LinkCounters) -> usize {
@@ -192,7 +228,10 @@ impl Reassembler {
         }
         let (pieces, bytes) = match self.spare.pop() {
             Some(spare) => (spare.pieces, spare.bytes),
-            None => (Vec::new(), Vec::new()),
+            None => {
+                self.memory_bytes += size_of::<Message>();
+                (Vec::new(), Vec::new())
+            }
         };
         self.messages.push(Message {
             id,
@@ -224,11 +263,13 @@ impl Reassembler {
             std::mem::swap(&mut self.assembled, &mut message.bytes);
         } else {
             message.pieces.sort_unstable_by_key(|piece| piece.frag_index);
+            let memory_before = self.assembled.capacity();
             self.assembled.clear();
             for piece in &message.pieces {
                 let start = usize::from(piece.start);
                 self.assembled.extend_from_slice(&message.bytes[start..start + usize::from(piece.len)]);
             }
+            self.memory_bytes += self.assembled.capacity() - memory_before;
         }
         let envelope = message.envelope;
         self.recycle(message);
@@ -246,6 +287,8 @@ impl Reassembler {
         message.bytes.clear();
         if self.spare.len() < MAX_SPARE {
             self.spare.push(message);
+        } else {
+            self.memory_bytes -= message.memory_bytes();
         }
     }
 }

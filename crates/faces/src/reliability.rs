@@ -117,6 +117,14 @@ impl Reliability {
         }
     }
 
+    pub(crate) fn unacknowledged_memory_bytes(&self) -> usize {
+        self.unacknowledged.memory_bytes()
+    }
+
+    pub(crate) fn limit_unacknowledged(&mut self, bytes: u64) {
+        self.unacknowledged.limit(bytes);
+    }
+
     /// Frees memory if no frame is unacknowledged.
     pub(crate) fn rest(&mut self) {
         self.unacknowledged.rest();

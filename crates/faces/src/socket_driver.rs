@@ -24,13 +24,15 @@
 //! listener. A packet is copied when it is sent, except a large packet that is lent to a stream. Nothing is allocated
 //! per packet.
 //!
-//! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`]), the bytes queued per
-//! stream, per UDP socket and in all, and those of the link service. A face may read 128 KiB in its turn; then the
+//! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`], `admission.rs`), the bytes queued per
+//! stream, per UDP socket and in all, and those of the link service. What all faces share is a pool with a share for
+//! each holder ([`SocketDriver::pools`]): faces, send queues, kept input, reassembly, unacknowledged frames. A face may read 128 KiB in its turn; then the
 //! other ready faces have their turns. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`],
 //! counted by [`SocketDriver::short_reads`]).
 //!
 //! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
+mod admission;
 mod face;
 mod face_table;
 mod faceless;
@@ -54,10 +56,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
-use namewire_shares::HolderId;
+use namewire_shares::{HolderId, Pool, PoolReader};
 
 pub use lending::Lent;
 
+use admission::Places;
 use face::{Channel, Face};
 use face_table::FaceTable;
 use faceless::Faceless;
@@ -81,9 +84,14 @@ pub struct SocketDriver {
     config: DriverConfig,
     poller: Poller,
     faces: FaceTable,
+    places: Places,
     sockets: SocketTable,
     inlet: Inlet,
     outlet: Outlet,
+    /// Memory for unfinished fragmented packets.
+    reassembly: Pool,
+    /// Memory for unacknowledged frames.
+    unacknowledged: Pool,
     timers: TimerQueue,
     faceless: Faceless,
     events: Vec<FaceEvent>,
@@ -99,9 +107,12 @@ impl SocketDriver {
         Ok(SocketDriver {
             poller: Poller::new()?,
             faces: FaceTable::default(),
+            places: Places::new(&config),
             sockets: SocketTable::default(),
-            inlet: Inlet::new(config.kept_input_bytes),
+            inlet: Inlet::new(&config),
             outlet: Outlet::new(&config),
+            reassembly: config.pool("reassembly", config.total_reassembly_bytes),
+            unacknowledged: config.pool("unacknowledged", config.total_unacknowledged_bytes),
             timers: TimerQueue::default(),
             faceless: Faceless::default(),
             events: Vec::new(),
@@ -121,10 +132,12 @@ impl SocketDriver {
     /// [`AddFaceError::Exists`] if the id is in use; [`AddFaceError::FaceLimit`] if the worker has no room for a face;
     /// [`AddFaceError::Io`] if the socket cannot be watched.
     pub fn add_stream(&mut self, face: FaceId, socket: StreamSocket, info: FaceInfo) -> Result<(), AddFaceError> {
-        self.check_room(face)?;
+        self.check_room(face, &info)?;
         self.watch_stream(face, &socket)?;
         let options = LinkOptions { mtu: info.mtu, policy: self.config.link_policy, ..LinkOptions::default() };
-        self.insert_face(face, Channel::Stream(Stream::new(socket)), options, info);
+        let holder = self.config.holders.enter(&info.holder());
+        self.insert_face(face, Channel::Stream(Stream::new(socket, holder)), options, info);
+        self.config.holders.leave(holder);
         Ok(())
     }
 
@@ -138,7 +151,7 @@ impl SocketDriver {
             return Err(AddFaceError::NotDown(face));
         }
         self.watch_stream(face, &socket)?;
-        self.faces.change(face, |face| face.channel = Channel::Stream(Stream::new(socket)));
+        self.faces.change(face, |face| face.channel = Channel::Stream(Stream::new(socket, face.holder)));
         Ok(())
     }
 
@@ -156,7 +169,7 @@ impl SocketDriver {
         persistency: FacePersistency,
         mtu: usize,
     ) -> Result<FaceInfo, AddFaceError> {
-        self.check_room(face)?;
+        self.check_room(face, &udp::face_info(local, remote, persistency, mtu))?;
         let socket = udp::connect(local, remote)?;
         let info = udp::face_info(socket.local_addr()?, remote, persistency, mtu);
         let index = self.watch_datagrams(socket.into(), Peers::One { face, local, remote })?;
@@ -262,19 +275,15 @@ impl SocketDriver {
         self.inlet.short_reads()
     }
 
+    /// The pools of this driver: who holds how much.
+    pub fn pools(&self) -> Vec<PoolReader> {
+        let (reassembly, unacknowledged) = (self.reassembly.reader(), self.unacknowledged.reader());
+        vec![self.places.pool.reader(), self.outlet.waiting(), self.inlet.kept(), reassembly, unacknowledged]
+    }
+
     /// The events since the last call, oldest first.
     pub fn events(&mut self) -> std::vec::Drain<'_, FaceEvent> {
         self.events.drain(..)
-    }
-
-    fn check_room(&self, face: FaceId) -> Result<(), AddFaceError> {
-        if self.faces.get(face).is_some() {
-            return Err(AddFaceError::Exists(face));
-        }
-        if self.faces.len() >= self.config.max_faces {
-            return Err(AddFaceError::FaceLimit(self.config.max_faces));
-        }
-        Ok(())
     }
 
     fn watch_stream(&self, face: FaceId, socket: &StreamSocket) -> io::Result<()> {
@@ -283,7 +292,9 @@ impl SocketDriver {
     }
 
     fn watch_datagrams(&mut self, socket: OwnedFd, peers: Peers) -> io::Result<usize> {
-        self.sockets.add(&self.poller, socket, peers, self.config.udp_offload)
+        let is_shared = matches!(peers, Peers::Anyone { .. } | Peers::Link(_));
+        let waiting = is_shared.then(|| self.config.pool("datagram-queue", self.config.udp_queue_bytes));
+        self.sockets.add(&self.poller, socket, peers, self.config.udp_offload, waiting)
     }
 
     /// Options of a face to `remote` whose frames are datagrams. Ethernet faces mark no congestion, as in NFD.
@@ -307,6 +318,7 @@ impl SocketDriver {
         let holder = self.config.holders.enter(&info.holder());
         let face = Face::new(id, holder, channel, link, info, self.now_ns);
         face.publish();
+        self.places.pool.take(face.place, 1);
         self.faces.insert(face);
         self.schedule_idle(id);
     }
@@ -321,6 +333,7 @@ impl SocketDriver {
             forget_stream(&self.poller, &mut self.inlet, &mut self.outlet, stream);
             face.channel = Channel::Down;
             face.link.restart();
+            face.settle_unacknowledged(&mut self.unacknowledged);
             self.events.push(FaceEvent::Down { face: id, reason });
         } else if self.take_face(id).is_some() {
             self.events.push(FaceEvent::Closed { face: id, reason });
@@ -332,6 +345,9 @@ impl SocketDriver {
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
         let face = self.faces.remove(id)?;
         self.config.holders.leave(face.holder);
+        self.places.pool.give_back(face.place, 1);
+        self.reassembly.give_back(face.holder, face.reassembly_bytes);
+        self.unacknowledged.give_back(face.holder, face.unacknowledged_bytes);
         match &face.channel {
             Channel::Stream(stream) => forget_stream(&self.poller, &mut self.inlet, &mut self.outlet, stream),
             Channel::Down => {}
@@ -364,7 +380,7 @@ impl SocketDriver {
 
 /// Stops counting a closed connection's kept and queued bytes.
 fn forget_stream(poller: &Poller, inlet: &mut Inlet, outlet: &mut Outlet, stream: &Stream) {
-    outlet.forget_queued(stream.queued_bytes());
-    inlet.note_turn(stream.kept_bytes(), 0);
+    outlet.forget_stream(stream);
+    inlet.note_turn(stream.holder, stream.kept_bytes(), 0);
     poller.forget(&stream.socket);
 }

@@ -25,6 +25,7 @@ use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     tlv::{self, types},
 };
+use namewire_shares::HolderId;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
@@ -111,6 +112,10 @@ pub(crate) struct Stream {
     output_start: usize,
     /// The kernel refused bytes; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
+    /// Whose share of the send queues it uses.
+    pub(crate) holder: HolderId,
+    /// Bytes of its queue that are counted as waiting for the peer.
+    pub(crate) waiting_counted: u64,
     /// The connection failed while writing; the driver closes it when it can.
     pub(crate) failure: Option<CloseReason>,
 }
@@ -147,7 +152,7 @@ struct Cut {
 }
 
 impl Stream {
-    pub(crate) fn new(socket: StreamSocket) -> Self {
+    pub(crate) fn new(socket: StreamSocket, holder: HolderId) -> Self {
         Stream {
             may_be_foreign: matches!(socket, StreamSocket::Tcp(_)),
             socket,
@@ -157,6 +162,8 @@ impl Stream {
             output: Vec::new(),
             output_start: 0,
             is_blocked: false,
+            holder,
+            waiting_counted: 0,
             failure: None,
         }
     }

@@ -16,7 +16,8 @@
 //! Cost: each frame is copied when it is sent. An Ack takes amortized constant time.
 //!
 //! Limits: a link has at most [`MAX_FRAMES`] unacknowledged frames with [`MAX_BYTES`]. Beyond them the oldest frame is
-//! no longer retransmitted ([`LinkDrop::UnacknowledgedEvicted`]). Late Acks are recognised for the last
+//! no longer retransmitted ([`LinkDrop::UnacknowledgedEvicted`]). The driver lowers the limit of bytes while the
+//! link's host has its share of all links' frames. Late Acks are recognised for the last
 //! [`MAX_REPLACED`] replaced transmissions. A link without unacknowledged frames keeps a buffer of [`KEPT_BYTES`].
 
 use std::collections::VecDeque;
@@ -52,8 +53,11 @@ pub const MAX_REPLACED: usize = 1024;
 /// This number of Acks of later transmissions is a sign of loss.
 const LATER_ACKS: usize = 3;
 
-#[derive(Default)]
+/// Bytes that a link may keep whatever its share: a few of the largest packets.
+const LEAST_LIMIT_BYTES: usize = 64 << 10;
+
 pub(super) struct Unacknowledged {
+    limit_bytes: usize,
     next_tx_sequence: u64,
     /// Transmissions `next_tx_sequence - window.len()` and on.
     window: VecDeque<Transmission>,
@@ -68,6 +72,23 @@ pub(super) struct Unacknowledged {
     /// TxSequences of lost or late transmissions, and of those that replaced them, in ascending order.
     replaced: VecDeque<(u64, u64)>,
     rtt: RttEstimate,
+}
+
+impl Default for Unacknowledged {
+    fn default() -> Self {
+        Unacknowledged {
+            limit_bytes: MAX_BYTES,
+            next_tx_sequence: 0,
+            window: VecDeque::new(),
+            bytes: Vec::new(),
+            bytes_before: 0,
+            packets: Vec::new(),
+            free_packets: Vec::new(),
+            latest_acks: [0; LATER_ACKS],
+            replaced: VecDeque::new(),
+            rtt: RttEstimate::default(),
+        }
+    }
 }
 
 struct Transmission {
@@ -92,6 +113,16 @@ struct Packet {
 impl Unacknowledged {
     pub(super) fn next_tx_sequence(&self) -> u64 {
         self.next_tx_sequence
+    }
+
+    /// Memory for the frames kept, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Limits the bytes kept from now on; [`MAX_BYTES`] is the limit in any case.
+    pub(super) fn limit(&mut self, bytes: u64) {
+        self.limit_bytes = usize::try_from(bytes).unwrap_or(MAX_BYTES).clamp(LEAST_LIMIT_BYTES, MAX_BYTES);
     }
 
     pub(super) fn rto_ns(&self) -> u64 {
@@ -123,7 +154,7 @@ impl Unacknowledged {
         counters: &mut LinkCounters,
     ) {
         let len = header.len() + payload.len();
-        while self.window.len() >= MAX_FRAMES || self.kept_bytes() + len > MAX_BYTES {
+        while self.window.len() >= MAX_FRAMES || self.kept_bytes() + len > self.limit_bytes {
             self.evict(counters);
         }
         self.forget_done();

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use namewire_packet::FaceId;
-use namewire_shares::HolderId;
+use namewire_packet::{FaceId, nfd::FacePersistency, nfd::FaceUri};
+use namewire_shares::{HolderId, Pool};
 
+use super::admission::place_holder;
 use super::outage::{NO_TIMER, Outage};
 use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
@@ -17,11 +18,14 @@ pub(super) struct Face {
     pub(super) id: FaceId,
     /// Whose share of the pools it uses.
     pub(super) holder: HolderId,
+    /// To whom its place among the faces counts.
+    pub(super) place: HolderId,
     pub(super) channel: Channel,
     pub(super) link: LinkService,
     pub(super) info: FaceInfo,
     pub(super) published: Arc<FaceCounters>,
     pub(super) last_received_ns: u64,
+    pub(super) made_ns: u64,
     /// In the list of faces to publish or flush.
     pub(super) is_touched: bool,
     /// In the list of sources with a turn to come.
@@ -32,6 +36,9 @@ pub(super) struct Face {
     pub(super) acks_timer_ns: u64,
     /// The same for retransmissions.
     pub(super) retransmission_timer_ns: u64,
+    /// Memory that is counted for it in the pools of reassembly and of unacknowledged frames.
+    pub(super) reassembly_bytes: u64,
+    pub(super) unacknowledged_bytes: u64,
     pub(super) spoke_lp: bool,
     /// When the network first reported that the peer cannot be reached; 0: it has not, or the peer has sent something
     /// since.
@@ -52,20 +59,63 @@ impl Face {
         Face {
             id,
             holder,
+            place: place_holder(holder, info.persistency),
             channel,
             link: LinkService::new(link),
             info,
             published: Arc::default(),
             last_received_ns: now_ns,
+            made_ns: now_ns,
             is_touched: false,
             is_ready: false,
             has_idle_timer: false,
             has_reassembly_timer: false,
             acks_timer_ns: NO_TIMER,
             retransmission_timer_ns: NO_TIMER,
+            reassembly_bytes: 0,
+            unacknowledged_bytes: 0,
             spoke_lp: false,
             reported_ns: 0,
             outage: None,
+        }
+    }
+
+    /// True if a connection must bring a packet within some time: any host can open one.
+    pub(super) fn is_of_stranger(&self) -> bool {
+        matches!(self.channel, Channel::Stream(_))
+            && self.info.persistency == FacePersistency::OnDemand
+            && !matches!(self.info.remote, FaceUri::Fd(_) | FaceUri::Unix(_))
+    }
+
+    /// Counts the memory for unfinished packets. Discards some if the holder has its share.
+    #[inline]
+    pub(super) fn settle_reassembly(&mut self, pool: &mut Pool) {
+        let bytes = self.link.reassembly_memory_bytes() as u64;
+        if bytes != self.reassembly_bytes {
+            self.change_reassembly(pool, bytes);
+        }
+    }
+
+    fn change_reassembly(&mut self, pool: &mut Pool, mut bytes: u64) {
+        if bytes > self.reassembly_bytes
+            && let Err(refusal) = pool.may_take(self.holder, bytes - self.reassembly_bytes)
+        {
+            pool.count_refusal(self.holder, refusal);
+            self.link.shed_reassembly(self.reassembly_bytes as usize);
+            bytes = self.link.reassembly_memory_bytes() as u64;
+        }
+        pool.give_back(self.holder, self.reassembly_bytes);
+        pool.take(self.holder, bytes);
+        self.reassembly_bytes = bytes;
+    }
+
+    /// Counts the memory for unacknowledged frames.
+    pub(super) fn settle_unacknowledged(&mut self, pool: &mut Pool) {
+        let bytes = self.link.unacknowledged_memory_bytes() as u64;
+        if bytes != self.unacknowledged_bytes {
+            pool.give_back(self.holder, self.unacknowledged_bytes);
+            pool.take(self.holder, bytes);
+            self.unacknowledged_bytes = bytes;
         }
     }
 

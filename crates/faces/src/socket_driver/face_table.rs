@@ -34,6 +34,11 @@ impl FaceTable {
         self.faces.get_mut(&id).map(|face| &mut **face)
     }
 
+    /// All faces, in arbitrary order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Face> {
+        self.faces.values().map(|face| &**face)
+    }
+
     /// The face, marked to be published and flushed at the end of the turn.
     #[inline]
     pub(super) fn touch(&mut self, id: FaceId) -> Option<&mut Face> {

@@ -31,7 +31,7 @@ impl SocketDriver {
         sockets: MulticastSockets,
         info: FaceInfo,
     ) -> Result<(), AddFaceError> {
-        self.check_room(face)?;
+        self.check_room(face, &info)?;
         let own = sockets.sender.local_addr()?;
         let receiver = self.watch_datagrams(sockets.receiver.into(), Peers::Group { face, own })?;
         let sender = match self.watch_datagrams(sockets.sender.into(), Peers::Nobody { receiver }) {
@@ -101,10 +101,10 @@ impl SocketDriver {
         link_type: LinkType,
         mtu: Option<usize>,
     ) -> Result<FaceInfo, AddFaceError> {
-        self.check_room(face)?;
         let (index, link) = self.sockets.link(interface).ok_or(AddFaceError::NoLink(interface))?;
         let mtu = mtu.map_or(link.mtu, |mtu| mtu.min(link.mtu));
         let info = ethernet::face_info(&link.name, address, persistency, link_type, mtu);
+        self.check_room(face, &info)?;
         let remote = Remote::Ethernet(LinkAddress { interface, address });
         if let Some(other) = self.faces.of_remote(index, remote) {
             return Err(AddFaceError::Exists(other));
@@ -180,7 +180,8 @@ mod tests {
 
     const INTERFACE: u32 = 7;
     const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-    const IDLE: [u8; 2] = [100, 0];
+    /// An Interest for `/a`.
+    const INTEREST: [u8; 7] = [5, 5, 7, 3, 8, 1, b'a'];
 
     /// A driver with an interface, whose socket is not an Ethernet one: that would need a privilege.
     fn driver(listens: bool) -> SocketDriver {
@@ -194,7 +195,7 @@ mod tests {
     /// The face of a frame to us.
     fn face_of(driver: &mut SocketDriver, sender: MacAddress) -> Option<FaceId> {
         assert_eq!(driver.inlet.messages.addressee(0), Addressee::Us, "what zeroes mean");
-        driver.face_of_frame(0, 0, Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }), &IDLE)
+        driver.face_of_frame(0, 0, Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }), &INTEREST)
     }
 
     #[test]

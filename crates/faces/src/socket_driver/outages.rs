@@ -37,7 +37,7 @@ use super::SocketDriver;
 use super::face::Channel;
 use super::outage::{Outage, Step};
 use super::timer_queue::Timer;
-use crate::datagram_socket::{Failure, Peers, link_fault};
+use crate::datagram_socket::{Failure, Peers, Sender, link_fault};
 use crate::{CloseReason, FaceEvent, LinkDrop};
 
 /// An LpPacket without content.
@@ -152,13 +152,12 @@ impl SocketDriver {
 
     /// Lets a probe leave with the next [`SocketDriver::flush`].
     fn send_probe(&mut self, id: FaceId) {
-        let Some(Channel::Datagram { socket: index, destination }) = self.faces.get(id).map(|face| &face.channel)
-        else {
-            return;
-        };
-        let Some(socket) = self.sockets.get_mut(*index) else { return };
-        self.outlet.queue_datagram(socket, id, *destination, &IDLE, &[]);
-        self.sockets.mark_dirty(*index);
+        let Some(face) = self.faces.get(id) else { return };
+        let Channel::Datagram { socket: index, destination } = face.channel else { return };
+        let Some(socket) = self.sockets.get_mut(index) else { return };
+        let sender = Sender { face: id, holder: face.holder, destination };
+        self.outlet.queue_datagram(socket, sender, &IDLE, &[]);
+        self.sockets.mark_dirty(index);
     }
 
     pub(super) fn run_probe_timer(&mut self, id: FaceId, at_ns: u64) {

@@ -1,21 +1,34 @@
 //! The send queues: how much may wait, and how it gets to the kernel.
+//!
+//! What waits because a peer does not read is a pool ([`namewire_shares::pool`]): the bytes in the queues of blocked
+//! streams, by holder. Within what its holder may have, a stream may queue while it has less than a quarter of what is
+//! left ([`PARTS_PER_STREAM`]), so that 150 connections of one user that never read leave room for one that does. What
+//! a flush will write within the turn is limited by the sum of all queues only.
+//!
+//! The faces of a listener have one queue, which is blocked only if the network takes nothing. Then it is shared among
+//! holders in the same way (`datagram_socket.rs`).
 
 use std::io::IoSlice;
 
 use namewire_packet::FaceId;
+use namewire_shares::{HolderId, Pool, PoolReader, Refusal};
 
 use super::poller::{Poller, Source};
 use crate::buffer_pool::BufferPool;
-use crate::datagram_socket::{DatagramSocket, Failure};
-use crate::remote::Remote;
+use crate::datagram_socket::{DatagramSocket, Failure, Sender};
 use crate::stream::Stream;
 use crate::{DriverConfig, LinkDrop};
+
+/// A blocked stream may queue a packet while it has less than this part of what its holder may still take.
+const PARTS_PER_STREAM: u64 = 4;
 
 /// The queues of all sockets of a worker.
 pub(super) struct Outlet {
     /// Buffers for queues, and for kept input.
     pub(super) pool: BufferPool,
     queued_bytes: usize,
+    /// Bytes in the queues of blocked streams.
+    waiting: Pool,
     /// Refused datagrams, and reports, to be counted on their faces.
     failed: Vec<(FaceId, Failure)>,
     /// Link headers of the last [`super::Lent`], whose memory the next one reuses.
@@ -30,6 +43,7 @@ impl Outlet {
         Outlet {
             pool: BufferPool::default(),
             queued_bytes: 0,
+            waiting: config.pool("send-queues", config.total_queue_bytes),
             failed: Vec::new(),
             lent_headers: Vec::new(),
             stream_limit_bytes: config.stream_queue_bytes,
@@ -43,6 +57,17 @@ impl Outlet {
         self.queued_bytes
     }
 
+    /// The pool, for reports.
+    pub(super) fn waiting(&self) -> PoolReader {
+        self.waiting.reader()
+    }
+
+    /// Stops counting the queue of a stream, which is being removed.
+    pub(super) fn forget_stream(&mut self, stream: &Stream) {
+        self.queued_bytes -= stream.queued_bytes();
+        self.waiting.give_back(stream.holder, stream.waiting_counted);
+    }
+
     /// Stops counting a queue of this length, which was removed.
     pub(super) fn forget_queued(&mut self, bytes: usize) {
         self.queued_bytes -= bytes;
@@ -51,21 +76,19 @@ impl Outlet {
     /// Queues a frame on a stream.
     #[inline]
     pub(super) fn queue_on_stream(&mut self, stream: &mut Stream, header: &[u8], slice: &[u8]) {
-        self.queued_bytes += header.len() + slice.len();
+        let bytes = header.len() + slice.len();
+        self.queued_bytes += bytes;
+        if stream.is_blocked {
+            self.waiting.take(stream.holder, bytes as u64);
+            stream.waiting_counted += bytes as u64;
+        }
         stream.queue(header, slice, &mut self.pool);
     }
 
     /// Queues a datagram of `face`. The caller marks the socket dirty.
     #[inline]
-    pub(super) fn queue_datagram(
-        &mut self,
-        socket: &mut DatagramSocket,
-        face: FaceId,
-        destination: Option<Remote>,
-        header: &[u8],
-        slice: &[u8],
-    ) {
-        self.queued_bytes += socket.queue(face, destination, header, slice, &mut self.pool);
+    pub(super) fn queue_datagram(&mut self, socket: &mut DatagramSocket, sender: Sender, header: &[u8], slice: &[u8]) {
+        self.queued_bytes += socket.queue(sender, header, slice, &mut self.pool);
     }
 
     /// Makes room for a frame on a stream, or returns why there is none.
@@ -81,16 +104,30 @@ impl Outlet {
         if stream.failure.is_some() {
             return Err(LinkDrop::FaceDown);
         }
+        if stream.is_blocked && !self.has_share(stream) {
+            self.waiting.count_refusal(stream.holder, Refusal::ShareUsed);
+            return Err(LinkDrop::QueueShare);
+        }
         self.is_full(stream.queued_bytes(), self.stream_limit_bytes)
     }
 
-    /// Makes room for a datagram, or returns why there is none.
+    /// Whether a blocked stream may queue more. An empty queue takes a packet in any case.
+    fn has_share(&self, stream: &Stream) -> bool {
+        let queued = stream.queued_bytes() as u64;
+        queued == 0 || queued * PARTS_PER_STREAM < self.waiting.room(stream.holder)
+    }
+
+    /// Makes room for a datagram of `holder`, or returns why there is none.
     pub(super) fn make_room_for_datagrams(
         &mut self,
         poller: &Poller,
         index: usize,
         socket: &mut DatagramSocket,
+        holder: HolderId,
     ) -> Result<(), LinkDrop> {
+        if socket.is_blocked && !socket.has_share(holder) {
+            return Err(LinkDrop::QueueShare);
+        }
         if self.is_full(socket.queued_bytes(), self.socket_limit_bytes).is_err() && !socket.is_blocked {
             self.flush_datagrams(poller, index, socket);
         }
@@ -154,6 +191,12 @@ impl Outlet {
         let (was_blocked, before) = (stream.is_blocked, stream.queued_bytes());
         change(stream, &mut self.pool);
         self.queued_bytes = self.queued_bytes - before + stream.queued_bytes();
+        let counted = if stream.is_blocked { stream.queued_bytes() as u64 } else { 0 };
+        if counted != stream.waiting_counted {
+            self.waiting.give_back(stream.holder, stream.waiting_counted);
+            self.waiting.take(stream.holder, counted);
+            stream.waiting_counted = counted;
+        }
         if stream.is_blocked != was_blocked {
             poller.watch_room(&stream.socket, Source::Stream(id), stream.is_blocked);
         }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use namewire_packet::{FaceId, nfd::FacePersistency};
+use namewire_shares::Refusal;
 
 use super::SocketDriver;
 use super::face::{Channel, Face};
 use super::poller::{Readiness, Source};
 use crate::datagram_socket::Peers;
-use crate::link_service::check_shape;
+use crate::legality::check_introduction;
 use crate::remote::Remote;
 use crate::rx_arena::{MESSAGE_SLOT_BYTES, RxBatch};
 use crate::stream::{InputRoom, Turn};
@@ -97,12 +98,12 @@ impl SocketDriver {
     fn receive_stream(&mut self, id: FaceId, batch: &mut RxBatch<'_>) -> bool {
         let Some(face) = self.faces.touch(id) else { return false };
         let Channel::Stream(stream) = &mut face.channel else { return false };
-        let (kept_before, room) = (stream.kept_bytes(), self.inlet.room());
+        let (kept_before, room) = (stream.kept_bytes(), self.inlet.room(face.holder));
         if room == InputRoom::None && !stream.has_backlog() {
-            self.inlet.count_short_read();
+            self.inlet.count_short_read(face.holder);
         }
         let turn = stream.receive(id, &mut face.link, self.now_ns, batch, room, &mut self.outlet.pool);
-        self.inlet.note_turn(kept_before, stream.kept_bytes());
+        self.inlet.note_turn(face.holder, kept_before, stream.kept_bytes());
         face.last_received_ns = self.now_ns;
         report_lp(face, &mut self.events);
         match turn {
@@ -189,6 +190,7 @@ impl SocketDriver {
                 }
                 Ok(Received::Incomplete | Received::Idle) | Err(_) => {}
             }
+            face.settle_reassembly(&mut self.reassembly);
             report_lp(face, &mut self.events);
             if is_incomplete {
                 self.schedule_reassembly(id);
@@ -222,7 +224,7 @@ impl SocketDriver {
         }
     }
 
-    /// Creates a face for a remote that sent something like an NDN packet. A port scan creates none.
+    /// Creates a face for a remote that sent a valid packet. A port scan creates none.
     pub(super) fn create_on_demand(
         &mut self,
         index: usize,
@@ -230,11 +232,13 @@ impl SocketDriver {
         bytes: &[u8],
         info: FaceInfo,
     ) -> Option<FaceId> {
-        if let Err(reason) = check_shape(bytes) {
+        if let Err(reason) = check_introduction(bytes) {
             return self.refuse_datagram(bytes, reason);
         }
-        if self.faces.len() >= self.config.max_faces {
-            return self.refuse_datagram(bytes, LinkDrop::FaceLimit);
+        match self.find_place(&info.holder(), info.persistency) {
+            Ok(()) => {}
+            Err(Refusal::ShareUsed) => return self.refuse_datagram(bytes, LinkDrop::HolderShare),
+            Err(Refusal::PoolFull) => return self.refuse_datagram(bytes, LinkDrop::FaceLimit),
         }
         let face = self.config.face_ids.allocate();
         let channel = Channel::Datagram { socket: index, destination: Some(remote) };
@@ -278,7 +282,8 @@ mod tests {
     use super::*;
     use crate::DriverConfig;
 
-    const IDLE: [u8; 2] = [100, 0];
+    /// An Interest for `/a`.
+    const INTEREST: [u8; 7] = [5, 5, 7, 3, 8, 1, b'a'];
 
     /// Shows what tests with sockets see only once in many runs.
     #[test]
@@ -292,10 +297,10 @@ mod tests {
         for (face, local) in [(FaceId(5000), local), (FaceId(5001), any)] {
             driver.add_udp_face(face, local, remote, FacePersistency::Persistent, 1400).unwrap();
         }
-        assert_eq!(driver.face_of_datagram(1, remote, &IDLE), Some(FaceId(5000)));
-        let new = driver.face_of_datagram(1, stranger, &IDLE).expect("a face, by the listener");
-        assert_eq!(driver.face_of_datagram(0, stranger, &IDLE), Some(new), "the one that it has there");
-        assert_eq!(driver.face_of_datagram(2, stranger, &IDLE), None, "nobody listens at that address");
+        assert_eq!(driver.face_of_datagram(1, remote, &INTEREST), Some(FaceId(5000)));
+        let new = driver.face_of_datagram(1, stranger, &INTEREST).expect("a face, by the listener");
+        assert_eq!(driver.face_of_datagram(0, stranger, &INTEREST), Some(new), "the one that it has there");
+        assert_eq!(driver.face_of_datagram(2, stranger, &INTEREST), None, "nobody listens at that address");
         assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 1);
     }
 }

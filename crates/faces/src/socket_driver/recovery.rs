@@ -10,6 +10,7 @@ use super::face::{Channel, Face};
 use super::outage::NO_TIMER;
 use super::timer_queue::Timer;
 use crate::LinkPolicy;
+use crate::datagram_socket::Sender;
 
 /// Retransmissions on a blocked socket are retried no sooner than this.
 const BLOCKED_PAUSE_NS: u64 = 5_000_000;
@@ -18,7 +19,11 @@ impl SocketDriver {
     /// Changes reliability and congestion marks of a face. The caller checks whether its transport has them. False if
     /// there is no such face.
     pub fn set_policy(&mut self, face: FaceId, policy: LinkPolicy) -> bool {
-        self.faces.set_policy(face, policy)
+        let is_set = self.faces.set_policy(face, policy);
+        if let Some(face) = self.faces.get_mut(face) {
+            face.settle_unacknowledged(&mut self.unacknowledged);
+        }
+        is_set
     }
 
     /// Sends what is due on the reliable faces used in this turn.
@@ -47,8 +52,9 @@ impl SocketDriver {
                 let Some(socket) = self.sockets.get_mut(*index) else { return };
                 let (is_blocked, before) = (socket.is_blocked, socket.queued_bytes());
                 if outlet.socket_has_room(socket) {
+                    let sender = Sender { face: id, holder: face.holder, destination: *destination };
                     face.link.pump(now_ns, !is_blocked, |header, slice| {
-                        outlet.queue_datagram(socket, id, *destination, header, slice);
+                        outlet.queue_datagram(socket, sender, header, slice);
                     });
                 }
                 if socket.queued_bytes() > before {
@@ -57,6 +63,10 @@ impl SocketDriver {
                 is_blocked
             }
         };
+        let held = &mut self.unacknowledged;
+        face.settle_unacknowledged(held);
+        // The buffer takes up to twice what is kept in it.
+        face.link.limit_unacknowledged((face.unacknowledged_bytes + held.room(face.holder)) / 2);
         let earliest_ns = if is_blocked { now_ns + BLOCKED_PAUSE_NS } else { 0 };
         let acks_due_ns = face.link.acks_due_ns().map(|at_ns| at_ns.max(earliest_ns));
         if let Some(at_ns) = acks_due_ns.filter(|at_ns| *at_ns < face.acks_timer_ns) {

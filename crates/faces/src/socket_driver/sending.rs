@@ -5,6 +5,7 @@ use namewire_packet::lp::LpHeaders;
 
 use super::SocketDriver;
 use super::face::Channel;
+use crate::datagram_socket::Sender;
 use crate::{CloseReason, LinkDrop};
 
 impl SocketDriver {
@@ -14,7 +15,8 @@ impl SocketDriver {
     ///
     /// # Errors
     /// [`LinkDrop::NoSuchFace`], [`LinkDrop::FaceDown`], or [`LinkDrop::PacketTooLarge`] for the MTU;
-    /// [`LinkDrop::QueueFull`] or [`LinkDrop::QueuesFull`] if a queue is at its limit. The drop is counted.
+    /// [`LinkDrop::QueueFull`], [`LinkDrop::QueuesFull`] or [`LinkDrop::QueueShare`] if a queue is at its limit. The
+    /// drop is counted.
     pub fn send(&mut self, now_ns: u64, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> Result<(), LinkDrop> {
         self.now_ns = now_ns;
         let Some(face) = self.faces.touch(face) else {
@@ -22,7 +24,7 @@ impl SocketDriver {
             return Err(LinkDrop::NoSuchFace);
         };
         face.look_at_queue(now_ns, &self.sockets);
-        let (id, link, outlet) = (face.id, &mut face.link, &mut self.outlet);
+        let (id, holder, link, outlet) = (face.id, face.holder, &mut face.link, &mut self.outlet);
         match &mut face.channel {
             Channel::Stream(stream) => {
                 if let Err(reason) = outlet.make_room_on_stream(&self.poller, id, stream) {
@@ -36,12 +38,13 @@ impl SocketDriver {
                     link.count_drop(LinkDrop::FaceDown);
                     return Err(LinkDrop::FaceDown);
                 };
-                if let Err(reason) = outlet.make_room_for_datagrams(&self.poller, *index, socket) {
+                if let Err(reason) = outlet.make_room_for_datagrams(&self.poller, *index, socket, holder) {
                     link.count_drop(reason);
                     return Err(reason);
                 }
+                let sender = Sender { face: id, holder, destination: *destination };
                 let encoded = link.encode(now_ns, headers, packet, |header, slice| {
-                    outlet.queue_datagram(socket, id, *destination, header, slice);
+                    outlet.queue_datagram(socket, sender, header, slice);
                 });
                 self.sockets.mark_dirty(*index);
                 encoded

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use namewire_shares::Pool;
+
 use super::poller::{Poller, Source};
 use crate::datagram_socket::{DatagramSocket, LinkPeers, Peers};
 
@@ -27,11 +29,18 @@ impl SocketTable {
     }
 
     /// Takes over a socket and watches it; returns its index.
-    pub(super) fn add(&mut self, poller: &Poller, socket: OwnedFd, peers: Peers, offload: bool) -> io::Result<usize> {
+    pub(super) fn add(
+        &mut self,
+        poller: &Poller,
+        socket: OwnedFd,
+        peers: Peers,
+        offload: bool,
+        waiting: Option<Pool>,
+    ) -> io::Result<usize> {
         let free = self.sockets.iter().position(Option::is_none);
         let index = free.unwrap_or(self.sockets.len());
         poller.watch(&socket, Source::Datagrams(index))?;
-        let socket = Some(DatagramSocket::new(socket, peers, offload));
+        let socket = Some(DatagramSocket::new(socket, peers, offload, waiting));
         match free {
             Some(index) => self.sockets[index] = socket,
             None => self.sockets.push(socket),

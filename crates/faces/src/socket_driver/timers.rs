@@ -1,12 +1,14 @@
-//! Timers: idle on-demand faces, unfinished fragmented packets, faces that are down, and frames that reliability sends
+//! Timers: idle on-demand faces, connections that never sent a packet, unfinished fragmented packets, faces that are down, and frames that reliability sends
 //! without a packet.
+
+use std::time::Duration;
 
 use namewire_packet::{FaceId, nfd::FacePersistency};
 
 use super::SocketDriver;
-use super::face::Channel;
+use super::face::{Channel, Face};
 use super::timer_queue::Timer;
-use crate::CloseReason;
+use crate::{CloseReason, DriverConfig};
 
 impl SocketDriver {
     /// When [`SocketDriver::run_timers`] may have something to do.
@@ -28,7 +30,11 @@ impl SocketDriver {
                     self.run_reliability_timer(face, at_ns, |face| &mut face.retransmission_timer_ns);
                     // The timer is due at most once per time-out, and for the last time when all frames are
                     // acknowledged.
-                    self.faces.change(face, |face| face.link.rest());
+                    let pool = &mut self.unacknowledged;
+                    self.faces.change(face, |face| {
+                        face.link.rest();
+                        face.settle_unacknowledged(pool);
+                    });
                 }
             }
         }
@@ -37,11 +43,10 @@ impl SocketDriver {
     fn run_idle_timer(&mut self, id: FaceId) {
         let Some(face) = self.faces.get_mut(id) else { return };
         face.has_idle_timer = false;
-        let is_on_demand = face.info.persistency == FacePersistency::OnDemand;
-        let idle_since_ns = face.last_received_ns;
-        let idle_timeout_ns = self.config.udp_idle_timeout.as_nanos() as u64;
-        if is_on_demand && idle_since_ns.saturating_add(idle_timeout_ns) <= self.now_ns {
-            self.close(id, CloseReason::Idle);
+        let due_ns = idle_due_ns(&self.config, face);
+        let reason = if face.is_of_stranger() { CloseReason::NeverSpoke } else { CloseReason::Idle };
+        if due_ns.is_some_and(|due_ns| due_ns <= self.now_ns) {
+            self.close(id, reason);
         } else {
             self.schedule_idle(id);
         }
@@ -51,19 +56,16 @@ impl SocketDriver {
         let Some(face) = self.faces.get_mut(id) else { return };
         face.has_reassembly_timer = false;
         face.link.expire(self.now_ns);
+        face.settle_reassembly(&mut self.reassembly);
         face.publish();
         self.schedule_reassembly(id);
     }
 
     pub(super) fn schedule_idle(&mut self, id: FaceId) {
         let Some(face) = self.faces.get_mut(id) else { return };
-        let is_datagram = matches!(face.channel, Channel::Datagram { .. });
-        let closes_when_idle = is_datagram && face.info.persistency == FacePersistency::OnDemand;
-        if closes_when_idle && !face.has_idle_timer {
+        if let Some(due_ns) = idle_due_ns(&self.config, face).filter(|_| !face.has_idle_timer) {
             face.has_idle_timer = true;
-            let idle_timeout_ns = self.config.udp_idle_timeout.as_nanos() as u64;
-            let at_ns = face.last_received_ns.saturating_add(idle_timeout_ns);
-            self.timers.set(at_ns, Timer::Idle(id));
+            self.timers.set(due_ns, Timer::Idle(id));
         }
     }
 
@@ -73,5 +75,18 @@ impl SocketDriver {
             face.has_reassembly_timer = true;
             self.timers.set(at_ns, Timer::Reassembly(id));
         }
+    }
+}
+
+/// When a face closes if nothing happens until then. `None`: never.
+fn idle_due_ns(config: &DriverConfig, face: &Face) -> Option<u64> {
+    let after = |since_ns: u64, timeout: Duration| Some(since_ns.saturating_add(timeout.as_nanos() as u64));
+    let is_on_demand = face.info.persistency == FacePersistency::OnDemand;
+    match face.channel {
+        Channel::Datagram { .. } if is_on_demand => after(face.last_received_ns, config.udp_idle_timeout),
+        Channel::Stream(_) if face.is_of_stranger() && !face.link.has_received_packet() => {
+            after(face.made_ns, config.first_packet_timeout)
+        }
+        _ => None,
     }
 }

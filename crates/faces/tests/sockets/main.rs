@@ -2,6 +2,7 @@
 
 mod lent_packets;
 mod outages;
+mod shares;
 mod stream_faces;
 mod udp_faces;
 mod udp_offload;

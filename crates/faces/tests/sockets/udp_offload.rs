@@ -98,7 +98,7 @@ fn drivers_with_and_without_offload_understand_each_other() {
         let (mut left, left_address) = udp_worker(config(sends));
         let (mut right, right_address) = udp_worker(config(receives));
         left.driver.add_udp_face(A, left_address, right_address, FacePersistency::Persistent, MTU).unwrap();
-        let packets = packets_of_mixed_sizes(2);
+        let packets = [vec![interest(1)], packets_of_mixed_sizes(2)].concat(); // the first one must be valid
         let (mut received, mut adjacent) = (Vec::new(), 0);
         for part in parts(&packets) {
             for packet in part {

@@ -99,8 +99,14 @@ pub(crate) fn element(type_number: u32, value_bytes: usize, seed: u64) -> Vec<u8
     wire
 }
 
+/// An Interest of 32 bytes.
 pub(crate) fn interest(seed: u64) -> Vec<u8> {
-    element(5, 30, seed)
+    let mut component = element(8, 20, seed);
+    component[2..10].copy_from_slice(&seed.to_be_bytes());
+    let value = [vec![7, 22], component, vec![10, 4, 1, 2, 3, 4]].concat();
+    let mut wire = Vec::new();
+    tlv::write_tlv(&mut wire, 5, &value);
+    wire
 }
 
 pub(crate) fn loopback() -> SocketAddr {
