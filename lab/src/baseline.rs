@@ -1,8 +1,8 @@
 //! Baseline: how does this program compare with an earlier one, on the same machine and in the same run?
 //!
-//! `namewire-lab run ID --baseline PROGRAM` runs the experiment, then the same experiment of another `namewire-lab` with
-//! the same scale, workers and seed. Rows of the other program are added to the record; their subjects end in
-//! `at COMMIT`. So an old way stays measurable without its code in this tree.
+//! `namewire-lab run ID --baseline PROGRAM` runs the experiment, then the same experiment of another `namewire-lab`
+//! with the same scale, workers and seed. Rows of the other program are added to the record; their subjects end in `at
+//! COMMIT`. So an old way stays measurable without its code in this tree.
 //!
 //! Limit: one program runs after the other, so a change of the machine's load in between shows as a difference. Input
 //! files are not passed on.

@@ -4,8 +4,9 @@
 //!
 //! Packets of one batch are queued, and sent with as few `sendmmsg` calls as their number allows, whatever their
 //! remotes are. While the kernel has no room, the queue of a socket that faces share is a pool of its own, so that one
-//! host's datagrams do not keep all others out. If the kernel refuses a datagram for good, the caller gets it back, so that its face counts it. If the
-//! kernel has no room for a datagram now, the datagram waits in the queue, up to a limit.
+//! host's datagrams do not keep all others out. If the kernel refuses a datagram for good, the caller gets it back, so
+//! that its face counts it. If the kernel has no room for a datagram now, the datagram waits in the queue, up to a
+//! limit.
 //!
 //! Consecutive datagrams of one face and of equal size (the last may be shorter) form a *run*. A run passes through the
 //! kernel's network stack as one message (UDP segmentation offload) and arrives as the same datagrams:

@@ -9,8 +9,9 @@
 //!
 //! Limits: a message has at most [`MAX_FRAGMENTS`] fragments and 8800 bytes. A face has at most [`MAX_MESSAGES`]
 //! unfinished messages, and a limited number of bytes in them. Beyond these limits, the message that has waited longest
-//! is discarded. The memory of all faces together is shared among hosts by the driver ([`LinkDrop::ReassemblyShare`]). A message waits [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have
-//! full size and wait for [`RELIABLE_TIMEOUT_NS`].
+//! is discarded. The memory of all faces together is shared among hosts by the driver ([`LinkDrop::ReassemblyShare`]).
+//! A message waits [`TIMEOUT_NS`] after its last fragment. With reliability all [`MAX_MESSAGES`] may have full size and
+//! wait for [`RELIABLE_TIMEOUT_NS`].
 
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_packet::lp::LpHeaders;

@@ -24,11 +24,11 @@
 //! listener. A packet is copied when it is sent, except a large packet that is lent to a stream. Nothing is allocated
 //! per packet.
 //!
-//! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`], `admission.rs`), the bytes queued per
-//! stream, per UDP socket and in all, and those of the link service. What all faces share is a pool with a share for
-//! each holder ([`SocketDriver::pools`]): faces, send queues, kept input, reassembly, unacknowledged frames. A face may read 128 KiB in its turn; then the
-//! other ready faces have their turns. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`],
-//! counted by [`SocketDriver::short_reads`]).
+//! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`], `admission.rs`), the
+//! bytes queued per stream, per UDP socket and in all, and those of the link service. What all faces share is a pool
+//! with a share for each holder ([`SocketDriver::pools`]): faces, send queues, kept input, reassembly, unacknowledged
+//! frames. A face may read 128 KiB in its turn; then the other ready faces have their turns. Input kept for later turns
+//! is also limited ([`DriverConfig::kept_input_bytes`], counted by [`SocketDriver::short_reads`]).
 //!
 //! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 

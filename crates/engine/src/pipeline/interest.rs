@@ -14,8 +14,8 @@ use crate::{
     pipeline::{
         call::{Call, InterestAtHand, OutgoingInterest, Received},
         content_store::content_store_match,
+        first_upstream::{FirstUpstream, send_first},
         next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
-        outgoing::{FirstUpstream, send_first},
         prefix_lookup::visiting_interest,
         scope::NameScope,
     },
@@ -28,6 +28,14 @@ use namewire_packet::{
     lp::LpHeaders,
 };
 use namewire_tables::{CsId, PitId, PitRefusal, Variant, pit::INLINE_REST_BYTES};
+
+/// An Interest that its face and its scope allow.
+#[derive(Clone, Copy)]
+struct Checked<'a, 'v> {
+    received: &'a Received<'a, 'v, Interest<'a>>,
+    ingress: &'v FaceAttributes,
+    scope: NameScope,
+}
 
 /// Processes an Interest.
 #[inline(never)]
@@ -70,14 +78,14 @@ fn interest_at_home<'v, C: PartClock>(
     }
     let hint_removed = interest.has_forwarding_hint() && hint_ends_here(parts, interest);
     let Some(nonce) = interest.nonce().filter(|_| !hint_removed) else {
-        return rewritten_interest(parts, call, (received, ingress, scope), hop_limit, hint_removed);
+        return rewritten_interest(parts, call, Checked { received, ingress, scope }, hop_limit, hint_removed);
     };
     if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
         parts.scratch.hop_limits.push((received.frame, offset as u32, limit));
     }
     // Only HopLimit changes, so the frame itself is forwarded.
     let onward = OutgoingInterest { packet: PacketRef::Frame(received.frame), nonce, hop_limit, hint_removed };
-    look_up(parts, call, (received, ingress, scope), onward)
+    look_up(parts, call, Checked { received, ingress, scope }, onward)
 }
 
 /// Looks for pending Interests of the name, then for stored Data; then the Interest is forwarded.
@@ -88,7 +96,7 @@ fn interest_at_home<'v, C: PartClock>(
 fn look_up<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    (received, ingress, scope): (&Received<'_, 'v, Interest<'_>>, &'v FaceAttributes, NameScope),
+    Checked { received, ingress, scope }: Checked<'_, 'v>,
     onward: OutgoingInterest,
 ) -> Option<CsId> {
     let (interest, cs) = (received.packet, &parts.tables.pit_cs);
@@ -155,7 +163,7 @@ fn hint_ends_here(parts: &mut Parts, interest: &Interest<'_>) -> bool {
 fn rewritten_interest<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
-    (received, ingress, scope): (&Received<'_, 'v, Interest<'_>>, &'v FaceAttributes, NameScope),
+    Checked { received, ingress, scope }: Checked<'_, 'v>,
     hop_limit: Option<u8>,
     hint_removed: bool,
 ) -> Option<CsId> {
@@ -179,7 +187,7 @@ fn rewritten_interest<'v, C: PartClock>(
         return dropped(parts, DropReason::TooLargeWithNonce);
     }
     let onward = OutgoingInterest { packet, nonce, hop_limit, hint_removed };
-    look_up(parts, call, (received, ingress, scope), onward)
+    look_up(parts, call, Checked { received, ingress, scope }, onward)
 }
 
 /// Writes `hop_limit` into an Interest that is known to be well-formed.

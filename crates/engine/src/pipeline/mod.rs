@@ -3,6 +3,7 @@
 pub(crate) mod call;
 mod content_store;
 pub(crate) mod data;
+pub(crate) mod first_upstream;
 pub(crate) mod interest;
 pub(crate) mod nack;
 pub(crate) mod next_hops;

@@ -31,8 +31,9 @@ impl<'v> NextHops<'v> {
         Self { next_hops: found.nexthops, prefix: MatchedPrefix::OfName { bytes: found.prefix_bytes } }
     }
 
-    /// The next hops of an Interest with a hint. If it holds names, they are those of the first delegation that has some in the FIB, and
-    /// the Interest's own name is not tried (§3). Otherwise they are those of the name (`by_name`).
+    /// The next hops of an Interest with a hint. If the hint holds names, they are those of the first delegation that
+    /// has some in the FIB, and the Interest's own name is not tried (§3). Otherwise they are those of the name
+    /// (`by_name`).
     #[cold]
     pub(crate) fn of(
         interest: &Interest<'_>,

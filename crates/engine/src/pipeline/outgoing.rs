@@ -2,14 +2,9 @@
 //! §4.4.2).
 
 use crate::{
-    DropReason, FaceAttributes, Instant, LinkType,
-    batch::{
-        measured::PartClock,
-        output::{Outbound, PacketRef, Transmit},
-    },
+    DropReason, LinkType,
+    batch::output::{Outbound, PacketRef, Transmit},
     parts::Parts,
-    pipeline::call::{Call, InterestAtHand, OutgoingInterest},
-    state::{pit_state::OutRecord, record_chain::RecordPool},
     strategy::trigger::Trigger,
 };
 use namewire_packet::{FaceId, Interest, NackReason, Nonce, interest::write_with_nonce, lp::LpHeaders};
@@ -52,44 +47,6 @@ pub(crate) fn outgoing_interest(
     };
     outbound.out.transmit_interest(Transmit { face, headers, packet }, token);
     Ok(())
-}
-
-/// The upstream of an Interest that begins a PIT entry.
-pub(super) struct FirstUpstream<'v> {
-    pub(super) face: FaceId,
-    pub(super) attributes: &'v FaceAttributes,
-    /// It is not the only next hop.
-    pub(super) has_others: bool,
-}
-
-/// Outgoing Interest for an entry that has no upstream yet. The caller has checked that the face is eligible. `expires`
-/// is the time of the downstream's record.
-#[inline(always)]
-pub(super) fn send_first<'v, C: PartClock>(
-    parts: &mut Parts,
-    call: &mut Call<'v, '_, C>,
-    at: &InterestAtHand<'_, 'v>,
-    entry: PitId,
-    to: FirstUpstream<'v>,
-    expires: Instant,
-) {
-    let InterestAtHand { received, onward: OutgoingInterest { packet, nonce, .. }, .. } = *at;
-    let (outbound, face, tables) = (&mut call.outbound, to.face, &mut parts.tables);
-    let non_discovery = received.headers().non_discovery;
-    let pit = tables.pit_cs.pit_mut(entry);
-    let group = pit.group();
-    pit.state.expiry_watched |= to.has_others;
-    let record = RecordPool::begin(&mut pit.state.out_records);
-    *record = OutRecord { face, nonce, sent: outbound.now, expires, non_discovery, ..OutRecord::default() };
-    parts.counters.out_interests += 1;
-    let headers = LpHeaders {
-        incoming_face_id: Some(received.face()),
-        congestion_mark: received.headers().congestion_mark,
-        non_discovery,
-        ..LpHeaders::default()
-    };
-    let token = to.attributes.wants_tokens().then(|| tables.token(group));
-    outbound.out.transmit_interest(Transmit { face, headers, packet }, token);
 }
 
 /// The Interest that the entry keeps, with another nonce, if there is room for it.

@@ -1,5 +1,5 @@
-//! Timers: idle on-demand faces, connections that never sent a packet, unfinished fragmented packets, faces that are down, and frames that reliability sends
-//! without a packet.
+//! Timers: idle on-demand faces, connections that never sent a packet, unfinished fragmented packets, faces that are
+//! down, and frames that reliability sends without a packet.
 
 use std::time::Duration;
 
