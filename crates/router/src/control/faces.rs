@@ -402,6 +402,8 @@ impl Faces {
         let name = match reason {
             // The normal ends of a face.
             CloseReason::PeerClosed | CloseReason::Idle | CloseReason::InterfaceGone => return,
+            CloseReason::NeverSpoke => "never-spoke",
+            CloseReason::Displaced => "displaced",
             CloseReason::Refused => "refused",
             CloseReason::InterfaceDown => "interface-down",
             CloseReason::Io(_) => "socket-failed",
