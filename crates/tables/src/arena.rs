@@ -271,7 +271,7 @@ fn units_for(bytes: usize) -> Option<u32> {
     }
     let units = (bytes + HEADER_BYTES).div_ceil(UNIT_BYTES) as u32;
     // Below a doubling's classes the step is 1. It is a power of two, so a mask rounds up.
-    let in_step = (1 << ((units | CLASSES_PER_DOUBLING).ilog2() - CLASSES_PER_DOUBLING.ilog2())) - 1;
+    let in_step = ((1_u32 << (units | CLASSES_PER_DOUBLING).ilog2()) >> CLASSES_PER_DOUBLING.ilog2()) - 1;
     Some((units + in_step) & !in_step)
 }
 

@@ -19,7 +19,7 @@
 //! | Data by token, satisfies | 1, to remove the name; 0 if it is stored | 2 | 3 | – |
 //! | Content Store hit | 1 | 2 | – | 1, the Data; LRU: 1 of the queue |
 //! | Data stored, nothing evicted | 0, known from its Interest | 0 | – | 1, the Data, written |
-//! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block |
+//! | the Data evicted for it | 1 | 1 | – | 1, 1-2 of the block if sizes differ |
 //!
 //! The alarm of a new entry costs 1 line more. The slot freed last is reused first, so the lines written are
 //! often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`] and

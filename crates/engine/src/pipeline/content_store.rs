@@ -77,6 +77,7 @@ fn parent<'a>(interest: &Interest<'a>, hashes: &NameHashes) -> &'a [u8] {
 
 /// CS insert. Returns where the Data is, unless it was not to be stored or was refused. Link headers are not stored: a
 /// congestion mark belongs to one journey, not to the Data (§2.2).
+#[inline(always)]
 pub(super) fn content_store_insert(
     parts: &mut Parts,
     now: Instant,

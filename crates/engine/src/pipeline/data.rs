@@ -3,7 +3,7 @@
 //! Read [`incoming_data`] from top to bottom to learn what happens when Data arrives.
 
 use crate::{
-    Counters, DropReason, FaceAttributes, UnsolicitedPolicy,
+    Counters, DropReason, FaceAttributes, Instant, UnsolicitedPolicy,
     batch::{
         measured::{PartClock, Stage},
         output::{HandOver, Outbound, PacketRef, Transmit},
@@ -28,7 +28,7 @@ use namewire_packet::{
     lp::LpHeaders,
     tlv::{self, types},
 };
-use namewire_tables::{GroupId, PitCs, PitId, Variant, dead_nonce_list::DEFAULT_LIFETIME_NS, hash_name};
+use namewire_tables::{CsId, GroupId, PitCs, PitId, Variant, dead_nonce_list::DEFAULT_LIFETIME_NS, hash_name};
 
 /// Bytes of an implicit digest component.
 const DIGEST_COMPONENT_BYTES: usize = 34;
@@ -160,12 +160,18 @@ fn data_without_entry<C: PartClock>(
         if requests == 0 {
             parts.tables.pit_cs.cs_request(at.received.hashes.full_hash());
         }
-        content_store_insert(parts, call.outbound.now, at.received, at.own_name, Asked::By(requests));
+        store(parts, call.outbound.now, at, Asked::By(requests));
     } else if matches!(by_fingerprint, ByFingerprint::SentAlready) {
         parts.counters.drop(DropReason::DataSentAlready);
     } else if at.visits.is_over() {
         data_unsolicited(parts, call, at);
     }
+}
+
+/// [`content_store_insert`] as a call; [`answer_only`] has the other copy of the code.
+#[inline(never)]
+fn store(parts: &mut Parts, now: Instant, at: &DataAtHand<'_, '_>, asked: Asked) -> Option<CsId> {
+    content_store_insert(parts, now, at.received, at.own_name, asked)
 }
 
 /// Whether a token alone brought the Data to this worker, and there are others.
@@ -215,7 +221,7 @@ fn answer<'v, C: PartClock>(
         tables.pit_cs.cs_request(received.hashes.full_hash());
     }
     let asked = Asked::By(asked + by_fingerprint);
-    let stored = content_store_insert(parts, call.outbound.now, received, own_name, asked);
+    let stored = store(parts, call.outbound.now, at, asked);
     call.clock.end_of_part(Stage::Insert);
     parts.scratch.served.clear();
     let several = matches.len() > 1 || by_fingerprint > 0;
@@ -389,7 +395,7 @@ fn data_unsolicited<C: PartClock>(parts: &mut Parts, call: &Call<'_, '_, C>, at:
         UnsolicitedPolicy::AdmitAll => true,
     };
     let now = call.outbound.now;
-    if !admit || content_store_insert(parts, now, at.received, at.own_name, Asked::Unasked).is_none() {
+    if !admit || store(parts, now, at, Asked::Unasked).is_none() {
         parts.counters.drop(DropReason::UnsolicitedData);
     }
 }

@@ -22,10 +22,13 @@
 //! capacity by an eighth and 2 MiB. If that is not enough, the store evicts older Data, and refuses new
 //! Data until the end of the batch makes room.
 //!
+//! The *place* of evicted Data, its slot and its block, goes to the next Data of its size in a later batch
+//! (`places.rs`).
+//!
 //! Cost: a hit reads the group, 1 line of the entry and the Data, and writes what the policy writes. An
 //! insertion that evicts writes 1 line of the new entry and the lines of the new Data. For the victim, it
-//! writes 1 line of the entry, 1-2 of its block, 1 of its group and 1 of the index. Data that is not
-//! admitted is not copied: it costs only what the admission reads.
+//! writes 1 line of the entry, 1 of its group and 1 of the index, and 1-2 of its block if the next Data has
+//! another size. Data that is not admitted is not copied: it costs only what the admission reads.
 //! Bytes: [`ENTRY_OVERHEAD_BYTES`] counts an eviction queue. If a policy needs more, no account contains
 //! the difference; [`PitCs::cs_policy_bytes`](crate::PitCs::cs_policy_bytes) reports it.
 //! Full: the policy decides what is evicted. Data larger than the whole capacity is refused.
@@ -181,6 +184,9 @@ impl ContentStore {
 
     #[inline]
     pub(crate) fn request_stored(&mut self, id: CsId, asked_hash: u64) {
+        if !self.policy.counts_requests() {
+            return;
+        }
         let hash = self.slots.get(id.0).hash;
         if hash != asked_hash {
             self.policy.request(hash);
@@ -321,11 +327,7 @@ impl ContentStore {
         // From here on the group is in use, and no eviction can take it away.
         groups.get_mut(group).set_cs(CsLink::Direct(id));
         self.policy.arriving(newcomer);
-        while !self.fits(newcomer.account_bytes, 1) {
-            let Some(victim) = self.policy.evict(&mut self.slots, newcomer) else { break };
-            self.take_out(groups, victim);
-            self.evictions += 1;
-        }
+        while !self.fits(newcomer.account_bytes, 1) && self.evict(groups, newcomer) {}
         *self.slots.get_mut(id) = CsSlot {
             hash: newcomer.hash,
             mark: PolicyMark::default(),
@@ -443,17 +445,20 @@ impl ContentStore {
     }
 
     /// Makes room for the account of `newcomer` and `more_packets` entries.
+    #[inline(never)]
     fn evict_until_fits(&mut self, groups: &mut NameGroups, more_packets: u64, newcomer: &Newcomer) {
         while !self.fits(newcomer.account_bytes, more_packets) && self.evict(groups, newcomer) {}
     }
 
     /// Evicts entries of at least as many bytes as `newcomer` has, to make a hole large enough.
+    #[cold]
     fn evict_bytes(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) {
         let aim = self.bytes.saturating_sub(newcomer.account_bytes);
         while self.bytes > aim && self.evict(groups, newcomer) {}
     }
 
     /// Evicts the entry that the policy names next; false if there is none.
+    #[inline(always)]
     fn evict(&mut self, groups: &mut NameGroups, newcomer: &Newcomer) -> bool {
         let Some(victim) = self.policy.evict(&mut self.slots, newcomer) else { return false };
         self.take_out(groups, victim);

@@ -159,6 +159,11 @@ impl PolicyInForce {
     }
 
     #[inline(always)]
+    pub(super) fn counts_requests(&self) -> bool {
+        self.counts_requests
+    }
+
+    #[inline(always)]
     pub(super) fn request(&mut self, hash: u64) {
         if self.counts_requests {
             self.count_request(hash);

@@ -30,7 +30,7 @@ pub struct CsSlot {
     pub(super) group: u32,
     /// Groups of indirect names, oldest first, then `NIL`.
     pub(super) indirect: [u32; MAX_INDIRECT],
-    /// If evicted: the entry evicted before it in this batch.
+    /// If evicted: the entry evicted before it (see `places.rs`).
     pub(super) evicted_before: u32,
     pub(super) unsolicited: bool,
 }
