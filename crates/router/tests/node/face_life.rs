@@ -136,6 +136,9 @@ fn a_datagram_puts_off_the_end_of_an_on_demand_face() {
     let mut operator = Application::connect(&router);
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    // An IDLE packet refreshes a face, but makes none.
+    let interest = operator.interest(name("/first")).build();
+    peer.send_to(&interest, router.udp()[0]).unwrap();
     for _ in 0..13 {
         peer.send_to(&[100, 0], router.udp()[0]).unwrap(); // an IDLE packet
         std::thread::sleep(Duration::from_millis(300));
