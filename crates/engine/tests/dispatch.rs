@@ -213,6 +213,10 @@ enum Step {
     Wait { ms: u64 },
 }
 
+/// Tick of the timers. Steps take whole ticks: within one, an entry expires a little earlier if the entry that had its
+/// place before left an earlier alarm, and which entries share a place depends on the number of workers.
+const TICK_MS: u64 = 4;
+
 fn step() -> impl Strategy<Value = Step> {
     let name = || proptest::sample::select(&NAMES[..]);
     let face = proptest::sample::select(&[A, C, D, L][..]);
@@ -224,7 +228,7 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         4 => (name(), proptest::option::of(0..6_u8)).prop_map(|(name, dead_token)| Step::Data { name, dead_token }),
         1 => (name(), 0..8_u32).prop_map(|(name, nonce)| Step::Nack { name, nonce }),
-        1 => (1..3000_u64).prop_map(|ms| Step::Wait { ms }),
+        1 => (1..750_u64).prop_map(|ticks| Step::Wait { ms: TICK_MS * ticks }),
     ]
 }
 
