@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use namewire_packet::Data;
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
-    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
+    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter, PoolHolding,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus, RibEntry,
     StrategyChoice, decode_dataset, encode_dataset,
 };
@@ -41,6 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     dataset::<CsUsage>(bytes);
     dataset::<FibUsage>(bytes);
     dataset::<DropCounter>(bytes);
+    dataset::<PoolHolding>(bytes);
     if let Ok(data) = Data::parse(bytes)
         && let Ok(announcement) = PrefixAnnouncement::read(&data)
     {

@@ -112,7 +112,11 @@ enum Command {
     #[command(subcommand)]
     Config(config::Command),
     /// Show the forwarder's general status
-    Status,
+    Status {
+        /// Show who holds how much of the router's pools: faces, queues, memory.
+        #[arg(long)]
+        holders: bool,
+    },
     /// Show and change faces
     #[command(subcommand)]
     Face(face::Command),
@@ -205,7 +209,8 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             global.refuse_options_of_tools()?;
             config::execute(command)
         }
-        Command::Status => status::execute(global).await,
+        Command::Status { holders: false } => status::execute(global).await,
+        Command::Status { holders: true } => status::execute_holders(global).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,

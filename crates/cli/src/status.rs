@@ -6,7 +6,7 @@ use crate::{
     output::fields,
     quantity,
 };
-use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, TagTree};
+use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, PoolHolding, TagTree};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -113,6 +113,25 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     };
     global.output().print(&status, || text(&status))?;
     Ok(())
+}
+
+/// `namewire status --holders`.
+pub(crate) async fn execute_holders(global: &Global) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let holdings: Vec<PoolHolding> = client.status_list("status", "holders").await?;
+    global.output().print(&holdings, || holders_text(&holdings))?;
+    Ok(())
+}
+
+fn holders_text(holdings: &[PoolHolding]) -> String {
+    let line = |of: &PoolHolding| {
+        let refused = if of.refused > 0 { format!(", refused {}", of.refused) } else { String::new() };
+        match &of.holder {
+            None => format!("{}: {} of {}{refused}", of.pool, of.held, of.capacity),
+            Some(holder) => format!("  {holder}: {}{refused}", of.held),
+        }
+    };
+    holdings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn text(s: &Status) -> String {

@@ -28,6 +28,7 @@ const DATASET_NAME_LEN: usize = 4;
 pub(crate) enum Dataset {
     StatusGeneral,
     StatusDrops,
+    StatusHolders,
     FacesList,
     FacesQuery,
     FacesChannels,
@@ -47,6 +48,7 @@ impl Dataset {
         Some(match (module, verb) {
             (b"status", b"general") => Dataset::StatusGeneral,
             (b"status", b"drops") => Dataset::StatusDrops,
+            (b"status", b"holders") => Dataset::StatusHolders,
             (b"faces", b"list") => Dataset::FacesList,
             (b"faces", b"query") => Dataset::FacesQuery,
             (b"faces", b"channels") => Dataset::FacesChannels,
@@ -68,6 +70,7 @@ impl Dataset {
             self,
             Dataset::StatusGeneral
                 | Dataset::StatusDrops
+                | Dataset::StatusHolders
                 | Dataset::FacesList
                 | Dataset::FacesQuery
                 | Dataset::CsInfo
@@ -162,6 +165,7 @@ impl Management {
                 counters.extend(self.replies.counters.drop_counters());
                 encode_dataset(&counters)
             }
+            Dataset::StatusHolders => encode_dataset(&environment.pool_holdings()),
             Dataset::FacesList | Dataset::FacesQuery => {
                 let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
                 encode_dataset(&faces.collect::<Vec<FaceStatus>>())

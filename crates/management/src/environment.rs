@@ -3,7 +3,7 @@
 use crate::{strategy_choice::StrategyRegistry, tag_plane::TagPlane};
 use namewire_packet::{
     FaceId,
-    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus},
+    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus, PoolHolding},
 };
 
 /// The two clocks, read once per call.
@@ -28,6 +28,9 @@ pub trait Environment: StrategyRegistry {
 
     /// Packets dropped, by reason, and limits that were reached: `status/drops`, our addition to the protocol.
     fn drop_counters(&self) -> Vec<DropCounter>;
+
+    /// Who holds how much of each pool: `status/holders`, our addition. A pool begins with the entry for all holders.
+    fn pool_holdings(&self) -> Vec<PoolHolding>;
 
     /// Content Store settings and counters, over all workers.
     fn cs_info(&self) -> CsInfo;

@@ -6,7 +6,7 @@ use namewire_packet::{
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceEventKind,
         FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NextHopRecord, RibEntry, StrategyChoice, decode_dataset, face_flags,
+        ForwarderStatus, LinkType, NextHopRecord, PoolHolding, RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
 use namewire_testbed::{
@@ -64,6 +64,8 @@ fn every_dataset_says_what_the_node_knows() {
     assert_eq!((status.n_fib_entries, status.n_cs_entries, status.nfd_version.as_str()), (2, 7, "test"));
     assert_eq!(status.current_timestamp_ms, bench.now.unix_ms);
 
+    let holdings: Vec<PoolHolding> = decode_dataset(&bench.fetch("/localhost/nfd/status/holders")).expect("decodes");
+    assert_eq!(holdings, bench.router.pool_holdings());
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
     assert_eq!(usage, [bench.router.cs_usage()]);
     // The answer of an older router.

@@ -6,8 +6,8 @@ use namewire_packet::{
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceCounters, FaceEventKind,
         FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NextHopRecord, NfdError, RibEntry, Route, StrategyChoice, TagBranch, TagRoute,
-        TagServes, TagTree, decode_dataset, encode_dataset,
+        ForwarderStatus, LinkType, NextHopRecord, NfdError, PoolHolding, RibEntry, Route, StrategyChoice, TagBranch,
+        TagRoute, TagServes, TagTree, decode_dataset, encode_dataset,
     },
     tag::{TagList, TagPacketError},
     tlv,
@@ -340,6 +340,7 @@ proptest! {
             let _ = CsInfo::decode(bytes);
             let _ = CsUsage::decode(bytes);
             let _ = FibUsage::decode(bytes);
+            let _ = PoolHolding::decode(bytes);
             let _ = ForwarderStatus::decode(bytes);
             let _ = TagTree::decode(bytes);
             let _ = TagRoute::decode(bytes);

@@ -177,6 +177,11 @@ impl Control {
             ToControl::RouteLost { face, name } => self.route_lost(face, &name, effects),
             ToControl::TagRouting { face, packet } => self.node.tag_packet(face, &packet),
             ToControl::Accepted(connection) => self.node.faces.add_accepted(vec![connection]),
+            ToControl::ShortOfDescriptors { holder } => {
+                for worker in self.node.workers.iter() {
+                    worker.send(ToWorker::DisplaceIdle { holder });
+                }
+            }
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
                 let result = self.node.face_added(worker, face, result);

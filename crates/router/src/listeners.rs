@@ -1,14 +1,16 @@
 //! Listening sockets. They are opened before any thread starts, so that the caller gets the errors. One task per
 //! listener serves them on the control thread.
 //!
-//! Limits: a listener has at most [`ACCEPTED_AT_ONCE`] accepted connections that are not faces yet. The others wait in
-//! the kernel's backlog, so that in a storm connections are accepted as fast as faces are made. If a peer closed its
-//! connection before it was accepted, the connection waits until no other connection does; at most [`PARTED_MAX`] such
-//! connections wait. So after a storm, each connection left in the backlog costs only an accept, and the backlog is
-//! seldom full. A full backlog refuses applications that do not wait.
+//! Limits: the descriptors of each host or user (`descriptors.rs`). A listener has at most [`ACCEPTED_AT_ONCE`]
+//! accepted connections that are not faces yet. The others wait in the kernel's backlog, so that in a storm connections
+//! are accepted as fast as faces are made. If a peer closed its connection before it was accepted, the connection waits
+//! until no other connection does; at most [`PARTED_MAX`] such connections wait. So after a storm, each connection left
+//! in the backlog costs only an accept, and the backlog is seldom full. A full backlog refuses applications that do not
+//! wait.
 
 use crate::{
     StartError,
+    descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
     messages::{AcceptedConnection, ToControl},
 };
 use namewire_configuration::Settings;
@@ -152,7 +154,12 @@ pub(crate) struct Acceptors(Vec<Acceptor>);
 
 impl Acceptors {
     /// Serves them until the runtime ends.
-    pub(crate) fn serve(self, events: &UnboundedSender<ToControl>, counters: &Arc<AcceptCounters>) {
+    pub(crate) fn serve(
+        self,
+        events: &UnboundedSender<ToControl>,
+        counters: &Arc<AcceptCounters>,
+        descriptors: &Descriptors,
+    ) {
         for acceptor in self.0 {
             let accepted = Accepted {
                 events: events.clone(),
@@ -160,6 +167,7 @@ impl Acceptors {
                 places: Arc::new(Semaphore::new(ACCEPTED_AT_ONCE)),
                 counters: Arc::clone(counters),
                 parted: VecDeque::new(),
+                descriptors: descriptors.clone(),
             };
             spawn_local(acceptor.serve(accepted));
         }
@@ -178,8 +186,8 @@ impl Acceptor {
                 // Newcomers go before connections whose peers have gone.
                 biased;
                 connection = self.accept() => connection,
-                Some((socket, place)) = accepted.parted() => {
-                    accepted.pass_on(self.face_info(&socket), socket, place);
+                Some((waiting, place)) = accepted.parted() => {
+                    accepted.pass_on(waiting, place);
                     continue;
                 }
             };
@@ -256,20 +264,36 @@ struct Accepted {
     places: Arc<Semaphore>,
     counters: Arc<AcceptCounters>,
     /// Connections with [`Peer::LeftWords`], which wait until no newcomer does.
-    parted: VecDeque<StreamSocket>,
+    parted: VecDeque<Waiting>,
+    descriptors: Descriptors,
+}
+
+/// An accepted connection that may become a face.
+struct Waiting {
+    socket: StreamSocket,
+    info: FaceInfo,
+    descriptors: TakenDescriptors,
 }
 
 impl Accepted {
     async fn take(&mut self, acceptor: &Acceptor, socket: StreamSocket) {
         match Peer::of(&socket) {
-            Peer::Present => {
-                if let Some(place) = self.place().await {
-                    self.pass_on(acceptor.face_info(&socket), socket, place);
-                }
-            }
             Peer::Left => count(&self.counters.left),
             Peer::LeftWords if self.parted.len() >= PARTED_MAX => count(&self.counters.left_unheard),
-            Peer::LeftWords => self.parted.push_back(socket),
+            peer => {
+                // A connection that was reset meanwhile has no facts; one beyond its share is counted there.
+                let Ok(info) = acceptor.face_info(&socket) else { return };
+                let Some(descriptors) = self.descriptors.take(&info.holder(), OF_STREAM) else { return };
+                let waiting = Waiting { socket, info, descriptors };
+                match peer {
+                    Peer::LeftWords => self.parted.push_back(waiting),
+                    _ => {
+                        if let Some(place) = self.place().await {
+                            self.pass_on(waiting, place);
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -283,20 +307,19 @@ impl Accepted {
     }
 
     /// A connection whose peer has gone, when a place is free for it. `None` at once if there is no such connection.
-    async fn parted(&mut self) -> Option<(StreamSocket, OwnedSemaphorePermit)> {
+    async fn parted(&mut self) -> Option<(Waiting, OwnedSemaphorePermit)> {
         if self.parted.is_empty() {
             return None;
         }
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        self.parted.pop_front().map(|socket| (socket, place))
+        self.parted.pop_front().map(|waiting| (waiting, place))
     }
 
-    fn pass_on(&self, info: io::Result<FaceInfo>, socket: StreamSocket, place: OwnedSemaphorePermit) {
-        // This fails for a connection that was reset meanwhile.
-        if let Ok(info) = info {
-            // Control is gone only when the router stops.
-            let _ = self.events.send(ToControl::Accepted(AcceptedConnection { socket, info, place }));
-        }
+    fn pass_on(&self, waiting: Waiting, place: OwnedSemaphorePermit) {
+        let Waiting { socket, info, descriptors } = waiting;
+        let accepted = AcceptedConnection { socket, info, place, descriptors: Some(descriptors) };
+        // Control is gone only when the router stops.
+        let _ = self.events.send(ToControl::Accepted(accepted));
     }
 }
 
@@ -307,6 +330,7 @@ fn count(counter: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_shares::HolderTable;
     use std::{io::Write, net::Shutdown, os::unix::net::UnixStream};
     use tokio::sync::mpsc::unbounded_channel;
 
@@ -332,7 +356,8 @@ mod tests {
     fn a_listener_waits_until_what_it_accepted_are_faces() {
         let (events, _queue) = unbounded_channel();
         let places = Arc::new(Semaphore::new(2));
-        let accepted = Accepted { events, places, counters: Arc::default(), parted: VecDeque::new() };
+        let descriptors = Descriptors::of_process(&HolderTable::default(), events.clone());
+        let accepted = Accepted { events, places, counters: Arc::default(), parted: VecDeque::new(), descriptors };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let first = accepted.place().await;

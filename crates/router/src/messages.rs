@@ -1,6 +1,6 @@
 //! The messages between control and workers. All of them are rare: packets use the rings.
 
-use crate::{cs_settings::CsSettings, requests::Request, stream_request::StreamRequest};
+use crate::{cs_settings::CsSettings, descriptors::TakenDescriptors, requests::Request, stream_request::StreamRequest};
 use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::dispatch::Visits;
 use namewire_faces::{
@@ -13,6 +13,7 @@ use namewire_packet::{
     lp::PitToken,
     nfd::{FacePersistency, LinkType, MacAddress},
 };
+use namewire_shares::HolderId;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -57,6 +58,8 @@ pub(crate) enum ToWorker {
     Reconnect { face: FaceId, socket: StreamSocket },
     /// Close a face of this worker.
     RemoveFace { face: FaceId },
+    /// Close the longest idle connections of a holder: the process is short of descriptors.
+    DisplaceIdle { holder: HolderId },
     /// Change a face of this worker.
     UpdateFace { face: FaceId, change: FaceChange },
     /// Faces of any worker, in ascending order, are gone: forget their records.
@@ -130,6 +133,8 @@ pub(crate) enum ToControl {
     CsErased { ticket: Ticket, erased: u64 },
     /// A listener accepted a connection.
     Accepted(AcceptedConnection),
+    /// A listener has refused a connection for lack of descriptors; idle connections of this holder should close.
+    ShortOfDescriptors { holder: HolderId },
     /// A listener could not accept: there were no descriptors, or no memory.
     AcceptFailed,
     /// An outgoing connection was made, or failed.
@@ -154,13 +159,15 @@ pub(crate) struct AcceptedConnection {
     pub(crate) info: FaceInfo,
     /// The place that it holds at its listener until it is a face.
     pub(crate) place: OwnedSemaphorePermit,
+    /// Its share of the descriptors, if it is not counted elsewhere.
+    pub(crate) descriptors: Option<TakenDescriptors>,
 }
 
 impl AcceptedConnection {
     /// A connection that takes no place at a listener.
     pub(crate) fn apart_from_listeners(socket: StreamSocket, info: FaceInfo) -> Self {
         let place = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("it has one place");
-        AcceptedConnection { socket, info, place }
+        AcceptedConnection { socket, info, place, descriptors: None }
     }
 }
 

@@ -14,7 +14,7 @@
 use crate::router_drop::RouterDrop;
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
 use namewire_packet::counters::Count;
-use namewire_shares::HolderTable;
+use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{Fib, FibPin, FibReader};
 use namewire_tagnet::forwarder::TagDrop;
 use std::{
@@ -142,6 +142,8 @@ pub(crate) struct Shared {
     pub(crate) faces: Snapshots<FaceTable>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) holders: HolderTable,
+    /// The pools of all threads.
+    pools: Mutex<Vec<PoolReader>>,
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
     start: Instant,
@@ -160,6 +162,7 @@ impl Shared {
             faces: Snapshots::new(),
             dispatcher,
             holders: HolderTable::default(),
+            pools: Mutex::default(),
             statuses,
             cs_reports,
             start: Instant::now(),
@@ -193,6 +196,16 @@ impl Shared {
     /// A worker's published report on its Content Store.
     pub(crate) fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
         lock(&self.cs_reports[usize::from(worker)])
+    }
+
+    /// Adds pools to the report on who holds how much.
+    pub(crate) fn add_pools(&self, pools: Vec<PoolReader>) {
+        lock(&self.pools).extend(pools);
+    }
+
+    /// The pools of all threads.
+    pub(crate) fn pools(&self) -> Vec<PoolReader> {
+        lock(&self.pools).clone()
     }
 
     /// The sum over all workers. It has no policy until every worker has reported.

@@ -10,6 +10,7 @@ use crate::{
         node::{Listening, Node, NodeCounts},
     },
     cs_settings::CsSettings,
+    descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     management_queue::ManagementQueue,
     mesh,
@@ -155,30 +156,28 @@ impl Router {
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings)?;
         let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
-        let management = ManagementConfig {
-            trust: trust.clone(),
-            router_uid: Some(rustix::process::geteuid().as_raw()),
-            readvertise: settings.rib.readvertise(),
-            ..ManagementConfig::default()
-        };
+        let management = management_config(configuration);
         let shared = shared_tables(settings, &secrets, management.rib)?;
         let (events, event_queue) = mpsc::unbounded_channel();
         let interests = Arc::new(ManagementQueue::default());
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
         let sender = ControlSender { events: events.clone(), interests };
-        let face_ids = FaceIdAllocator::new();
+        let ids = FaceIdAllocator::new();
         let (channels, udp) = (listeners.channels(), listeners.udp.clone());
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
         require(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let Started { threads: worker_threads, senders: workers, faceless } =
-            worker_threads::start(settings, &secrets, &shared, &sender, &face_ids, udp_sockets, tags.as_ref())?;
+            worker_threads::start(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
 
-        let websockets =
-            WebSockets::start(faces.websocket.trusted_certificates.clone(), websocket_listeners, events.clone())?;
+        let descriptors = Descriptors::of_process(&shared.holders, events.clone());
+        shared.add_pools(vec![descriptors.reader()]);
+        let trusted = faces.websocket.trusted_certificates.clone();
+        let websockets = WebSockets::start(trusted, websocket_listeners, events.clone(), descriptors.clone())?;
         let websocket = websockets.channels().to_vec();
         let accepts = Arc::<AcceptCounters>::default();
-        let parts = FaceParts { shared: Arc::clone(&shared), workers, events: events.clone(), ids: face_ids, faceless };
+        let parts =
+            FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
         let listening = Listening {
             udp: udp.clone(),
             channels,
@@ -196,7 +195,8 @@ impl Router {
         require_memory()?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
-        let thread = Threads { control, workers: worker_threads }.spawn(runtime, acceptors, accepts, inbox)?;
+        let threads = Threads { control, workers: worker_threads, descriptors };
+        let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
         Ok(RouterHandle {
             events,
             control: Some(thread),
@@ -208,6 +208,15 @@ impl Router {
             revision: revision_seen,
             faces_lost: faces_lost_seen,
         })
+    }
+}
+
+fn management_config(configuration: &Configuration) -> ManagementConfig {
+    ManagementConfig {
+        trust: configuration.trust.clone(),
+        router_uid: Some(rustix::process::geteuid().as_raw()),
+        readvertise: configuration.settings.rib.readvertise(),
+        ..ManagementConfig::default()
     }
 }
 
@@ -294,6 +303,7 @@ fn fib_config(tables: &TablesSection, rib: RibLimits) -> FibConfig {
 struct Threads {
     control: Control,
     workers: WorkerThreads,
+    descriptors: Descriptors,
 }
 
 impl Threads {
@@ -306,10 +316,10 @@ impl Threads {
         inbox: ControlInbox,
     ) -> Result<JoinHandle<()>, StartError> {
         let run = move || {
-            let Threads { control, workers } = { self };
+            let Threads { control, workers, descriptors } = { self };
             let local = tokio::task::LocalSet::new();
             local.block_on(&runtime, async move {
-                acceptors.serve(control.events(), &accepts);
+                acceptors.serve(control.events(), &accepts, &descriptors);
                 control.run(inbox).await;
             });
             drop(workers);

@@ -117,6 +117,7 @@ pub(crate) fn start(
         let (messages, queue) = sync_channel(WORKER_QUEUE);
         senders.push(WorkerSender::new(messages, driver.waker()));
         faceless.push(driver.faceless_counters());
+        shared.add_pools(driver.pools());
         let seed = secrets.seed.wrapping_add(index as u64);
         let dispatcher = Arc::clone(&shared.dispatcher);
         let worker = Worker {
@@ -160,6 +161,7 @@ fn drivers(
     let driver_with = |sockets: Vec<UdpSocket>| {
         let mut driver = SocketDriver::new(DriverConfig {
             udp_idle_timeout: faces.udp.idle_timeout.0,
+            first_packet_timeout: faces.tcp.first_packet_timeout.0,
             max_faces: faces.max_per_worker as usize,
             face_ids: face_ids.clone(),
             holders: shared.holders.clone(),

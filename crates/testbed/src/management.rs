@@ -11,7 +11,7 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
         ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceCounters,
-        FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
+        FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, PoolHolding,
     },
     tlv,
 };
@@ -89,6 +89,11 @@ impl Environment for Router {
             prefix_lookup: "all".to_owned(),
             prefix_index_bytes: 4_096,
         }
+    }
+    fn pool_holdings(&self) -> Vec<PoolHolding> {
+        let all = PoolHolding { pool: "faces".to_owned(), capacity: 16_384, held: 2, ..PoolHolding::default() };
+        let holder = Some("192.0.2.1".to_owned());
+        vec![all.clone(), PoolHolding { holder, held: 1, refused: 3, ..all }]
     }
     fn drop_counters(&self) -> Vec<DropCounter> {
         vec![DropCounter { reason: "engine.no-route".to_owned(), count: 3 }]

@@ -55,6 +55,9 @@ pub struct TcpSection {
     /// Addresses to listen on. Without it: port 6363 of all addresses, except those in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<Vec<SocketAddr>>,
+    /// A connection (also one over WebSocket) closes if it brings no packet for this long.
+    #[serde(deserialize_with = "idle_timeout")]
+    pub first_packet_timeout: Span,
     /// Faces to others may be made.
     pub outgoing: bool,
 }
@@ -225,7 +228,7 @@ impl Default for UnixSection {
 
 impl Default for TcpSection {
     fn default() -> Self {
-        TcpSection { enabled: true, listen: None, outgoing: true }
+        TcpSection { enabled: true, listen: None, first_packet_timeout: Span::from_secs(600), outgoing: true }
     }
 }
 

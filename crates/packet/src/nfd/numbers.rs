@@ -50,6 +50,11 @@ pub mod types {
     pub const FIB_LOSSY: u32 = 133;
     pub const DROP_REASON: u32 = 128;
     pub const DROP_COUNT: u32 = 132;
+    pub const POOL_NAME: u32 = 128;
+    pub const POOL_HOLDER: u32 = 129;
+    pub const POOL_CAPACITY: u32 = 130;
+    pub const POOL_HELD: u32 = 131;
+    pub const POOL_REFUSED: u32 = 132;
     pub const TREE_NUMBER: u32 = 128;
     pub const TREE_EPOCH: u32 = 129;
     pub const TREE_ROOT: u32 = 130;

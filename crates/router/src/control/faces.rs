@@ -4,6 +4,7 @@
 //! last. [`super::links`] handles faces that follow the network interfaces, [`super::face_commands`] handles commands.
 
 use crate::{
+    descriptors::{Descriptors, TakenDescriptors},
     messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},
     senders::WorkerSender,
     shared::Shared,
@@ -99,6 +100,9 @@ pub(crate) struct Faces {
     being_made: HashMap<FaceId, FaceOptions>,
     /// The places that connections hold at their listeners while workers make faces of them.
     places: HashMap<FaceId, OwnedSemaphorePermit>,
+    /// The descriptors that faces with sockets of their own use.
+    descriptors_of: HashMap<FaceId, TakenDescriptors>,
+    descriptors: Descriptors,
     /// Permanent stream faces that are down, each with the pause before the next attempt.
     retry_pauses: HashMap<FaceId, Duration>,
     /// Faces that have closed and are not yet forgotten, ordered by time.
@@ -113,12 +117,13 @@ pub(crate) struct FaceParts {
     pub(crate) events: UnboundedSender<ToControl>,
     pub(crate) ids: FaceIdAllocator,
     pub(crate) faceless: Vec<Arc<FaceCounters>>,
+    pub(crate) descriptors: Descriptors,
 }
 
 impl Faces {
     /// No faces yet.
     pub(crate) fn new(parts: FaceParts, defaults: FaceDefaults) -> Self {
-        let FaceParts { shared, workers, events, ids, faceless } = parts;
+        let FaceParts { shared, workers, events, ids, faceless, descriptors } = parts;
         Faces {
             load: vec![0; workers.len()],
             shared,
@@ -130,6 +135,8 @@ impl Faces {
             records: HashMap::new(),
             being_made: HashMap::new(),
             places: HashMap::new(),
+            descriptors_of: HashMap::new(),
+            descriptors,
             retry_pauses: HashMap::new(),
             closing: VecDeque::new(),
             counts: FaceCounts { faceless, ..FaceCounts::default() },
@@ -289,11 +296,12 @@ impl Faces {
                 faces.insert(*face, FaceAttributes { holder: *holder, ..attributes });
             }
         });
-        for (face, worker, _, AcceptedConnection { socket, info, place }) in allotted {
+        for (face, worker, _, AcceptedConnection { socket, info, place, descriptors }) in allotted {
             let options = self.default_options(&info);
             let policy = options.policy;
             self.expect(face, options);
             self.places.insert(face, place);
+            self.descriptors_of.extend(descriptors.map(|descriptors| (face, descriptors)));
             self.send(worker, ToWorker::AddStream { face, socket, info, policy, ticket: None });
         }
     }
@@ -311,6 +319,10 @@ impl Faces {
         let options = self.being_made.remove(&face);
         self.places.remove(&face);
         let FaceOptions { local_fields, policy } = options.unwrap_or_else(|| self.default_options(&info));
+        if info.persistency != FacePersistency::OnDemand && !matches!(info.remote, FaceUri::Ether(_)) {
+            // The operator's faces are not asked: they are few, and have a reserve.
+            self.descriptors_of.insert(face, self.descriptors.take_for_operator());
+        }
         self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
         if local_fields {
             let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
@@ -322,6 +334,7 @@ impl Faces {
     pub(super) fn not_added(&mut self, worker: u8, face: FaceId) {
         self.being_made.remove(&face);
         self.places.remove(&face);
+        self.descriptors_of.remove(&face);
         self.load[usize::from(worker)] -= 1;
         self.leave(face);
         self.shared.faces.change(|faces| faces.remove(face));
@@ -418,6 +431,7 @@ impl Faces {
     pub(super) fn forget(&mut self, face: FaceId) -> bool {
         let Some(record) = self.records.remove(&face) else { return false };
         self.retry_pauses.remove(&face);
+        self.descriptors_of.remove(&face);
         self.load[usize::from(record.worker)] -= 1;
         // Rounded up, so that faces that close at about the same time are forgotten in one walk over the PITs.
         let due_ns = (self.shared.now_ns() + CLOSING_NS).next_multiple_of(CLOSING_NS);

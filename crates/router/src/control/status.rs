@@ -4,6 +4,7 @@ use super::{TagControl, faces::flag, node::Node};
 use crate::{
     cs_settings::{parse_policy, policy_text},
     drop_report::DropReport,
+    pool_report::PoolReport,
     shared::unix_ms,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
@@ -11,7 +12,8 @@ use namewire_management::{Environment, ResolvedStrategy, StrategyError, Strategy
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceUri, FibUsage, ForwarderStatus, cs_flags,
+        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceUri, FibUsage, ForwarderStatus,
+        PoolHolding, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
@@ -94,10 +96,15 @@ impl Environment for Node {
         report.add("router.anchor-unreadable", counts.unreadable_anchors);
         report.add("router.connection-refused", self.faces.counts().refused_connections);
         report.add("router.link-face-failed", self.links.failures());
+        PoolReport::of(&self.shared).add_refusals(&mut report);
         report.add_all("state", self.held_answers.counts());
         report.add_all("websocket", self.websockets.counts());
         report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
         report.into_counters()
+    }
+
+    fn pool_holdings(&self) -> Vec<PoolHolding> {
+        PoolReport::of(&self.shared).holdings()
     }
 
     fn cs_info(&self) -> CsInfo {

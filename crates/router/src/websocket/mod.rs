@@ -19,7 +19,7 @@ mod server;
 mod tls;
 
 use self::half_open::HalfOpen;
-use crate::{StartError, messages::ToControl};
+use crate::{StartError, descriptors::Descriptors, messages::ToControl};
 use namewire_configuration::settings::WebSocketSection;
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::{FaceUri, WebSocketUrl};
@@ -112,6 +112,7 @@ struct Context {
     counters: Arc<WebSocketCounters>,
     connections: Arc<Semaphore>,
     events: mpsc::UnboundedSender<ToControl>,
+    descriptors: Descriptors,
 }
 
 /// The thread, or the parts to start it with the first connection.
@@ -119,6 +120,7 @@ pub(crate) struct WebSockets {
     /// Certificates that `wss://` servers are checked against; the system's if there are none.
     trusted_certificates: Option<PathBuf>,
     events: mpsc::UnboundedSender<ToControl>,
+    descriptors: Descriptors,
     counters: Arc<WebSocketCounters>,
     running: Option<Running>,
     channels: Vec<FaceUri>,
@@ -145,10 +147,11 @@ impl WebSockets {
         trusted_certificates: Option<PathBuf>,
         listeners: Vec<Listener>,
         events: mpsc::UnboundedSender<ToControl>,
+        descriptors: Descriptors,
     ) -> io::Result<Self> {
         let channels = listeners.iter().map(Listener::uri).collect();
         let mut websockets =
-            WebSockets { trusted_certificates, events, counters: Arc::default(), running: None, channels };
+            WebSockets { trusted_certificates, events, descriptors, counters: Arc::default(), running: None, channels };
         if !listeners.is_empty() {
             websockets.run(listeners)?;
         }
@@ -184,6 +187,7 @@ impl WebSockets {
             counters: Arc::clone(&self.counters),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             events: self.events.clone(),
+            descriptors: self.descriptors.clone(),
         });
         let caller = client::Caller::new(self.trusted_certificates.clone(), Arc::clone(&context));
         let thread = thread::Builder::new().name("nw-websocket".to_owned()).spawn(move || {

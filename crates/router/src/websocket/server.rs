@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     StartError,
+    descriptors::{OF_WEBSOCKET, TakenDescriptors},
     messages::{AcceptedConnection, ToControl},
 };
 use namewire_faces::{FaceInfo, StreamSocket, tcp};
@@ -22,6 +23,7 @@ use namewire_packet::{
     MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, WebSocketUrl},
 };
+use namewire_shares::Holder;
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdTcpListener},
@@ -101,6 +103,10 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
                 continue;
             }
         };
+        // Counted as of a peer without local rights, because the request that decides has not come yet.
+        let Some(descriptors) = context.descriptors.take(&Holder::of_address(remote.ip(), false), OF_WEBSOCKET) else {
+            continue;
+        };
         let (place, has_displaced) = half_open.enter(remote.ip());
         if has_displaced {
             context.counters.count(WebSocketDrop::HandshakeDisplaced);
@@ -111,7 +117,7 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
             }
             TlsAcceptor::from(tls.config())
         });
-        let connection = Connection { socket: connection, remote, place };
+        let connection = Connection { socket: connection, remote, place, _descriptors: descriptors };
         let (context, places) = (Arc::clone(&context), Arc::clone(&places));
         spawn_local(async move { connection.converse(acceptor, &context, places).await });
     }
@@ -122,12 +128,13 @@ struct Connection {
     socket: TcpStream,
     remote: SocketAddr,
     place: Place,
+    _descriptors: TakenDescriptors,
 }
 
 impl Connection {
     /// The whole connection, from the handshake to the end.
     async fn converse(self, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
-        let Connection { socket, remote, place } = self;
+        let Connection { socket, remote, place, _descriptors } = self;
         let _ = socket.set_nodelay(true); // only slower without
         // This fails for a connection that was reset already.
         let Ok(local) = socket.local_addr() else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
@@ -187,7 +194,7 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     // The semaphore is never closed.
     let Ok(place) = places.acquire_owned().await else { return };
-    let accepted = AcceptedConnection { socket: StreamSocket::Unix(theirs), info, place };
+    let accepted = AcceptedConnection { socket: StreamSocket::Unix(theirs), info, place, descriptors: None };
     let _ = context.events.send(ToControl::Accepted(accepted));
     bridge::bridge(socket, ours, &context.counters).await;
 }

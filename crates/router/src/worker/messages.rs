@@ -67,6 +67,7 @@ impl Worker {
             ToWorker::RemoveFace { face } => {
                 driver.remove_face(face);
             }
+            ToWorker::DisplaceIdle { holder } => driver.displace_idle_connections(now_ns, holder),
             ToWorker::UpdateFace { face, change } => self.update_face(face, &change),
             ToWorker::ForgetFaces(faces) => self.forget_faces(now_ns, &faces, tables, scratch),
             ToWorker::FacesDown(faces) => self.pit_looks.add_down(&faces),

@@ -117,7 +117,8 @@ fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
         faces.iter().filter(|face| face.uri.starts_with("udp4")).map(|face| face.face_persistency).collect::<Vec<_>>()
     };
     eventually("every remote has its face", || {
-        // Every peer sends an IDLE packet, so its face lasts however long the others took.
+        // Every peer sends an IDLE packet, so its face lasts however long the others took. A face that has ended does
+        // not come back by such a packet.
         remotes.iter().for_each(|remote| drop(remote.send_to(&[100, 0], router.udp()[0])));
         on_demand(&mut operator) == vec![FacePersistency::OnDemand; remotes.len()]
     });

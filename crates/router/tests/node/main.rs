@@ -19,6 +19,7 @@ mod prefix_lookup;
 mod readvertise;
 mod routing_daemon;
 mod self_learning;
+mod shares;
 mod tagnet;
 mod trust;
 mod worker_totals;

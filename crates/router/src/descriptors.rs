@@ -1,0 +1,151 @@
+//! Descriptors: who holds how many of the process's file descriptors?
+//!
+//! Every accepted connection takes one, a WebSocket connection three (its own, and the pair to its face). Without a
+//! limit per host, idle connections use up the process's limit, and then applications cannot connect. So descriptors
+//! are a pool ([`namewire_shares::pool`]) with a reserve for local applications and one for the operator's faces.
+//! Listeners refuse connections beyond a holder's share before they become faces.
+//!
+//! The pool has what the limit of the process leaves after the start, except a reserve for files, look-ups and
+//! whatever else takes a descriptor for a moment ([`files`]).
+//!
+//! If none is to be had, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The refused
+//! peer finds room when it tries again.
+
+use crate::messages::ToControl;
+use namewire_shares::{Holder, HolderId, HolderTable, Pool, PoolConfig, PoolReader, Refusal, SharedPool, Taken};
+use rustix::process::{Resource, getrlimit};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Descriptors of a connection that a worker reads.
+pub(crate) const OF_STREAM: u64 = 1;
+
+/// Descriptors of a WebSocket connection: its own, and the pair between its thread and the worker.
+pub(crate) const OF_WEBSOCKET: u64 = 3;
+
+/// Part of the descriptors that one holder may have if no other has any, in percent.
+const SHARE_PERCENT: u32 = 80;
+
+/// Time between two searches for idle connections.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a process without a limit is taken to have.
+const WITHOUT_LIMIT: u64 = 1 << 30;
+
+/// See the module documentation. Clones are the same descriptors.
+#[derive(Clone)]
+pub(crate) struct Descriptors {
+    pool: SharedPool,
+    holders: HolderTable,
+    events: UnboundedSender<ToControl>,
+    last_search: Arc<Mutex<Option<Instant>>>,
+}
+
+/// Descriptors that a connection uses; dropping it gives them back.
+pub(crate) struct TakenDescriptors {
+    taken: Taken,
+    holders: HolderTable,
+}
+
+impl Drop for TakenDescriptors {
+    fn drop(&mut self) {
+        self.holders.leave(self.taken.holder());
+    }
+}
+
+impl Descriptors {
+    /// Those that the process has left.
+    pub(crate) fn of_process(holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(WITHOUT_LIMIT);
+        // Without /proc, the usual number of a router with a few workers.
+        let in_use = std::fs::read_dir("/proc/self/fd").map_or(64, |open| open.count() as u64);
+        Self::new(limit.saturating_sub(in_use + files(limit)), holders, events)
+    }
+
+    fn new(capacity: u64, holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
+        let config = PoolConfig {
+            name: "descriptors",
+            capacity,
+            share_percent: SHARE_PERCENT,
+            management_reserve: capacity / 16,
+            local_reserve: capacity / 8,
+        };
+        let pool = SharedPool::new(Pool::new(config, holders.groups()));
+        Descriptors { pool, holders: holders.clone(), events, last_search: Arc::default() }
+    }
+
+    /// For reports.
+    pub(crate) fn reader(&self) -> PoolReader {
+        self.pool.lock().reader()
+    }
+
+    /// Takes descriptors for a connection. `None`: its holder has its share, or there are none. That is counted.
+    pub(crate) fn take(&self, holder: &Holder, count: u64) -> Option<TakenDescriptors> {
+        let id = self.holders.enter(holder);
+        match self.pool.try_take(id, count) {
+            Ok(taken) => Some(TakenDescriptors { taken, holders: self.holders.clone() }),
+            Err(refusal) => {
+                self.look_for_idle(id, refusal);
+                self.holders.leave(id);
+                None
+            }
+        }
+    }
+
+    /// Takes a descriptor for a face that the operator makes.
+    pub(crate) fn take_for_operator(&self) -> TakenDescriptors {
+        let taken = self.pool.take(self.holders.enter(&Holder::Management), OF_STREAM);
+        TakenDescriptors { taken, holders: self.holders.clone() }
+    }
+
+    fn look_for_idle(&self, refused: HolderId, refusal: Refusal) {
+        let mut last_search = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_search.is_some_and(|last| last.elapsed() < PAUSE) {
+            return;
+        }
+        *last_search = Some(Instant::now());
+        let others = match refusal {
+            Refusal::ShareUsed => None,
+            Refusal::PoolFull => self.pool.lock().heaviest_beside(refused),
+        };
+        // Control is gone only when the router stops.
+        let _ = self.events.send(ToControl::ShortOfDescriptors { holder: others.unwrap_or(refused) });
+    }
+}
+
+/// Descriptors kept for files and other things of a moment, of `limit` in all.
+fn files(limit: u64) -> u64 {
+    (limit / 16).clamp(8, 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    /// The story: under `ulimit -n 1024`, 1,224 idle TCP connections were enough to lock out every application.
+    #[test]
+    fn remote_connections_leave_descriptors_for_applications() {
+        let (events, mut queue) = unbounded_channel();
+        let descriptors = Descriptors::new(800, &HolderTable::default(), events);
+        let remote = |number: u32| Holder::Ipv4(number.into());
+        let mut taken = Vec::new();
+        while let Some(connection) = descriptors.take(&remote(1), OF_STREAM) {
+            taken.push(connection);
+        }
+        assert_eq!(taken.len(), (800 - 50 - 100) * 4 / 5);
+        assert!(matches!(queue.try_recv(), Ok(ToControl::ShortOfDescriptors { .. })));
+        for number in 2..10_000 {
+            taken.extend(descriptors.take(&remote(number), OF_WEBSOCKET));
+        }
+        assert!(queue.try_recv().is_err(), "searches have pauses");
+        let of_user = |user| descriptors.take(&Holder::User(user), OF_STREAM);
+        let applications: Vec<_> = (0..80).map(|_| of_user(1000).expect("four fifths of the reserve")).collect();
+        let _operators: Vec<_> = (0..50).map(|_| descriptors.take_for_operator()).collect();
+        drop((taken, applications));
+        assert_eq!(descriptors.pool.lock().used(), 50);
+    }
+}
