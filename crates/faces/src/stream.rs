@@ -112,6 +112,8 @@ pub(crate) struct Stream {
     output_start: usize,
     /// The kernel refused bytes; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
+    /// It is not read: its packets have no way on.
+    pub(crate) is_held: bool,
     /// Whose share of the send queues it uses.
     pub(crate) holder: HolderId,
     /// Bytes of its queue that are counted as waiting for the peer.
@@ -162,6 +164,7 @@ impl Stream {
             output: Vec::new(),
             output_start: 0,
             is_blocked: false,
+            is_held: false,
             holder,
             waiting_counted: 0,
             failure: None,

@@ -3,6 +3,7 @@
 //! Read [`Worker::run`] first. Every turn takes messages from control, packets from the worker's sockets, and records
 //! from the other workers' rings. The engine decides them batch by batch, and [`WorkerIo`] sends the results.
 
+mod backlog;
 mod cs_erasure;
 mod io;
 pub mod mesh;
@@ -11,6 +12,7 @@ mod pit_looks;
 pub mod ring;
 mod tags;
 
+pub(crate) use backlog::Backlog;
 pub(crate) use cs_erasure::CsErasureQueue;
 pub(crate) use io::WorkerIo;
 pub(crate) use pit_looks::PitLooks;
@@ -39,8 +41,11 @@ use std::{
 /// Packets read from sockets in one turn: a few batches, so that timers and rings are not starved.
 const PACKETS_PER_TURN: usize = 4 * BATCH_PACKETS;
 
-/// Records taken from each ring in one turn.
-const RECORDS_PER_TURN: usize = BATCH_PACKETS;
+/// Packets to decide that are taken from each ring in one turn.
+const DECISIONS_PER_TURN: usize = BATCH_PACKETS;
+
+/// The same for packets to transmit: as many as a turn can cause, so that they do not pile up.
+const TRANSMISSIONS_PER_TURN: usize = PACKETS_PER_TURN;
 
 /// A busy worker publishes its counters this often.
 const STATUS_INTERVAL_NS: u64 = 5_000_000;
@@ -84,6 +89,7 @@ impl Worker {
                 return;
             }
             self.erase_from_store();
+            self.io.send_backlog();
             self.io.driver.receive(now_ns, &mut scratch.arena, &mut scratch.received, PACKETS_PER_TURN);
             self.note_face_events();
             let pinned = tables.pin();
@@ -119,7 +125,7 @@ impl Worker {
         let until_ns = self.next_deadline_ns().map_or(until_ns, |deadline_ns| deadline_ns.min(until_ns));
         while self.shared.now_ns() < until_ns {
             // The next look will report an error (no memory for epoll's answer).
-            if self.inbox.has_records() || self.io.driver.wait(Some(Duration::ZERO)).unwrap_or(false) {
+            if self.has_records() || self.io.driver.wait(Some(Duration::ZERO)).unwrap_or(false) {
                 return true;
             }
             std::hint::spin_loop();
@@ -141,15 +147,24 @@ impl Worker {
             // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
             Duration::from_millis(at_ns.saturating_sub(self.shared.now_ns()).div_ceil(1_000_000))
         });
-        let inbox = &mut self.inbox;
-        let doorbell = &self.io.outbox.bell(self.io.index).doorbell;
-        let may_sleep = is_idle && doorbell.may_sleep(|| inbox.has_records());
+        let may_sleep = is_idle && self.may_sleep();
         let timeout = if may_sleep { until_deadline } else { Some(Duration::ZERO) };
         // An error here (no memory for epoll's answer) passes; the next turn asks again.
         let _ = self.io.driver.wait(timeout);
         if may_sleep {
-            doorbell.awake();
+            self.io.outbox.bell(self.io.index).doorbell.awake();
         }
+    }
+
+    /// Announces sleep; false if there is work.
+    fn may_sleep(&mut self) -> bool {
+        let Worker { inbox, io, .. } = self;
+        io.outbox.bell(io.index).doorbell.may_sleep(|| has_records(inbox, io))
+    }
+
+    /// Whether other workers have something for this one, or room for what waits here.
+    fn has_records(&mut self) -> bool {
+        has_records(&mut self.inbox, &self.io)
     }
 
     /// Decides the packets from our sockets whose names are ours, and passes the others to their workers.
@@ -171,7 +186,7 @@ impl Worker {
                     local.push(*packet);
                     visits_left.push(visits);
                 } else {
-                    self.io.push(worker, Task::Decide { visits }, packet.face, &packet.headers, bytes);
+                    self.io.push_received(worker, visits, packet.face, &packet.headers, bytes);
                 }
             }
             local
@@ -183,28 +198,41 @@ impl Worker {
                 .zip(visits_left)
                 .map(|((meta, packet), &visits)| Frame { face: meta.face, headers: meta.headers, packet, visits })
                 .collect();
+            self.io.is_of_datagrams = is_of_datagrams(&self.io, dispatcher.workers(), chunk);
             decide(&mut self.engine, &mut self.io, tables, &mut frames, output);
+            self.io.is_of_datagrams = false;
+            if self.io.backlog.has_transmissions() {
+                self.io.hold_streams(chunk.iter().map(|packet| packet.face));
+            }
         }
     }
 
-    /// Decides packets from other workers, which the ring lends for one batch. False if there were none.
+    /// Decides packets from other workers, which the ring lends for one batch, and transmits others. False if there
+    /// were none.
     fn decide_rings(&mut self, tables: &mut TableReader, scratch: &mut Scratch) -> bool {
         let Worker { engine, io, inbox, .. } = self;
         let output = &mut scratch.output;
         let mut had_records = false;
-        inbox.drain(RECORDS_PER_TURN, |records| {
+        inbox.drain_transmissions(TRANSMISSIONS_PER_TURN, |records| {
+            had_records = true;
+            records.for_each(|Record { face, headers, packet, .. }| io.transmit_here(face, &headers, packet));
+        });
+        if io.backlog.has_transmissions() {
+            return had_records;
+        }
+        inbox.drain_decisions(DECISIONS_PER_TURN, |records| {
             had_records = true;
             // Pinned here and not earlier: these packets may have come from a face made since this turn began. The
             // worker that made the face wrote it into the face table before it published them.
             let tables = tables.pin();
             let mut frames: ArrayVec<Frame<'_>, BATCH_PACKETS> = ArrayVec::new();
             for Record { task, face, headers, packet } in records {
-                match task {
-                    Task::Transmit => io.transmit_here(face, &headers, packet),
-                    Task::Decide { visits } => frames.push(Frame { face, headers, packet, visits }),
+                if let Task::Decide { visits } = task {
+                    frames.push(Frame { face, headers, packet, visits });
                 }
             }
             decide(engine, io, &tables, &mut frames, output);
+            !io.backlog.has_transmissions()
         });
         had_records
     }
@@ -317,6 +345,25 @@ impl Worker {
         };
         self.engine.cs_report(&mut self.shared.cs_report(self.io.index));
     }
+}
+
+/// See [`Worker::has_records`]. Packets to decide wait while results of earlier ones do.
+fn has_records(inbox: &mut Inbox, io: &WorkerIo) -> bool {
+    inbox.has_transmissions()
+        || (!io.backlog.has_transmissions() && inbox.has_decisions())
+        || io.backlog.may_go_on(&io.outbox)
+}
+
+/// True if no packet came over a stream. With one worker nothing waits, and it does not matter.
+fn is_of_datagrams(io: &WorkerIo, workers: usize, packets: &[RxPacket]) -> bool {
+    if workers == 1 {
+        return false;
+    }
+    let mut last = None;
+    packets.iter().filter(|packet| last.replace(packet.face) != Some(packet.face)).all(|packet| {
+        // A face that has closed since is no stream.
+        !io.driver.is_stream(packet.face)
+    })
 }
 
 /// One batch: the engine decides, the verdicts are sent, and packets that other workers must see go on to the next of

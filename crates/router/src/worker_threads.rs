@@ -8,7 +8,7 @@ use crate::{
     ring::Doorbell,
     senders::{ControlSender, WORKER_QUEUE, WorkerSender},
     shared::Shared,
-    worker::{CsErasureQueue, PitLooks, TagForwarding, Worker, WorkerIo},
+    worker::{Backlog, CsErasureQueue, PitLooks, TagForwarding, Worker, WorkerIo},
 };
 use namewire_configuration::Settings;
 use namewire_engine::{Engine, EngineConfig, PitRole};
@@ -119,6 +119,8 @@ pub(crate) fn start(
         faceless.push(driver.faceless_counters());
         shared.add_pools(driver.pools());
         let seed = secrets.seed.wrapping_add(index as u64);
+        let backlog = Backlog::new(usize::from(settings.router.workers), shared.holders.groups());
+        shared.add_pools(vec![backlog.pool()]);
         let dispatcher = Arc::clone(&shared.dispatcher);
         let worker = Worker {
             shared: Arc::clone(shared),
@@ -134,6 +136,8 @@ pub(crate) fn start(
                 now_ns: shared.now_ns(),
                 driver,
                 outbox,
+                backlog,
+                is_of_datagrams: false,
                 control: sender.clone(),
                 drops: Default::default(),
                 tags: TagForwarding::new(tags.map(TagControl::reader)),

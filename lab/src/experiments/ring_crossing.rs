@@ -201,7 +201,7 @@ fn send(outbox: &mut Outbox, packets: usize, packet: &[u8], headers: &LpHeaders)
 /// The receiver's part: the number of packets, and a sum over their bytes.
 fn receive(inbox: &mut Inbox) -> (u64, u64) {
     let (mut packets, mut sum) = (0, 0);
-    inbox.drain(FULL_BATCH_PACKETS, |records| {
+    inbox.drain_transmissions(FULL_BATCH_PACKETS, |records| {
         for record in records {
             packets += 1;
             let lines: u64 = record.packet.iter().step_by(LINE_BYTES).map(|&byte| u64::from(byte)).sum();

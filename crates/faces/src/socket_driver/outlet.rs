@@ -198,7 +198,7 @@ impl Outlet {
             stream.waiting_counted = counted;
         }
         if stream.is_blocked != was_blocked {
-            poller.watch_room(&stream.socket, Source::Stream(id), stream.is_blocked);
+            poller.watch_stream(stream, id);
         }
     }
 

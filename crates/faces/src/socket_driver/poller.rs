@@ -10,6 +10,7 @@ use namewire_packet::FaceId;
 use rustix::event::{Timespec, epoll};
 
 use crate::Waker;
+use crate::stream::Stream;
 
 /// A longer sleep ends early, which does no harm: epoll counts milliseconds in 31 bits.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -73,7 +74,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, source.token(), epoll::EventFlags::IN)?)
     }
 
-    /// Watches a socket for input, and for room to write while it is blocked.
+    /// Watches a datagram socket for input, and for room to write while it is blocked.
     pub(super) fn watch_room(&self, socket: impl AsFd, source: Source, is_blocked: bool) {
         let mut flags = epoll::EventFlags::IN;
         if is_blocked {
@@ -81,6 +82,15 @@ impl Poller {
         }
         // Can fail only for lack of memory, and an existing watch needs none.
         let _ = epoll::modify(&self.epoll, socket, source.token(), flags);
+    }
+
+    /// Watches a stream for room to write while it is blocked, and for input unless it is held.
+    pub(super) fn watch_stream(&self, stream: &Stream, face: FaceId) {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, !stream.is_held);
+        flags.set(epoll::EventFlags::OUT, stream.is_blocked);
+        // Can fail only for lack of memory, and an existing watch needs none.
+        let _ = epoll::modify(&self.epoll, &stream.socket, Source::Stream(face).token(), flags);
     }
 
     /// Stops watching a socket. Fails only if epoll no longer watches it, which is the aim.

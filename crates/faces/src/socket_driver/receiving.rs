@@ -60,6 +60,38 @@ impl SocketDriver {
         }
     }
 
+    /// True if the face is a connected stream.
+    pub fn is_stream(&self, face: FaceId) -> bool {
+        self.faces.get(face).is_some_and(|face| matches!(face.channel, Channel::Stream(_)))
+    }
+
+    /// Does not read a stream face until [`SocketDriver::release`]: its packets have no way on. True if it was read
+    /// before; false if it is no connected stream.
+    pub fn hold(&mut self, face: FaceId) -> bool {
+        let Some(Channel::Stream(stream)) = self.faces.get_mut(face).map(|face| &mut face.channel) else {
+            return false;
+        };
+        if stream.is_held {
+            return false;
+        }
+        stream.is_held = true;
+        self.poller.watch_stream(stream, face);
+        true
+    }
+
+    /// Reads a stream face again.
+    pub fn release(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(id) else { return };
+        let Channel::Stream(stream) = &mut face.channel else { return };
+        stream.is_held = false;
+        self.poller.watch_stream(stream, id);
+        // What is read already makes no socket readable.
+        if stream.has_backlog() && !face.is_ready {
+            face.is_ready = true;
+            self.poller.queue_turn(Source::Stream(id));
+        }
+    }
+
     fn note_ready(&mut self, Readiness { source, is_readable, is_writable }: Readiness) {
         let is_waiting = match source {
             Source::Stream(id) => {
@@ -98,6 +130,9 @@ impl SocketDriver {
     fn receive_stream(&mut self, id: FaceId, batch: &mut RxBatch<'_>) -> bool {
         let Some(face) = self.faces.touch(id) else { return false };
         let Channel::Stream(stream) = &mut face.channel else { return false };
+        if stream.is_held {
+            return false;
+        }
         let (kept_before, room) = (stream.kept_bytes(), self.inlet.room(face.holder));
         if room == InputRoom::None && !stream.has_backlog() {
             self.inlet.count_short_read(face.holder);

@@ -3,11 +3,12 @@
 //! A decided packet is sent on a face of this worker, over a ring to the worker that owns the face, or to management.
 
 use super::{
+    backlog::{Backlog, Outgoing},
     mesh::{Outbox, Task},
     tags::TagForwarding,
 };
 use crate::{messages::ToControl, router_drop::RouterDrop, senders::ControlSender};
-use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View};
+use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View, dispatch::Visits};
 use namewire_faces::{Lent, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
 
@@ -22,6 +23,9 @@ pub(crate) struct WorkerIo {
     pub(crate) now_ns: u64,
     pub(crate) driver: SocketDriver,
     pub(crate) outbox: Outbox,
+    pub(crate) backlog: Backlog,
+    /// What is decided now came from datagrams alone, which cannot wait.
+    pub(crate) is_of_datagrams: bool,
     pub(crate) control: ControlSender,
     pub(crate) drops: [u64; RouterDrop::COUNT],
     pub(crate) tags: TagForwarding,
@@ -74,10 +78,50 @@ impl WorkerIo {
         let _ = self.driver.send(self.now_ns, face, headers, packet);
     }
 
-    /// Sends over a ring.
+    /// Passes a result to another worker: a packet to transmit, or one to decide further.
     pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
-        if !self.outbox.push(to, task, face, headers, packet) {
+        if self.backlog.has_results(to, task) || !self.outbox.push(to, task, face, headers, packet) {
+            let outgoing = Outgoing { to, task, face, headers, packet };
+            if self.is_of_datagrams || !self.backlog.keep_result(outgoing) {
+                self.drops[RouterDrop::RingFull as usize] += 1;
+            }
+        }
+    }
+
+    /// Passes a packet that a face of ours received to the worker that decides it. If there is no room, a stream is not
+    /// read until there is.
+    pub(super) fn push_received(&mut self, to: u8, visits: Visits, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        let task = Task::Decide { visits };
+        let waits = self.backlog.is_waiting(face, to);
+        if waits || !self.outbox.push(to, task, face, headers, packet) {
+            self.hold_back(Outgoing { to, task, face, headers, packet });
+        }
+    }
+
+    #[cold]
+    fn hold_back(&mut self, outgoing: Outgoing<'_>) {
+        let holder = self.driver.holder(outgoing.face).filter(|_| self.driver.is_stream(outgoing.face));
+        if holder.is_some_and(|holder| self.backlog.hold(outgoing, holder)) {
+            self.driver.hold(outgoing.face);
+        } else {
             self.drops[RouterDrop::RingFull as usize] += 1;
+        }
+    }
+
+    /// Does not read the streams among these faces until the results that wait have gone.
+    #[cold]
+    pub(super) fn hold_streams(&mut self, faces: impl Iterator<Item = FaceId>) {
+        for face in faces {
+            if self.driver.hold(face) {
+                self.backlog.hold_face(face);
+            }
+        }
+    }
+
+    /// Passes on what waits for room, and reads streams again.
+    pub(super) fn send_backlog(&mut self) {
+        for face in self.backlog.send(&mut self.outbox) {
+            self.driver.release(face);
         }
     }
 

@@ -1,4 +1,10 @@
-//! The rings between workers: one per ordered pair. They carry packets whose name or face belongs to the other worker.
+//! The rings between workers: two per ordered pair, one for packets to decide and one for packets to transmit.
+//!
+//! They are apart so that packets to transmit always move on: their receiver needs no room in a ring for them. A worker
+//! may leave packets to decide in their ring while it has no room for their results. So a slow worker holds back those
+//! that send to it, and no circle of workers waits for each other (`backlog.rs`).
+//!
+//! A worker that waits for room says so ([`Outbox::want_room`]); the worker that empties the ring rings its bell.
 //!
 //! A record has the metadata that the packet needs, and the packet's bytes:
 //!
@@ -19,10 +25,16 @@ use namewire_packet::{
     FaceId, NackReason,
     lp::{LpHeaders, PitToken},
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering, fence},
+};
 
 /// Bytes of all rings together, as far as [`RING_BYTES_LEAST`] and [`RING_BYTES_MOST`] allow.
 const RINGS_BYTES: usize = 16 << 20;
+
+/// Rings from one worker to another.
+const RINGS_PER_PAIR: usize = 2;
 
 /// Fewest bytes of one ring: room for 14 of the largest packets or 900 small ones.
 const RING_BYTES_LEAST: usize = 128 << 10;
@@ -30,16 +42,16 @@ const RING_BYTES_LEAST: usize = 128 << 10;
 /// Most bytes of one ring: more than an application's window of large packets.
 const RING_BYTES_MOST: usize = 2 << 20;
 
-/// Bytes of each ring between `workers` workers: 1 MiB for four, 128 KiB from sixteen on.
+/// Bytes of each ring between `workers` workers: 512 KiB for four, 128 KiB from eight on.
 fn ring_bytes(workers: usize) -> usize {
-    let rings = (workers * workers.saturating_sub(1)).max(1);
+    let rings = (RINGS_PER_PAIR * workers * workers.saturating_sub(1)).max(1);
     let share = (RINGS_BYTES / rings).clamp(RING_BYTES_LEAST, RING_BYTES_MOST);
     1 << share.ilog2() // a power of two, as rings want
 }
 
 /// Bytes of all rings between `workers` workers.
 pub(crate) fn bytes(workers: usize) -> usize {
-    workers * workers.saturating_sub(1) * ring_bytes(workers)
+    RINGS_PER_PAIR * workers * workers.saturating_sub(1) * ring_bytes(workers)
 }
 
 /// Bytes of metadata that every record has.
@@ -197,11 +209,29 @@ impl Bell {
     }
 }
 
+/// Which workers wait for room in the rings to which others: one flag per ordered pair.
+#[derive(Clone, Debug)]
+struct RoomWanted {
+    flags: Arc<[AtomicBool]>,
+    workers: usize,
+}
+
+impl RoomWanted {
+    fn flag(&self, from: usize, to: usize) -> &AtomicBool {
+        &self.flags[from * self.workers + to]
+    }
+}
+
 /// The rings out of one worker.
 #[derive(Debug)]
 pub struct Outbox {
-    producers: Vec<Option<Producer>>,
+    index: usize,
+    /// For packets to decide, by worker.
+    decisions: Vec<Option<Producer>>,
+    /// For packets to transmit.
+    transmissions: Vec<Option<Producer>>,
     bells: Arc<[Bell]>,
+    room_wanted: RoomWanted,
     /// Rings with unpublished records, one bit each.
     dirty: u64,
 }
@@ -209,24 +239,44 @@ pub struct Outbox {
 /// The rings into one worker.
 #[derive(Debug)]
 pub struct Inbox {
-    consumers: Vec<Consumer>,
+    index: usize,
+    decisions: Vec<Source>,
+    transmissions: Vec<Source>,
+    bells: Arc<[Bell]>,
+    room_wanted: RoomWanted,
+}
+
+/// A ring and the worker that fills it.
+#[derive(Debug)]
+struct Source {
+    from: usize,
+    ring: Consumer,
 }
 
 /// Makes the rings between all workers: (out of, into) each of them.
 pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
     let workers = bells.len();
-    let mut inboxes: Vec<Inbox> = (0..workers).map(|_| Inbox { consumers: Vec::new() }).collect();
+    let flags = (0..workers * workers).map(|_| AtomicBool::new(false)).collect();
+    let room_wanted = RoomWanted { flags, workers };
+    let inbox = |index| {
+        let (bells, room_wanted) = (Arc::clone(bells), room_wanted.clone());
+        Inbox { index, decisions: Vec::new(), transmissions: Vec::new(), bells, room_wanted }
+    };
+    let mut inboxes: Vec<Inbox> = (0..workers).map(inbox).collect();
     let mut outboxes = Vec::new();
-    for from in 0..workers {
-        let mut producers = Vec::new();
+    let ring = |from: usize, into: &mut Vec<Source>| {
+        let (producer, ring) = super::ring::channel(ring_bytes(workers));
+        into.push(Source { from, ring });
+        producer
+    };
+    for index in 0..workers {
+        let (mut decisions, mut transmissions) = (Vec::new(), Vec::new());
         for (to, inbox) in inboxes.iter_mut().enumerate() {
-            producers.push((from != to).then(|| {
-                let (producer, consumer) = super::ring::channel(ring_bytes(workers));
-                inbox.consumers.push(consumer);
-                producer
-            }));
+            decisions.push((index != to).then(|| ring(index, &mut inbox.decisions)));
+            transmissions.push((index != to).then(|| ring(index, &mut inbox.transmissions)));
         }
-        outboxes.push(Outbox { producers, bells: Arc::clone(bells), dirty: 0 });
+        let (bells, room_wanted) = (Arc::clone(bells), room_wanted.clone());
+        outboxes.push(Outbox { index, decisions, transmissions, bells, room_wanted, dirty: 0 });
     }
     outboxes.into_iter().zip(inboxes).collect()
 }
@@ -234,7 +284,8 @@ pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
 impl Outbox {
     /// Queues a packet for another worker. False: the ring is full.
     pub fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> bool {
-        let Some(producer) = self.producers.get_mut(usize::from(to)).and_then(Option::as_mut) else { return false };
+        let producers = if task == Task::Transmit { &mut self.transmissions } else { &mut self.decisions };
+        let Some(producer) = producers.get_mut(usize::from(to)).and_then(Option::as_mut) else { return false };
         let metadata = encode(task, face, headers);
         let pushed = match producer.try_push(&[metadata.as_bytes(), packet]) {
             Err(PushError::Full) => {
@@ -256,12 +307,27 @@ impl Outbox {
         while self.dirty != 0 {
             let to = self.dirty.trailing_zeros() as usize;
             self.dirty &= self.dirty - 1;
-            if let Some(producer) = &mut self.producers[to] {
-                producer.publish();
+            for producers in [&mut self.decisions, &mut self.transmissions] {
+                if let Some(producer) = &mut producers[to] {
+                    producer.publish();
+                }
             }
             let bell = &self.bells[to];
             bell.doorbell.ring(|| bell.waker.wake());
         }
+    }
+
+    /// Asks worker `to` to ring our bell when it has emptied a ring of ours. Try once more after this call: a ring that
+    /// was emptied before it is not told of.
+    pub fn want_room(&self, to: u8) {
+        self.room_wanted.flag(self.index, usize::from(to)).store(true, Ordering::Relaxed);
+        // Pairs with the fence in `drain`: either we see the room, or the other worker sees the wish.
+        fence(Ordering::SeqCst);
+    }
+
+    /// True if worker `to` has made no room since [`Outbox::want_room`].
+    pub fn wants_room(&self, to: u8) -> bool {
+        self.room_wanted.flag(self.index, usize::from(to)).load(Ordering::Relaxed)
     }
 
     /// The bell of worker `index`.
@@ -271,20 +337,74 @@ impl Outbox {
 }
 
 impl Inbox {
-    /// True if a record waits in any ring.
-    pub fn has_records(&mut self) -> bool {
-        self.consumers.iter_mut().any(Consumer::has_records)
+    /// True if a packet to decide waits in any ring.
+    pub fn has_decisions(&mut self) -> bool {
+        self.decisions.iter_mut().any(|source| source.ring.has_records())
     }
 
-    /// Lends up to `max_records` records of each ring in turn to `take`, which gets all records of one ring at once.
-    pub fn drain(&mut self, max_records: usize, mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>)) {
-        for consumer in &mut self.consumers {
-            let mut batch = consumer.batch(max_records);
-            if !batch.is_empty() {
-                take(&mut batch.records().filter_map(decode));
+    /// True if a packet to transmit waits in any ring.
+    pub fn has_transmissions(&mut self) -> bool {
+        self.transmissions.iter_mut().any(|source| source.ring.has_records())
+    }
+
+    /// Lends up to `max_records` packets to decide of each ring in turn to `take`, which gets all of one ring at once
+    /// and says whether it takes more.
+    pub fn drain_decisions(
+        &mut self,
+        max_records: usize,
+        mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>) -> bool,
+    ) {
+        let Inbox { index, decisions, bells, room_wanted, .. } = self;
+        // The first is another one in each turn, or the last ones would wait while results find no room.
+        let by = usize::from(decisions.len() > 1);
+        decisions.rotate_left(by);
+        for source in decisions {
+            if !drain(source, max_records, &mut take, *index, bells, room_wanted) {
+                return;
             }
         }
     }
+
+    /// The same for packets to transmit.
+    pub fn drain_transmissions(
+        &mut self,
+        max_records: usize,
+        mut take: impl FnMut(&mut dyn Iterator<Item = Record<'_>>),
+    ) {
+        let Inbox { index, transmissions, bells, room_wanted, .. } = self;
+        let mut take_all = |records: &mut dyn Iterator<Item = Record<'_>>| {
+            take(records);
+            true
+        };
+        for source in transmissions {
+            drain(source, max_records, &mut take_all, *index, bells, room_wanted);
+        }
+    }
+}
+
+/// Lends the records of a ring; returns whether `take` takes more.
+fn drain(
+    source: &mut Source,
+    max_records: usize,
+    take: &mut dyn FnMut(&mut dyn Iterator<Item = Record<'_>>) -> bool,
+    index: usize,
+    bells: &[Bell],
+    room_wanted: &RoomWanted,
+) -> bool {
+    let mut batch = source.ring.batch(max_records);
+    if batch.is_empty() {
+        return true;
+    }
+    let takes_more = take(&mut batch.records().filter_map(decode));
+    drop(batch);
+    // Pairs with the fence in `Outbox::want_room`.
+    fence(Ordering::SeqCst);
+    let wanted = room_wanted.flag(source.from, index);
+    if wanted.load(Ordering::Relaxed) && wanted.swap(false, Ordering::Relaxed) {
+        let bell = &bells[source.from];
+        bell.doorbell.ring(|| bell.waker.wake());
+    }
+    takes_more
 }
 
 #[cfg(test)]

@@ -266,7 +266,7 @@ impl Application {
         }
     }
 
-    fn answer(&mut self, packet: &Packet, content: &[u8]) {
+    pub(crate) fn answer(&mut self, packet: &Packet, content: &[u8]) {
         let data = DataBuilder::new(packet.interest().name()).content(content).freshness_ms(1000).sign_digest();
         let token = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
         if token.is_empty() { self.send(&data) } else { self.send_with(&token, &data) }

@@ -20,6 +20,7 @@ mod readvertise;
 mod routing_daemon;
 mod self_learning;
 mod shares;
+mod streams;
 mod tagnet;
 mod trust;
 mod worker_totals;
