@@ -17,7 +17,8 @@
 //! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy.
 //! * *flush*: `sending.rs` writes each queue by `outlet.rs`, `stream.rs` or `datagram_socket.rs`, and `sys.rs`.
 //!   `recovery.rs` adds Acks and retransmissions.
-//! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down.
+//! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down, `rest.rs` gives
+//!   memory back.
 //!
 //! Cost: a batch takes one read and one write per stream face, and one `recvmmsg` and one `sendmmsg` per 64 datagrams.
 //! A packet takes one hash look-up of the face when it is sent, and one of the remote when it is received from a
@@ -45,6 +46,7 @@ mod outlet;
 mod poller;
 mod receiving;
 mod recovery;
+mod rest;
 mod sending;
 mod socket_table;
 mod timer_queue;
@@ -59,6 +61,7 @@ use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
 use namewire_shares::{HolderId, Pool, PoolReader};
 
 pub use lending::Lent;
+pub use rest::give_pages_back;
 
 use admission::Places;
 use face::{Channel, Face};
@@ -67,6 +70,7 @@ use faceless::Faceless;
 use inlet::Inlet;
 use outlet::Outlet;
 use poller::{Poller, Source};
+use rest::Rest;
 use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
@@ -93,6 +97,7 @@ pub struct SocketDriver {
     /// Memory for unacknowledged frames.
     unacknowledged: Pool,
     timers: TimerQueue,
+    rest: Rest,
     faceless: Faceless,
     events: Vec<FaceEvent>,
     now_ns: u64,
@@ -114,6 +119,7 @@ impl SocketDriver {
             reassembly: config.pool("reassembly", config.total_reassembly_bytes),
             unacknowledged: config.pool("unacknowledged", config.total_unacknowledged_bytes),
             timers: TimerQueue::default(),
+            rest: Rest::default(),
             faceless: Faceless::default(),
             events: Vec::new(),
             now_ns: 0,
@@ -346,6 +352,7 @@ impl SocketDriver {
         let face = self.faces.remove(id)?;
         self.config.holders.leave(face.holder);
         self.places.pool.give_back(face.place, 1);
+        self.rest.note_face(face.reassembly_bytes);
         self.reassembly.give_back(face.holder, face.reassembly_bytes);
         self.unacknowledged.give_back(face.holder, face.unacknowledged_bytes);
         match &face.channel {

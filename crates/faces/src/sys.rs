@@ -133,6 +133,15 @@ pub(crate) fn unsent_bytes(socket: BorrowedFd<'_>, is_tcp: bool) -> u64 {
     if result == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
+/// Lets the allocator give free pages back to the kernel, where it keeps them.
+pub(crate) fn give_pages_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: `malloc_trim` may be called at any time and from any thread; it frees only what no allocation holds.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Reusable result of one `recvmmsg`.
 pub(crate) struct ReceivedBatch {
     sources: Box<[libc::sockaddr_storage; MAX_BATCH]>,

@@ -36,7 +36,7 @@ use held_answers::Answer;
 use inbox::ControlInbox;
 use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
-use namewire_faces::{FaceInfo, StreamSocket};
+use namewire_faces::{FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
     Effect, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError, Ticket, TrustConfig,
 };
@@ -56,7 +56,12 @@ pub(crate) struct Control {
     node: Node,
     hashes: NameHashes,
     operator: OperatorDesk,
+    /// When to give freed pages back to the kernel.
+    pages_due_ns: Option<u64>,
 }
+
+/// Workers that free memory at about the same time share one walk over the heap.
+const PAGES_DELAY_NS: u64 = 1_000_000_000;
 
 impl Control {
     /// Control of `node`, with the first version of the FIB in place.
@@ -69,7 +74,8 @@ impl Control {
         let mut effects = Vec::new();
         let mut management = Management::new(config, &mut node, &mut effects)?;
         anchors.give_to(&mut management, node.times().mono_ns);
-        let mut control = Control { management, anchors, node, hashes: NameHashes::default(), operator };
+        let mut control =
+            Control { management, anchors, node, hashes: NameHashes::default(), operator, pages_due_ns: None };
         control.carry_out(effects);
         Ok(control)
     }
@@ -121,6 +127,9 @@ impl Control {
             self.anchors.refresh(&mut self.management, now.mono_ns);
             self.node.counts.unreadable_anchors = self.anchors.unreadable;
         }
+        if self.pages_due_ns.take_if(|at| *at <= now.mono_ns).is_some() {
+            give_pages_back();
+        }
         self.node.run_tags();
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
@@ -143,6 +152,7 @@ impl Control {
             self.node.faces.next_forgetting_ns(),
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
+            self.pages_due_ns,
             self.node.tags.as_ref().map(|tags| tags.next_deadline_ns(self.node.shared.now_ns())),
         ];
         let earliest = deadlines.into_iter().flatten().min();
@@ -181,6 +191,9 @@ impl Control {
                 for worker in self.node.workers.iter() {
                     worker.send(ToWorker::DisplaceIdle { holder });
                 }
+            }
+            ToControl::MemoryFreed => {
+                self.pages_due_ns.get_or_insert(self.node.shared.now_ns() + PAGES_DELAY_NS);
             }
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {

@@ -135,6 +135,8 @@ pub(crate) enum ToControl {
     Accepted(AcceptedConnection),
     /// A listener has refused a connection for lack of descriptors; idle connections of this holder should close.
     ShortOfDescriptors { holder: HolderId },
+    /// A worker has freed much memory.
+    MemoryFreed,
     /// A listener could not accept: there were no descriptors, or no memory.
     AcceptFailed,
     /// An outgoing connection was made, or failed.

@@ -239,6 +239,9 @@ impl Worker {
 
     fn run_timers(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
         self.io.driver.run_timers(now_ns);
+        if self.io.driver.take_freed() {
+            self.tell(ToControl::MemoryFreed);
+        }
         let view = tables.view();
         if self.engine.next_deadline().is_some_and(|at| at.0 <= now_ns) {
             self.engine.run_timers(Instant(now_ns), &view, &mut scratch.output);

@@ -92,6 +92,15 @@ impl FaceTable {
         true
     }
 
+    /// Gives memory back that many more faces needed.
+    pub(super) fn rest(&mut self) {
+        if self.faces.len() * 8 < self.faces.capacity() {
+            self.faces.shrink_to(2 * self.faces.len());
+            self.remotes.shrink_to(2 * self.remotes.len());
+            self.touched.shrink_to(2 * self.faces.len());
+        }
+    }
+
     /// The touched faces with reliability on, by their place in the list. Looks at none while no face has it on.
     pub(super) fn reliable_touched(&self, from: usize) -> Option<(usize, FaceId)> {
         if self.reliable_faces == 0 {

@@ -88,6 +88,7 @@ impl SocketDriver {
         }
         self.faces.keep_list(touched);
         self.faceless.publish();
+        self.schedule_rest();
     }
 
     /// Writes a stream face's queue; closes the face if its connection has failed.

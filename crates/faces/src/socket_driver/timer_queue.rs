@@ -17,6 +17,7 @@ pub(super) enum Timer {
     Acks(FaceId),
     Retransmission(FaceId),
     Probe(FaceId),
+    Rest,
 }
 
 #[derive(Default)]

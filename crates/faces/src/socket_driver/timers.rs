@@ -24,6 +24,7 @@ impl SocketDriver {
             match timer {
                 Timer::Idle(face) => self.run_idle_timer(face),
                 Timer::Reassembly(face) => self.run_reassembly_timer(face),
+                Timer::Rest => self.run_rest_timer(),
                 Timer::Probe(face) => self.run_probe_timer(face, at_ns),
                 Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
                 Timer::Retransmission(face) => {
@@ -56,7 +57,9 @@ impl SocketDriver {
         let Some(face) = self.faces.get_mut(id) else { return };
         face.has_reassembly_timer = false;
         face.link.expire(self.now_ns);
+        let before = face.reassembly_bytes;
         face.settle_reassembly(&mut self.reassembly);
+        self.rest.note_freed(before.saturating_sub(face.reassembly_bytes) as usize);
         face.publish();
         self.schedule_reassembly(id);
     }

@@ -137,7 +137,10 @@ impl Backlog {
 
     /// Whether packets of a stream wait for the same worker: later ones wait behind them.
     pub(super) fn is_waiting(&self, face: FaceId, to: u8) -> bool {
-        self.held.contains_key(&face) && self.lines[usize::from(to)].streams.iter().any(|(other, _)| *other == face)
+        // N.B. the first test spares the look-up, which would cost every packet of a router with several workers.
+        !self.held.is_empty()
+            && self.held.contains_key(&face)
+            && self.lines[usize::from(to)].streams.iter().any(|(other, _)| *other == face)
     }
 
     /// Keeps a packet of a stream, which must not be read from now on. False: the holder has its share of the pool.
