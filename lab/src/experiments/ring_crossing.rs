@@ -268,7 +268,7 @@ fn two_threads(
             let mut samples = Vec::new();
             let (mut received, mut total_sum) = (0, 0);
             while received < total {
-                if !inbox.has_records() {
+                if !inbox.has_transmissions() {
                     anyhow::ensure!(!failed.load(Ordering::Relaxed), "the sender failed");
                     std::hint::spin_loop();
                     continue;
