@@ -131,7 +131,7 @@ fn holders_text(holdings: &[PoolHolding]) -> String {
             Some(holder) => format!("  {holder}: {}{refused}", of.held),
         }
     };
-    holdings.iter().map(line).collect::<Vec<_>>().join("\n")
+    holdings.iter().map(|of| line(of) + "\n").collect()
 }
 
 fn text(s: &Status) -> String {
