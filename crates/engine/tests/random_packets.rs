@@ -2,13 +2,17 @@
 //! scalar twin). Every packet is accounted for once, no state is left over, and no bytes cause a panic.
 
 use namewire_engine::{
-    CoreConfig, Counters, DropReason, EngineConfig, FaceId, PitRole, Schedule, UnsolicitedPolicy,
-    batch::measured::MeasuredOrder,
+    Answer, CoreConfig, Counters, DropReason, EngineConfig, FaceId, PitRole, Schedule, Strategy as ForwardingStrategy,
+    StrategyContext, StrategyTable, UnsolicitedPolicy, WithoutEntry, batch::measured::MeasuredOrder,
 };
 use namewire_packet::{Interest, NackReason, lp::LpHeaders, lp::PitToken};
-use namewire_tables::fingerprint_pit::{FaceList, FingerprintPitConfig};
+use namewire_tables::{
+    NextHop,
+    fingerprint_pit::{FaceList, FingerprintPitConfig},
+};
 use namewire_testbed::*;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/localhost/x", "/localhop/y", "/none"];
 
@@ -326,8 +330,68 @@ fn check_sent(node: &Forwarder, sent: &Sent) {
     assert!(sent.wire.len() <= namewire_packet::MAX_PACKET_BYTES);
 }
 
+/// best-route as the engine would use it if it chose no first next hop without a call.
+#[derive(Debug)]
+struct AlwaysCalled(StrategyTable);
+
+impl AlwaysCalled {
+    fn best_route(&self) -> &dyn ForwardingStrategy {
+        self.0.get(0)
+    }
+}
+
+impl ForwardingStrategy for AlwaysCalled {
+    fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        self.best_route().after_receive_interest(context);
+    }
+
+    fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, reason: NackReason) {
+        self.best_route().after_receive_nack(context, reason);
+    }
+
+    fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
+        self.best_route().before_satisfy(context, answer);
+    }
+
+    fn after_new_next_hop(&self, context: &mut StrategyContext<'_, '_, '_>, face: FaceId) {
+        self.best_route().after_new_next_hop(context, face);
+    }
+
+    fn after_upstream_lost(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        self.best_route().after_upstream_lost(context);
+    }
+
+    fn before_expiry(&self, context: &mut StrategyContext<'_, '_, '_>) {
+        self.best_route().before_expiry(context);
+    }
+
+    fn without_entry(&self) -> Option<WithoutEntry> {
+        self.best_route().without_entry()
+    }
+}
+
+/// A node with [`AlwaysCalled`] in place of best-route.
+fn node_that_always_calls(settings: Settings) -> Forwarder {
+    let mut node = node(settings);
+    let always_called = Arc::new(AlwaysCalled(StrategyTable::default()));
+    let strategy = node.strategies.add(uri("/always-called"), always_called).unwrap();
+    for (prefix, next_hops) in [("/a", &[B, C, L][..]), ("/a/b/c", &[]), ("/b", &[A, C, X, H])] {
+        let next_hops: Vec<NextHop> =
+            next_hops.iter().zip(10..).map(|(face, cost)| NextHop { face: face.0, cost }).collect();
+        node.fib.insert(uri(prefix).value(), &next_hops, strategy, false).unwrap();
+    }
+    node
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_first_next_hop_is_what_best_route_would_choose(batches in batches(), settings in settings()) {
+        let settings = Settings { strategies: ["best-route"; 2], ..settings };
+        let called = run_on(node_that_always_calls(settings.clone()), &batches, false);
+        prop_assert_eq!(run(&batches, settings, false), called);
+    }
 
     #[test]
     fn every_schedule_decides_as_the_scalar_twin(batches in batches(), settings in settings()) {

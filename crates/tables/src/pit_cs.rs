@@ -136,6 +136,13 @@ impl<R: Recycle> PitCs<R> {
         self.groups.get(group.0).pit.map(|id| (id != NIL).then_some(PitId(id)))
     }
 
+    /// The pending Interest of a group and a variant.
+    #[inline(always)]
+    pub fn pit_of_variant(&self, group: GroupId, variant: Variant) -> Option<PitId> {
+        let id = self.groups.get(group.0).pit[variant as usize];
+        (id != NIL).then_some(PitId(id))
+    }
+
     /// The pending Interest of a group, if there is exactly one.
     #[inline(always)]
     pub fn only_pit_of_group(&self, group: GroupId) -> Option<PitId> {
@@ -182,7 +189,7 @@ impl<R: Recycle> PitCs<R> {
         rest: &[u8],
     ) -> Result<(PitId, bool), PitRefusal> {
         let found = self.find(hash, name_value);
-        let known = found.and_then(|group| self.pit_of_group(group)[variant as usize]);
+        let known = found.and_then(|group| self.pit_of_variant(group, variant));
         match known {
             Some(id) => Ok((id, false)),
             None => self.pit_insert_new(found, hash, name_value, variant, rest).map(|(id, _)| (id, true)),

@@ -5,7 +5,7 @@
 //! so up to then the Interest can still be kept by name.
 
 use crate::{
-    FaceAttributes, LimitMet,
+    LimitMet,
     batch::{
         measured::{PartClock, Stage},
         output::Transmit,
@@ -14,13 +14,13 @@ use crate::{
     dispatch::token::TOKEN_BYTES,
     parts::Parts,
     pipeline::{
-        call::{Call, OutgoingInterest, Received},
+        call::{Call, Received},
         interest::where_to,
         next_hops::{MatchedPrefix, NextHops},
         scope::NameScope,
     },
     state::scratch::Scratch,
-    strategy::{WithoutEntry, context::Journey},
+    strategy::{WithoutEntry, context::Journey, trigger::Trigger},
 };
 use namewire_packet::{FaceId, Interest, lp::LpHeaders};
 use namewire_tables::{
@@ -29,22 +29,20 @@ use namewire_tables::{
     hash_name,
 };
 
-/// Keeps a fingerprint of the Interest and sends it on. False if it must be kept by name.
+/// Keeps a fingerprint of an Interest of another node and sends it on. False if it must be kept by name.
 #[inline(never)]
 pub(crate) fn core_interest<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
     received: &Received<'_, 'v, Interest<'_>>,
-    (ingress, scope): (&FaceAttributes, NameScope),
-    onward: OutgoingInterest,
+    hint_removed: bool,
+    trigger: Trigger,
 ) -> bool {
-    if ingress.is_local() || scope != NameScope::Global || !may_go_by_fingerprint(parts, received) {
-        return false;
-    }
-    let (instance, next_hops) = where_to(parts, call, received, onward.hint_removed);
+    let Some(packet) = trigger.packet.filter(|_| may_go_by_fingerprint(parts, received)) else { return false };
+    let (instance, next_hops) = where_to(parts, call, received, hint_removed);
     let (Some(choice), Some(next_hops)) = (instance.strategy().without_entry(), next_hops) else { return false };
     let (faces, name_hash) = (call.outbound.faces, received.hashes.full_hash());
-    let journey = Journey { faces, ingress: received.face(), scope: NameScope::Global, hop_limit: onward.hop_limit };
+    let journey = Journey { faces, ingress: received.face(), scope: NameScope::Global, hop_limit: trigger.hop_limit };
     let eligible = || {
         let next_hops = next_hops.next_hops.iter().map(|hop| FaceId(hop.face));
         next_hops.filter(|&face| journey.is_eligible(face))
@@ -69,7 +67,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
     if let Some(core) = parts.core.as_deref_mut().filter(|_| copies > 1) {
         core.sent_names.ask_several(name_hash);
     }
-    parts.tables.dead_nonces.insert(name_hash, onward.nonce.to_u32(), call.outbound.now.0);
+    parts.tables.dead_nonces.insert(name_hash, trigger.nonce.to_u32(), call.outbound.now.0);
     let headers = LpHeaders {
         incoming_face_id: Some(received.face()),
         congestion_mark: received.headers().congestion_mark,
@@ -78,7 +76,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
     };
     parts.counters.out_interests += copies as u64;
     let to = eligible().skip(first).take(copies);
-    call.outbound.out.transmits.extend(to.map(|face| Transmit { face, headers, packet: onward.packet }));
+    call.outbound.out.transmits.extend(to.map(|face| Transmit { face, headers, packet }));
     true
 }
 

@@ -103,7 +103,7 @@ fn look_up<'v, C: PartClock>(
     let (now, name_hash) = (call.outbound.now, received.hashes.full_hash());
     let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
     let group = cs.find_probed(name_hash, interest.name().value(), received.hints.group);
-    let entry = group.and_then(|group| cs.pit_of_group(group)[variant as usize]);
+    let entry = group.and_then(|group| cs.pit_of_variant(group, variant));
     let at = InterestAtHand { received, scope, onward, group, variant, entry };
     let is_dead = parts.tables.dead_nonces.contains(name_hash, onward.nonce.to_u32(), now.0);
     // An entry ends with its last downstream. So an entry means that an answer is pending, unless the entry only waits
@@ -136,8 +136,7 @@ fn look_up<'v, C: PartClock>(
     // intact (sim/tests/ring.rs).
     if is_dead {
         interest_loop(parts, call, received, ingress);
-    } else if entry.is_some() || parts.core.is_none() || !core_interest(parts, call, received, (ingress, scope), onward)
-    {
+    } else if entry.is_some() || parts.core.is_none() || !keep_fingerprint(parts, call, &at, ingress) {
         content_store_miss(parts, call, &at, name_hash);
     }
     None
@@ -243,6 +242,18 @@ fn interest_loop<C: PartClock>(
     }
 }
 
+/// The core role: true if the Interest was kept by fingerprint.
+#[inline(always)]
+fn keep_fingerprint<'v, C: PartClock>(
+    parts: &mut Parts,
+    call: &mut Call<'v, '_, C>,
+    at: &InterestAtHand<'_, 'v>,
+    ingress: &FaceAttributes,
+) -> bool {
+    let may_keep = !ingress.is_local() && at.scope == NameScope::Global;
+    may_keep && core_interest(parts, call, at.received, at.onward.hint_removed, trigger(at))
+}
+
 /// CS hit: the Data goes back with the Interest's token.
 #[inline(always)]
 fn content_store_hit<C: PartClock>(
@@ -295,19 +306,25 @@ fn content_store_miss<'v, C: PartClock>(
     match first {
         Some(to) => send_first(parts, call, at, entry, to, expires),
         None => {
-            let trigger = Trigger {
-                ingress: received.face(),
-                scope: at.scope,
-                packet: Some(at.onward.packet),
-                nonce: at.onward.nonce,
-                hop_limit: at.onward.hop_limit,
-                lifetime_ms,
-                congestion_mark: headers.congestion_mark,
-                non_discovery: headers.non_discovery,
-            };
             let (strategy, chosen) = (instance.strategy(), headers.next_hop_face_id);
-            consult(parts, call, entry, trigger, strategy, next_hops, chosen);
+            consult(parts, call, entry, trigger(at), strategy, next_hops, chosen);
         }
+    }
+}
+
+/// Why the strategy is called, and what it would send.
+#[inline(always)]
+fn trigger(at: &InterestAtHand<'_, '_>) -> Trigger {
+    let headers = at.received.headers();
+    Trigger {
+        ingress: at.received.face(),
+        scope: at.scope,
+        packet: Some(at.onward.packet),
+        nonce: at.onward.nonce,
+        hop_limit: at.onward.hop_limit,
+        lifetime_ms: at.received.packet.lifetime_ms(),
+        congestion_mark: headers.congestion_mark,
+        non_discovery: headers.non_discovery,
     }
 }
 

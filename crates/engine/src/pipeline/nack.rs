@@ -33,7 +33,7 @@ pub(crate) fn incoming_nack<C: PartClock>(
     let variant = Variant::new(interest.can_be_prefix(), interest.must_be_fresh());
     let cs = &parts.tables.pit_cs;
     let group = cs.find(hashes.full_hash(), interest.name().value());
-    let Some(entry) = group.and_then(|group| cs.pit_of_group(group)[variant as usize]) else {
+    let Some(entry) = group.and_then(|group| cs.pit_of_variant(group, variant)) else {
         return core_nack(parts, call, received, reason);
     };
     let (state, records) = parts.tables.state_mut(entry);
