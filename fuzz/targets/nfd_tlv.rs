@@ -10,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use namewire_packet::Data;
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
-    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter, PoolHolding,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus, RibEntry,
-    StrategyChoice, decode_dataset, encode_dataset,
+    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
+    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus, PoolHolding,
+    RibEntry, StrategyChoice, decode_dataset, encode_dataset,
 };
 
 /// Decodes, encodes, decodes: both results are equal.
