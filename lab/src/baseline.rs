@@ -1,8 +1,8 @@
 //! Baseline: how does this program compare with an earlier one, on the same machine and in the same run?
 //!
 //! `namewire-lab run ID --baseline PROGRAM` runs the experiment, then the same experiment of another `namewire-lab`
-//! with the same scale, workers and seed. Rows of the other program are added to the record; their subjects end in `at
-//! COMMIT`. So an old way stays measurable without its code in this tree.
+//! with the same scale, workers and seed. Rows of the other program are added to the record; their subjects end in `of
+//! PROGRAM`, the name of its file. So an old way stays measurable without its code in this tree.
 //!
 //! Limit: one program runs after the other, so a change of the machine's load in between shows as a difference. Input
 //! files are not passed on.
@@ -19,9 +19,6 @@ use crate::record::Record;
 
 /// The longest that the other program may take.
 const LIMIT: Duration = Duration::from_secs(3600);
-/// Characters of a commit in a row.
-const COMMIT_CHARACTERS: usize = 8;
-
 /// Runs the other program and adds its rows to `record`.
 ///
 /// # Errors
@@ -37,18 +34,19 @@ pub fn add(record: &mut Record, program: &Path, context: &Context) -> anyhow::Re
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{} failed: {}", program.display(), said.trim());
     let path = dir.path().join(format!("{}.json", record.experiment));
-    merge(record, Record::read(&path).context("the baseline wrote no record")?);
+    let baseline = Record::read(&path).context("the baseline wrote no record")?;
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    merge(record, baseline, &name);
     Ok(())
 }
 
-fn merge(record: &mut Record, baseline: Record) {
-    let commit: String = baseline.commit.chars().take(COMMIT_CHARACTERS).collect();
-    record.notes.push(format!("Subjects that end in `at {commit}` are those of the program of that commit."));
+fn merge(record: &mut Record, baseline: Record, program: &str) {
+    record.notes.push(format!("Subjects that end in `of {program}` are those of the program that --baseline names."));
     for (name, value) in baseline.headline {
         record.headline.insert(format!("baseline_{name}"), value);
     }
     for mut row in baseline.rows {
-        row.subject = format!("{} at {commit}", row.subject);
+        row.subject = format!("{} of {program}", row.subject);
         record.rows.push(row);
     }
 }

@@ -51,7 +51,7 @@ fn an_earlier_program_is_measured_beside_this_one() {
     assert!(!ours.is_empty());
     for (row, baseline) in ours.iter().zip(theirs) {
         assert_eq!((&row.case, &row.value), (&baseline.case, &baseline.value));
-        assert!(baseline.subject.starts_with(&format!("{} at ", row.subject)), "{}", baseline.subject);
+        assert!(baseline.subject.starts_with(&format!("{} of namewire-lab", row.subject)), "{}", baseline.subject);
     }
     assert_eq!(record.headline.keys().filter(|name| name.starts_with("baseline_")).count() * 2, record.headline.len());
     let run = lab(&["run", "pit-model", "--scale", "smoke", "--out", out, "--baseline", "/bin/false"]);
