@@ -6,7 +6,7 @@
 
 use loom::sync::Arc;
 use loom::thread;
-use namewire_router_loom::ring::{self, Consumer, Doorbell, MIN_CAPACITY_BYTES, PushError};
+use namewire_router_loom::ring::{self, Consumer, Doorbell, MIN_CAPACITY_BYTES, PushError, RoomWish};
 
 /// Receives the waiting records and checks that the payloads continue the count. It also writes into them, so that loom
 /// sees it if the producer reuses the bytes too early.
@@ -167,5 +167,36 @@ fn two_ringers_share_one_doorbell() {
         bell.ring(|| consuming.thread().unpark());
         other.join().unwrap();
         consuming.join().unwrap();
+    });
+}
+
+/// A producer finds its ring full and sleeps until the consumer has made room.
+#[test]
+fn a_producer_that_waits_for_room_is_woken() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring::channel(MIN_CAPACITY_BYTES);
+        (0..2u8).for_each(|number| producer.try_push(&[&[number; 8]]).unwrap());
+        producer.publish();
+        let (bell, wish) = (Arc::new(Doorbell::new()), Arc::new(RoomWish::default()));
+        let (its_bell, its_wish) = (Arc::clone(&bell), Arc::clone(&wish));
+        let pushing = thread::spawn(move || {
+            while producer.try_push(&[&[2; 8]]).is_err() {
+                its_wish.make();
+                if producer.try_push(&[&[2; 8]]).is_ok() {
+                    break;
+                }
+                if its_bell.may_sleep(|| !its_wish.is_made()) {
+                    thread::park();
+                    its_bell.awake();
+                }
+            }
+            producer.publish();
+        });
+        assert_eq!(consumer.batch(8).len(), 2);
+        if wish.take() {
+            bell.ring(|| pushing.thread().unpark());
+        }
+        pushing.join().unwrap();
+        assert_eq!(consumer.batch(8).len(), 1);
     });
 }

@@ -18,17 +18,14 @@
 //! those of Data that must be sent 32, and no metadata more than 88. So two cores move one cache line less than if all
 //! took 88.
 
-use super::ring::{Consumer, Doorbell, Producer, PushError};
+use super::ring::{Consumer, Doorbell, Producer, PushError, RoomWish};
 use namewire_engine::dispatch::Visits;
 use namewire_faces::Waker;
 use namewire_packet::{
     FaceId, NackReason,
     lp::{LpHeaders, PitToken},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering, fence},
-};
+use std::sync::Arc;
 
 /// Bytes of all rings together, as far as [`RING_BYTES_LEAST`] and [`RING_BYTES_MOST`] allow.
 const RINGS_BYTES: usize = 16 << 20;
@@ -209,16 +206,16 @@ impl Bell {
     }
 }
 
-/// Which workers wait for room in the rings to which others: one flag per ordered pair.
+/// Which workers wait for room in the rings to which others: one wish per ordered pair.
 #[derive(Clone, Debug)]
 struct RoomWanted {
-    flags: Arc<[AtomicBool]>,
+    wishes: Arc<[RoomWish]>,
     workers: usize,
 }
 
 impl RoomWanted {
-    fn flag(&self, from: usize, to: usize) -> &AtomicBool {
-        &self.flags[from * self.workers + to]
+    fn wish(&self, from: usize, to: usize) -> &RoomWish {
+        &self.wishes[from * self.workers + to]
     }
 }
 
@@ -256,8 +253,8 @@ struct Source {
 /// Makes the rings between all workers: (out of, into) each of them.
 pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
     let workers = bells.len();
-    let flags = (0..workers * workers).map(|_| AtomicBool::new(false)).collect();
-    let room_wanted = RoomWanted { flags, workers };
+    let wishes = (0..workers * workers).map(|_| RoomWish::default()).collect();
+    let room_wanted = RoomWanted { wishes, workers };
     let inbox = |index| {
         let (bells, room_wanted) = (Arc::clone(bells), room_wanted.clone());
         Inbox { index, decisions: Vec::new(), transmissions: Vec::new(), bells, room_wanted }
@@ -320,14 +317,12 @@ impl Outbox {
     /// Asks worker `to` to ring our bell when it has emptied a ring of ours. Try once more after this call: a ring that
     /// was emptied before it is not told of.
     pub fn want_room(&self, to: u8) {
-        self.room_wanted.flag(self.index, usize::from(to)).store(true, Ordering::Relaxed);
-        // Pairs with the fence in `drain`: either we see the room, or the other worker sees the wish.
-        fence(Ordering::SeqCst);
+        self.room_wanted.wish(self.index, usize::from(to)).make();
     }
 
     /// True if worker `to` has made no room since [`Outbox::want_room`].
     pub fn wants_room(&self, to: u8) -> bool {
-        self.room_wanted.flag(self.index, usize::from(to)).load(Ordering::Relaxed)
+        self.room_wanted.wish(self.index, usize::from(to)).is_made()
     }
 
     /// The bell of worker `index`.
@@ -397,10 +392,7 @@ fn drain(
     }
     let takes_more = take(&mut batch.records().filter_map(decode));
     drop(batch);
-    // Pairs with the fence in `Outbox::want_room`.
-    fence(Ordering::SeqCst);
-    let wanted = room_wanted.flag(source.from, index);
-    if wanted.load(Ordering::Relaxed) && wanted.swap(false, Ordering::Relaxed) {
+    if room_wanted.wish(source.from, index).take() {
         let bell = &bells[source.from];
         bell.doorbell.ring(|| bell.waker.wake());
     }

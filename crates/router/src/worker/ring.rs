@@ -419,6 +419,42 @@ impl Doorbell {
     }
 }
 
+/// Lets the producer of a full ring sleep until the consumer has made room, with no wake-up lost.
+///
+/// The producer makes the wish and tries to push once more. If the ring is still full, it sleeps on its [`Doorbell`]
+/// while the wish stands. The consumer releases a batch, then calls [`take`](Self::take), and rings if there was a
+/// wish. Both sides write one variable and read the other's, with a SeqCst fence between: either the producer sees the
+/// room, or the consumer sees the wish.
+#[derive(Debug)]
+pub struct RoomWish(AtomicBool);
+
+impl Default for RoomWish {
+    fn default() -> Self {
+        Self(AtomicBool::new(false))
+    }
+}
+
+impl RoomWish {
+    /// Called by the producer: asks for room. The producer must try to push once more after it.
+    pub fn make(&self) {
+        self.0.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `take`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// True if no room was made since the wish.
+    pub fn is_made(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Called by the consumer after releasing a batch: whether the producer had the wish, which ends here.
+    pub fn take(&self) -> bool {
+        // Pairs with the fence in `make`.
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
 /// A value alone in its cache lines: 128 bytes, because the neighbour line is fetched along.
 #[derive(Debug)]
 #[repr(align(128))]
