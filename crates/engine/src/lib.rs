@@ -55,8 +55,8 @@ pub use instant::Instant;
 pub use namewire_packet::FaceId;
 pub use state::face_share::{FaceCut, FacesCut};
 pub use strategy::{
-    AnnouncementTable, Answer, MAX_ANNOUNCEMENT_BYTES, Strategy, StrategyContext, StrategyError, StrategyId,
-    StrategyTable, WithoutEntry,
+    AnnouncementTable, Answer, FirstNextHop, MAX_ANNOUNCEMENT_BYTES, Strategy, StrategyContext, StrategyError,
+    StrategyId, StrategyTable, WithoutEntry,
 };
 
 /// The example of `docs/strategies.md`, compiled and run.
