@@ -192,7 +192,10 @@ impl FibLookups {
                             hashes[name].compute(view.key(), name_value(name))?;
                         }
                     }
-                    step.begin.for_each(|name| search.begin(name, &hashes[name]));
+                    for name in step.begin {
+                        hashes[name].make_known(table.wanted_lengths());
+                        search.begin(name, &hashes[name]);
+                    }
                     search.step(hashes);
                 }
                 search.finish(hashes);
