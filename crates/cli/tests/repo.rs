@@ -217,7 +217,7 @@ fn what_commands_acknowledged_is_there_after_kills() {
         std::thread::sleep(std::time::Duration::from_millis(dice.u64(..60)));
         repo.process.kill().unwrap();
         repo.process.wait().unwrap();
-        // It may have ended before; otherwise nobody answers it any more.
+        // It may have ended before; otherwise it gets no answer any more.
         process.kill().unwrap();
         acknowledged.extend(process.wait().unwrap().success().then_some(object));
         let _repo = RepoProcess::start(&router, &["--folder", &path("store")]);

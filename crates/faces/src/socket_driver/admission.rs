@@ -38,7 +38,7 @@ impl Places {
     }
 }
 
-/// The holder to whom a face's place counts. `holder` is the one whose packets it carries.
+/// The holder of a face's place. `holder` is the holder whose packets the face carries.
 pub(super) fn place_holder(holder: HolderId, persistency: FacePersistency) -> HolderId {
     if persistency == FacePersistency::OnDemand { holder } else { HolderId::MANAGEMENT }
 }

@@ -18,7 +18,7 @@ pub(super) struct Face {
     pub(super) id: FaceId,
     /// Whose share of the pools it uses.
     pub(super) holder: HolderId,
-    /// To whom its place among the faces counts.
+    /// The holder of its place among the faces.
     pub(super) place: HolderId,
     pub(super) channel: Channel,
     pub(super) link: LinkService,

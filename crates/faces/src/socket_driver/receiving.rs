@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(driver.face_of_datagram(1, remote, &INTEREST), Some(FaceId(5000)));
         let new = driver.face_of_datagram(1, stranger, &INTEREST).expect("a face, by the listener");
         assert_eq!(driver.face_of_datagram(0, stranger, &INTEREST), Some(new), "the one that it has there");
-        assert_eq!(driver.face_of_datagram(2, stranger, &INTEREST), None, "nobody listens at that address");
+        assert_eq!(driver.face_of_datagram(2, stranger, &INTEREST), None, "no listener has that address");
         assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 1);
     }
 }

@@ -42,7 +42,7 @@ impl Rest {
 }
 
 impl SocketDriver {
-    /// True if so much was freed that [`give_pages_back`] is worth its time. Asks anew from now on.
+    /// True if enough was freed to make [`give_pages_back`] worth its time. Counting begins anew.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.rest.is_due)
     }

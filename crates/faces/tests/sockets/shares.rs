@@ -91,7 +91,7 @@ fn one_host_leaves_places_and_idle_faces_of_the_host_go_first() {
     let operators = FaceId(2000);
     worker.driver.add_udp_face(operators, loopback(), address, FacePersistency::Persistent, MTU).unwrap();
 
-    // After some silence, a newcomer of the same host takes the place of its idle faces, and nobody else's.
+    // After some silence, a newcomer of the same host takes the place of an idle face of that host, and of no other.
     let count = worker.driver.face_count();
     worker.now_ns += FIVE_SECONDS_NS;
     let newcomer = peer();

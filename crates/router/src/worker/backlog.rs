@@ -17,7 +17,7 @@
 //!
 //! What a worker has decided and cannot pass on waits here, too. While it does, the worker takes no further packets to
 //! decide from its rings, and does not read the streams whose packets were decided with them. Packets to transmit
-//! always have their turn, so rings of that kind empty, and nobody waits for ever.
+//! always have their turn, so rings of that kind empty, and no worker waits for ever.
 //!
 //! Limits: packets of streams share a pool, `held-back`, by holder. A stream is not read while a packet of it waits, so
 //! it has at most what one turn read. Results for one worker have [`RESULT_BYTES`]. What finds no room is dropped as
