@@ -25,6 +25,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Whether Data that comes now needs the hashes of its name's prefixes, or the prefetches of the core role.
+    pub(crate) fn wants_prefixes_of_data(&self) -> bool {
+        self.tables.has_pending_prefixes(None) || self.cs_counting.counts_prefixes() || self.core.is_some()
+    }
+
     /// Whether the face may have another PIT entry.
     #[inline]
     pub(crate) fn may_ask(&self, face: FaceId) -> bool {

@@ -95,6 +95,12 @@ impl GroupToken {
         (u64::from(self.generation) << GROUP_INDEX_BITS) | u64::from(self.index)
     }
 
+    /// The group's number as a hint.
+    #[inline(always)]
+    pub fn hint(self) -> GroupHint {
+        GroupHint(self.index)
+    }
+
     /// The token of a number; bits above the fortieth are ignored.
     pub fn from_bits(bits: u64) -> Self {
         Self {
@@ -143,6 +149,11 @@ impl NameGroup {
         self.generation |= IN_USE;
         self.name_bytes = name_bytes;
         copy_to_front(&mut self.name, inline);
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     pub(crate) fn has_pit_entry(&self) -> bool {
@@ -290,6 +301,13 @@ impl NameGroups {
     #[inline]
     pub(crate) fn end_of_batch(&mut self) {
         self.new_names = NewNames::default();
+    }
+
+    /// The hash of a group that exists, if it has this name.
+    #[inline(always)]
+    pub(crate) fn hash_if_named(&self, id: u32, name_value: &[u8]) -> Option<u64> {
+        let group = self.slots.peek(id).filter(|group| group.is_in_use())?;
+        (*self.name_of(group) == *name_value).then_some(group.hash)
     }
 
     #[inline(always)]

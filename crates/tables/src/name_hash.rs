@@ -109,7 +109,9 @@ pub struct NameHashes {
     full: u64,
     /// Bit `n`: `hashes` has the hash of prefix `n`. Never set for a prefix that the name does not have.
     known: u64,
-    components: u32,
+    components: u16,
+    /// Whether there are sums and text of the name: unless its hash was taken from elsewhere.
+    has_sums: bool,
     /// Element `n`: how many bytes come after prefix `n`, for the prefixes that are kept inline.
     after: [u32; NOTED],
     /// Element `n`: the hash of prefix `n`, if it is known.
@@ -132,6 +134,7 @@ impl Default for NameHashes {
             full: 0,
             known: 1,
             components: 0,
+            has_sums: false,
             after: [0; NOTED],
             hashes: [0; NOTED],
             spilled: Vec::new(),
@@ -189,7 +192,7 @@ impl NameHashes {
         if components > INLINE_COMPONENTS || bytes > INLINE_BYTES {
             return self.compute_long(key, name_value);
         }
-        self.components = components as u32;
+        (self.components, self.has_sums) = (components as u16, true);
         self.after[0] = bytes as u32;
         self.last_step = *key.last_step();
         let mut sum = key.start();
@@ -234,8 +237,15 @@ impl NameHashes {
                 self.known |= 1 << components;
             }
         }
-        (self.full, self.components, self.after[0]) = (growing.hash(end), components as u32, name_value.len() as u32);
+        (self.full, self.components, self.after[0]) = (growing.hash(end), components as u16, name_value.len() as u32);
         Ok(())
+    }
+
+    /// Describes a name of this many components by its hash alone: until the next name is computed, nobody may ask for
+    /// its prefixes.
+    #[inline(always)]
+    pub fn take_whole(&mut self, hash: u64, components: usize) {
+        (self.full, self.components, self.has_sums, self.known) = (hash, components as u16, false, 0);
     }
 
     /// Hashes `names[i]` into `out[i]` and returns how many were refused. A refused one describes the root
@@ -262,7 +272,8 @@ impl NameHashes {
     /// others are hashed each time that somebody asks.
     #[inline(always)]
     pub fn make_known(&mut self, lengths: u64) {
-        let longest = self.components.min(INLINE_COMPONENTS as u32);
+        debug_assert!(self.has_sums || self.known != 0, "the prefixes of a name that was not computed");
+        let longest = self.components.min(INLINE_COMPONENTS as u16);
         let mut missing = lengths & !self.known & u64::MAX >> (63 - longest);
         self.known |= missing;
         while missing != 0 {
@@ -297,6 +308,7 @@ impl NameHashes {
     #[inline(never)]
     fn unknown_prefix_hash(&self, n: usize) -> u64 {
         assert!(n <= self.components(), "prefix {n} of {} components", self.components);
+        assert!(self.has_sums || n > INLINE_COMPONENTS, "a prefix of a name that was not computed");
         match n.checked_sub(INLINE_COMPONENTS + 1) {
             None => self.hash_of(n),
             Some(spilled) => self.spilled[spilled].0,

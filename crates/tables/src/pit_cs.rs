@@ -567,6 +567,21 @@ impl<R: Recycle> PitCs<R> {
         self.cs.prefetch_request(hash);
     }
 
+    /// [`PitCs::prefetch_cs_request`] for the name of this group, whose first line was fetched.
+    #[inline(always)]
+    pub fn prefetch_cs_request_of(&self, hint: GroupHint) {
+        if let Some(group) = self.groups.peek(hint.0) {
+            self.cs.prefetch_request(group.hash());
+        }
+    }
+
+    /// The group that a hint means and the hash of its name, if the group exists and has this name.
+    #[inline(always)]
+    pub fn group_if_named(&self, hint: GroupHint, name_value: &[u8]) -> Option<(GroupId, u64)> {
+        let hash = self.groups.hash_if_named(hint.0, name_value)?;
+        Some((GroupId(hint.0), hash))
+    }
+
     /// The group that probably has this name; compares fingerprints only, and reads no group.
     #[inline]
     pub fn probe(&self, hash: u64) -> Probed {

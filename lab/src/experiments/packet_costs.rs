@@ -15,11 +15,12 @@
 //! | `by stage` | stage by stage over the batch | after every stage: nearly undisturbed |
 //! | `by part` | the same | within the first and the last stage, after every part of a packet |
 //! | `by batch size` | `vector` | around batches of 1 to 64 |
-//! | `instructions, …` | both | one batch stepped in a copy of the process ([`instruction_count`]) |
+//! | `instructions, …` | both, and `vector` | one batch stepped in a copy of the process ([`instruction_count`]) |
 //!
 //! A reading waits until everything before it has executed; otherwise a later part would include an earlier wait for
-//! memory. The cost of a reading is measured and subtracted. Longer names (15 components, Yuan15 Fig. 3.9) and larger
-//! packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own.
+//! memory. The cost of a reading is measured and subtracted. What the compiler does differently because of a reading
+//! (it saves registers) is not. `instructions, whole` has no readings. Longer names (15 components, Yuan15 Fig. 3.9)
+//! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own.
 //!
 //! Instruction counts do not depend on the machine's load: two runs of one program agree except for the effect of table
 //! addresses. Stalls by cause and loads (Tables 3.2-3.6) would need hardware counters, which the lab does not read.
@@ -86,7 +87,7 @@ const fn size(scale: Scale) -> Size {
             repetitions: 9,
             slices: 20,
             counted_shapes: SHAPES.len(),
-            counted_packets: 16,
+            counted_packets: BATCH_PACKETS,
         },
         Scale::Full => Size {
             prefixes: PAPER_PREFIXES,
@@ -343,7 +344,10 @@ const COUNTED: [(MeasuredOrder, &str); 2] = [
     (MeasuredOrder::StageByStage { split: true }, COUNTED_BY_STAGE),
 ];
 
-/// Counts one batch of each kind in both orders, in a copy of this process.
+/// The metric of instructions of a batch that nobody interrupts with readings.
+const COUNTED_WHOLE: &str = "instructions, whole";
+
+/// Counts one batch of each kind by stages in both orders and as a whole, in a copy of this process.
 fn count_instructions(
     forwarders: &mut [Forwarder],
     fib: &Fib,
@@ -352,48 +356,61 @@ fn count_instructions(
 ) -> anyhow::Result<()> {
     let shapes = forwarders.len();
     let counts = instruction_count::in_a_copy(|results| {
-        let mut slots = results.chunks_exact_mut(Stage::ALL.len());
+        let mut results = results.iter_mut();
+        let mut note = |count| *results.next().expect("there are more places than results") = count;
+        let per_reading = instruction_count::step(|| StageCosts::ticks_of_a_reading(instruction_count::clock));
         for forwarder in forwarders {
             for (order, _) in COUNTED {
-                let costs = count_batches(forwarder, fib, order, batch_packets)?;
-                for (costs, slot) in costs.into_iter().zip(slots.by_ref()) {
-                    for (count, stage) in slot.iter_mut().zip(Stage::ALL) {
-                        *count = costs.ticks(stage) - u64::from(costs.readings(stage)) * reading_instructions();
-                    }
+                let decide = |worker: &mut Worker<'_>, frames: &mut [Frame<'_>]| {
+                    worker.process_measured(frames, order, instruction_count::clock)
+                };
+                for costs in count_batches(forwarder, fib, batch_packets, decide)? {
+                    let count = |stage| costs.ticks(stage) - u64::from(costs.readings(stage)) * per_reading;
+                    Stage::ALL.into_iter().map(count).for_each(&mut note);
                 }
             }
+            forwarder.set_schedule(Schedule::Vector);
+            let decide = |worker: &mut Worker<'_>, frames: &mut [Frame<'_>]| {
+                let before = instruction_count::clock();
+                worker.process(frames);
+                instruction_count::clock() - before
+            };
+            count_batches(forwarder, fib, batch_packets, decide)?.into_iter().for_each(&mut note);
         }
         Ok(())
     })?;
-    let mut slots = counts.chunks_exact(Stage::ALL.len());
+    let mut counts = counts.into_iter();
     for shape in &SHAPES[..shapes] {
+        let cases = [MISS, DATA, DATA_BY_TOKEN, HIT].map(|case| format!("{case}{}", shape.suffix));
+        let mut add = |case: &str, subject: &str, metric, count: u64| {
+            table.add(case, subject, metric, "instructions per packet", count as f64 / batch_packets as f64);
+        };
         for (_, metric) in COUNTED {
-            for (case, slot) in [MISS, DATA, DATA_BY_TOKEN, HIT].into_iter().zip(slots.by_ref()) {
-                let case = format!("{case}{}", shape.suffix);
-                let mut add = |subject, count: u64| {
-                    table.add(&case, subject, metric, "instructions per packet", count as f64 / batch_packets as f64);
-                };
-                for (&count, stage) in slot.iter().zip(Stage::ALL).filter(|(count, _)| **count > 0) {
-                    add(stage.name(), count);
+            for case in &cases {
+                let stages: Vec<u64> = counts.by_ref().take(Stage::ALL.len()).collect();
+                for (&count, stage) in stages.iter().zip(Stage::ALL).filter(|(count, _)| **count > 0) {
+                    add(case, stage.name(), metric, count);
                 }
-                add("all stages", slot.iter().sum());
+                add(case, "all stages", metric, stages.iter().sum());
             }
+        }
+        for (case, count) in cases.iter().zip(counts.by_ref()) {
+            add(case, Schedule::Vector.name(), COUNTED_WHOLE, count);
         }
     }
     Ok(())
 }
 
-/// In the copy: the counts of a batch of Interests, of Data by name, of Data by token and of hits.
-fn count_batches(
+/// In the copy: what `decide` returns for a batch of Interests, of Data by name, of Data by token and of hits. Its
+/// instructions are counted.
+fn count_batches<T: Copy>(
     forwarder: &mut Forwarder,
     fib: &Fib,
-    order: MeasuredOrder,
     batch_packets: usize,
-) -> anyhow::Result<[StageCosts; 4]> {
-    let decide = |mut worker: Worker<'_>, frames: &mut [Frame<'_>]| {
-        let clock = instruction_count::clock;
-        Ok(instruction_count::step(|| worker.process_measured(frames, order, clock)))
-    };
+    decide: impl Fn(&mut Worker<'_>, &mut [Frame<'_>]) -> T,
+) -> anyhow::Result<[T; 4]> {
+    let decide =
+        |mut worker: Worker<'_>, frames: &mut [Frame<'_>]| Ok(instruction_count::step(|| decide(&mut worker, frames)));
     let age = age_of_hits(forwarder, 0);
     // One batch of each kind: the first of those prepared.
     forwarder.prepare_packets(batch_packets, Finding::Name);
@@ -402,15 +419,6 @@ fn count_batches(
     let by_token = forwarder.run_prepared_by(fib, batch_packets, decide)?;
     let hits = forwarder.hits_by(fib, batch_packets, 1, age, decide)?;
     Ok([by_name.interests[0], by_name.data[0], by_token.data[0], hits[0]])
-}
-
-/// In the copy: instructions between two consecutive readings.
-fn reading_instructions() -> u64 {
-    instruction_count::step(|| {
-        let clock = black_box(instruction_count::clock as fn() -> u64);
-        let first = clock();
-        clock() - first
-    })
 }
 
 const BATCH_SIZE_NAMES: [&str; BATCH_SIZES.len()] =

@@ -103,6 +103,15 @@ impl StageCosts {
         self.readings[stage as usize]
     }
 
+    /// What one reading adds to the ticks of a split stage: the clock itself and the notes taken.
+    pub fn ticks_of_a_reading(clock: fn() -> u64) -> u64 {
+        let mut costs = std::hint::black_box(Self::new(MeasuredOrder::PacketByPacket, clock));
+        costs.start();
+        costs.end_of_part(Stage::Decode);
+        costs.end_of_part(Stage::Hash);
+        costs.ticks(Stage::Hash)
+    }
+
     pub(crate) fn start(&mut self) {
         self.last = (self.clock)();
     }

@@ -7,7 +7,7 @@
 //!
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
-//! | `decode_and_hash` (d) | the view of the packet, the hash of its name | |
+//! | `decode_and_hash` (d) | the view of the packet, the hash of its name unless a PIT token tells the group | |
 //! | `prefetch_bucket` (b) | | the PIT/CS bucket, the name's state in the store's policy |
 //! | `prefetch_fib_buckets` (f) | | for an Interest, all buckets of the FIB |
 //! | `probe` (p) | tags in the PIT/CS bucket | name group |
@@ -35,6 +35,7 @@ use crate::{
         measured::{MeasuredOrder, PartClock, Stage, StageCosts},
         order::BATCH_PACKETS,
     },
+    dispatch::token::WorkerToken,
     parts::Parts,
     pipeline::{
         call::{Call, Hints, Received},
@@ -45,7 +46,7 @@ use crate::{
 };
 use arrayvec::ArrayVec;
 use namewire_tables::{
-    NameHashes, Probed,
+    GroupToken, NameHashes, Probed,
     fib::{BatchLookUp, MAX_SEARCHED_NAMES, SteppedTable, WholeBatchTable, steps},
 };
 use std::ops::Range;
@@ -66,6 +67,13 @@ impl<'f> Packet<'f, '_> {
             _ => None,
         }
     }
+}
+
+/// The name group that the PIT token of this Data tells, if the token is ours.
+#[inline(always)]
+fn group_told(parts: &Parts, frame: &Frame<'_>) -> Option<GroupToken> {
+    let token = WorkerToken::decode(frame.headers.pit_token.as_ref()?)?;
+    (token.worker == parts.tables.worker).then_some(token.group)
 }
 
 /// The places of the bits that are set, lowest first.
@@ -92,6 +100,10 @@ pub(crate) struct Stages<'e, 'f, 'b, 'v, 'o, C: PartClock> {
     hashes: &'e mut [NameHashes],
     /// One bit per packet: whether it is an Interest.
     interests: u64,
+    /// One bit per packet: whether it is a Data that is not hashed, because a PIT token tells its name group.
+    unhashed: u64,
+    /// Whether Data with a PIT token of ours is not hashed.
+    trusts_tokens: bool,
 }
 
 /// Packets between two stages of [`Schedule::Vector`].
@@ -110,7 +122,8 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         frames: &'f [Frame<'b>],
         hashes: &'e mut [NameHashes],
     ) -> Self {
-        Stages { parts, call, frames, packets: ArrayVec::new(), hashes, interests: 0 }
+        let trusts_tokens = !parts.wants_prefixes_of_data();
+        Stages { parts, call, frames, packets: ArrayVec::new(), hashes, interests: 0, unhashed: 0, trusts_tokens }
     }
 
     /// Runs all stages in the order of the schedule.
@@ -168,11 +181,13 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     fn run_vector(&mut self) {
         let count = self.frames.len();
         self.probe_fib_together();
-        self.prefetch_victims(0..count);
+        let has_victims = self.prefetch_victims(0..count);
         for step in 0..count + 2 * AHEAD {
             if step < count {
                 self.probe(step);
-                self.parts.tables.pit_cs.prefetch_victim_links(step..step + 1);
+                if has_victims {
+                    self.parts.tables.pit_cs.prefetch_victim_links(step..step + 1);
+                }
             }
             if let Some(packet) = step.checked_sub(AHEAD).filter(|&packet| packet < count) {
                 self.prefetch_entries(packet);
@@ -183,21 +198,31 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         }
     }
 
-    /// A view of the next frame, and the hash of its name.
+    /// A view of the next frame, and the hash of its name. Data with a PIT token of ours is not hashed if only the hash
+    /// of the whole name will be wanted: its name group has that.
     fn decode_and_hash(&mut self) {
         let place = self.packets.len();
         let hashes = &mut self.hashes[place];
         let decoded = decode(&self.frames[place], hashes);
         self.packets.push(Packet { decoded, hints: Hints::default() });
         self.call.clock.end_of_part(Stage::Decode);
-        let decoded = &mut self.packets[place].decoded;
+        let Packet { decoded, hints } = &mut self.packets[place];
         let name = match decoded {
             Decoded::Interest(interest) => {
                 self.interests |= 1 << place;
                 interest.name()
             }
             Decoded::Nack(_, interest) => interest.name(),
-            Decoded::Data(data) => data.name(),
+            Decoded::Data(data) => {
+                if self.trusts_tokens
+                    && let Some(group) = group_told(self.parts, &self.frames[place])
+                {
+                    self.unhashed |= 1 << place;
+                    hints.group = Probed::Candidate(group.hint());
+                    return self.call.clock.end_of_part(Stage::Hash);
+                }
+                data.name()
+            }
             Decoded::Tag | Decoded::Refused(_) => return self.call.clock.end_of_part(Stage::Hash),
         };
         if hashes.compute_noted(self.parts.tables.pit_cs.key(), name.value(), name.len()).is_err() {
@@ -207,10 +232,37 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         self.call.clock.end_of_part(Stage::Hash);
     }
 
+    fn is_unhashed(&self, packet: usize) -> bool {
+        self.unhashed >> packet & 1 != 0
+    }
+
+    /// Takes the hash of an unhashed Data from the name group that its token tells, if that group has its name; else
+    /// computes it.
+    #[inline(always)]
+    fn take_hash(&mut self, packet: usize) {
+        let (tables, hashes) = (&self.parts.tables, &mut self.hashes[packet]);
+        let Packet { decoded, hints } = &mut self.packets[packet];
+        let Decoded::Data(data) = decoded else { return };
+        let name = data.name();
+        // A CanBePrefix Interest may have come in this batch.
+        if let Probed::Candidate(hint) = hints.group
+            && let Some((group, hash)) = tables.pit_cs.group_if_named(hint, name.value())
+            && !tables.has_pending_prefixes(None)
+        {
+            hashes.take_whole(hash, name.len());
+            hints.own_name = Some(group);
+            return;
+        }
+        hints.group = Probed::NotYet;
+        if hashes.compute_noted(tables.pit_cs.key(), name.value(), name.len()).is_err() {
+            *decoded = Decoded::Refused(DropReason::NameTooLong);
+        }
+    }
+
     /// Prefetches the bucket of the packet's name and the name's state in the store's policy.
     #[inline(always)]
     fn prefetch_bucket(&self, packet: usize) {
-        if self.packets[packet].decoded.is_nameless() {
+        if self.packets[packet].decoded.is_nameless() || self.is_unhashed(packet) {
             return;
         }
         let name_hash = self.hashes[packet].full_hash();
@@ -246,11 +298,12 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         }
     }
 
-    /// Notes what the Data among `packets` will evict, and prefetches it.
-    fn prefetch_victims(&mut self, packets: Range<usize>) {
+    /// Notes what the Data among `packets` will evict, and prefetches it. Returns whether there may be anything.
+    fn prefetch_victims(&mut self, packets: Range<usize>) -> bool {
         let is_data = |packet: &&Packet<'_, '_>| matches!(packet.decoded, Decoded::Data(_));
         let data = if self.parts.config.cs_admit { self.packets[packets].iter().filter(is_data).count() } else { 0 };
         self.parts.tables.pit_cs.prefetch_victims(data);
+        data > 0
     }
 
     /// Reads the tags of the bucket, and prefetches the group that one of them points at.
@@ -298,11 +351,11 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         if self.interests == 0 && self.packets.len() == count {
             return;
         }
-        let mut search = table.search();
+        let (mut search, wanted) = (table.search(), table.wanted_lengths());
         for step in steps(count) {
             self.make_ready(step.ready);
             self.for_new_interests(step.begin, |packet, hashes| {
-                hashes.make_known(table.wanted_lengths());
+                hashes.make_known(wanted);
                 search.begin(packet, hashes);
             });
             search.step(self.hashes);
@@ -359,9 +412,11 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     #[inline(always)]
     fn prefetch_entries(&self, packet: usize) {
         let Parts { tables, .. } = &*self.parts;
-        if let Probed::Candidate(group) = self.packets[packet].hints.group
-            && let Some(entry) = tables.pit_cs.prefetch_entries(group)
-        {
+        let Probed::Candidate(group) = self.packets[packet].hints.group else { return };
+        if self.is_unhashed(packet) {
+            tables.pit_cs.prefetch_cs_request_of(group);
+        }
+        if let Some(entry) = tables.pit_cs.prefetch_entries(group) {
             tables.timers.prefetch(entry.0);
         }
     }
@@ -369,6 +424,9 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
     /// The packet's pipeline.
     #[inline(never)]
     fn act(&mut self, packet: usize) {
+        if self.is_unhashed(packet) {
+            self.take_hash(packet);
+        }
         let Stages { parts, call, frames, packets, hashes, .. } = self;
         let Packet { decoded, hints, .. } = &packets[packet];
         let (frame, carrier, hashes) = (packet as u16, &frames[packet], &hashes[packet]);

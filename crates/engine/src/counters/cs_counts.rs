@@ -195,6 +195,11 @@ pub(crate) struct CsCounting {
 }
 
 impl CsCounting {
+    /// Whether what happens under some prefixes is counted.
+    pub(crate) fn counts_prefixes(&self) -> bool {
+        !self.prefixes.lengths.is_empty()
+    }
+
     /// Credits what was counted so far to the `former` policy.
     pub(crate) fn note_policy_change(&mut self, former: PolicyName, counted: CsCounts) {
         let counts = counted.since(&self.former_policies.counted);

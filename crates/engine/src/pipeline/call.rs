@@ -58,8 +58,10 @@ impl<'a, P> Received<'a, '_, P> {
 /// Hints from the prefetching stages; the pipelines verify them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Hints<'v> {
-    /// The name group whose tag fits.
+    /// The name group whose tag fits, or that the PIT token tells.
     pub(crate) group: Probed,
+    /// The name group of the packet's own name: not a hint, for it was compared just before the pipeline.
+    pub(crate) own_name: Option<GroupId>,
     /// The FIB entry of the longest prefix whose tag fits.
     pub(crate) fib: Option<FibHint<'v>>,
 }

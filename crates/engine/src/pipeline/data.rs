@@ -48,17 +48,25 @@ pub(crate) fn incoming_data<'v, C: PartClock>(
     if NameScope::of(name).forbids(ingress) {
         return parts.counters.drop(DropReason::ScopeViolation);
     }
-    let cs = &parts.tables.pit_cs;
-    let by_token = group_of_token(parts, received);
-    let is_own_token = by_token.is_some_and(|group| cs.group_name(group) == name);
-    let own_name = match is_own_token {
-        true => by_token,
-        false => cs.find_probed(received.hashes.full_hash(), name, received.hints.group),
-    };
-    let is_expected = is_own_token || !came_by_token(parts, received);
+    let (own_name, by_token) = name_groups(parts, received);
+    let is_expected = by_token == own_name && by_token.is_some() || !came_by_token(parts, received);
     match only_match(parts, received, own_name) {
         Some(entry) if is_expected => answer_only(parts, call, received, ingress, entry, own_name),
         _ => answer_all(parts, call, received, ingress, own_name, by_token),
+    }
+}
+
+/// The name group of the Data's own name, and the one that its PIT token tells.
+#[inline(always)]
+fn name_groups(parts: &Parts, received: &Received<'_, '_, Data<'_>>) -> (Option<GroupId>, Option<GroupId>) {
+    if received.hints.own_name.is_some() {
+        return (received.hints.own_name, received.hints.own_name);
+    }
+    let (cs, name) = (&parts.tables.pit_cs, received.packet.name().value());
+    let by_token = group_of_token(parts, received);
+    match by_token.is_some_and(|group| cs.group_name(group) == name) {
+        true => (by_token, by_token),
+        false => (cs.find_probed(received.hashes.full_hash(), name, received.hints.group), by_token),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 use namewire_packet::{Data, FaceId, Interest, Nonce, interest::DEFAULT_LIFETIME_MS};
-use namewire_tables::PitId;
+use namewire_tables::{PitId, hash_name};
 
 /// Calls a strategy for an entry without an Interest at hand; without an `ingress`, on behalf of the last downstream,
 /// if there is one.
@@ -86,12 +86,12 @@ pub(super) fn tell<C: PartClock>(
     if !parts.tables.state(entry).watched {
         return verdict;
     }
-    let hashes = received.hashes;
+    let parent = received.packet.name().parent();
     let mut answer = Answer {
         now: call.outbound.now,
         data: *received.packet,
         announcement: received.headers().announcement(received.carried()),
-        parent_hash: hashes.prefix_hash(hashes.components().saturating_sub(1)),
+        parent_hash: hash_name(parts.tables.pit_cs.key(), parent.value()),
         verdict,
     };
     with_strategy(parts, call, entry, Some(received.face()), |strategy, context| {
