@@ -51,7 +51,7 @@ ARROWS = {
     "router": {"packet", "shares", "configuration", "tables", "designs", "engine", "faces", "management",
                "tagnet"},
     "cli": {"packet", "configuration", "router", "client", "repo", "security"},
-    "testbed": {"packet", "tables", "engine", "management"},
+    "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "faces", "tagnet", "testbed"},
 }
 MAY_USE_EVERYTHING = {"lab", "fuzz", "router-loom", "tables-loom"}

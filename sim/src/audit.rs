@@ -54,7 +54,8 @@ impl Network {
         // Every PIT entry has one beginning and one end.
         let pending: usize = self.engines(node).map(|engine| engine.pit_len()).sum();
         law("PIT entries left", pending as u64, 0);
-        let not_entered = [DropReason::PitFull, DropReason::FaceShareUsed, DropReason::PitOverflowFull];
+        let not_entered =
+            [DropReason::PitFull, DropReason::FaceShareUsed, DropReason::PitShareUsed, DropReason::PitOverflowFull];
         let not_entered: u64 = not_entered.into_iter().map(|reason| engine.dropped(reason)).sum();
         let new = engine.cs_misses + engine.cs_not_asked;
         law("new Interests", new, engine.satisfied + engine.unsatisfied + not_entered + engine.by_fingerprint);

@@ -31,8 +31,9 @@ pub struct EngineConfig {
     /// Longest time an Interest stays pending, in milliseconds, whatever its lifetime says. Default 10 days, as in NFD.
     /// With the default, 65,536 unanswered Interests can fill the PIT for that long while their face exists.
     pub max_lifetime_ms: u64,
-    /// How much of the PIT one face may hold if no other face does, in percent. The more faces hold much of it, the
-    /// less each may hold (`face_share.rs` has the rule). 100 means no limit. Default 80.
+    /// How much of the PIT one holder of faces may have if no other has any, and how much of that one of its faces, in
+    /// percent. The more holders have much of it, the less each may have (`pit_shares.rs` has the rule). 100 means no
+    /// limit. Default 80.
     pub face_share_percent: u32,
     /// Most downstreams, and most upstreams, of all pending Interests beyond the first of
     /// each. Default 65,536 (64 and 48 bytes each when used).

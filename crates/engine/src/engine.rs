@@ -20,6 +20,7 @@ use crate::{
     state::{measurements::Measurements, scratch::Scratch, tables::Tables},
 };
 use namewire_packet::{FaceId, Name, NameBuf};
+use namewire_shares::{Groups, PoolReader};
 use namewire_tables::{CsPolicy, HashKey, NameHashes};
 use std::{io, sync::Arc};
 
@@ -32,7 +33,7 @@ pub struct Engine {
 
 impl Engine {
     /// An engine with empty tables. `key` must be the key of the FIBs that it will use; `worker` is its number among
-    /// the dispatcher's workers.
+    /// the dispatcher's workers. `groups` tells which holders of faces share a share.
     ///
     /// # Errors
     /// If the kernel does not map the memory that the tables may need.
@@ -42,9 +43,10 @@ impl Engine {
         dispatcher: Arc<Dispatcher>,
         key: HashKey,
         seed: u64,
+        groups: &Groups,
     ) -> io::Result<Self> {
         assert!(usize::from(worker) < dispatcher.workers());
-        let tables = Tables::new(&config, worker, dispatcher, key)?;
+        let tables = Tables::new(&config, worker, dispatcher, key, groups)?;
         let measurements = Measurements::new(config.measurement_capacity, config.pages.for_sparse())?;
         let mut random = fastrand::Rng::with_seed(seed);
         let core = match &config.pit_role {
@@ -59,6 +61,11 @@ impl Engine {
             parts: Parts { config, tables, core, measurements, counters, cs_counting, random, scratch },
             hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
         })
+    }
+
+    /// Who holds how much of the PIT and of its records, for any thread to read.
+    pub fn pools(&self) -> Vec<PoolReader> {
+        self.parts.tables.pools().into()
     }
 
     /// Decides a batch of at most [`BATCH_PACKETS`] packets. The verdicts replace
@@ -311,6 +318,7 @@ mod tests {
         dispatch::{Dispatcher, Visits},
     };
     use namewire_packet::{Component, InterestBuilder, NameBuf, lp::LpHeaders, tlv::types};
+    use namewire_shares::Groups;
     use namewire_tables::{Fib, HashKey, NextHop};
 
     /// A counter that was never lowered would cost every later Data of that length a look-up, or a SHA-256.
@@ -318,7 +326,7 @@ mod tests {
     fn pending_names_are_counted_down_when_entries_end() {
         let key = HashKey::from_seed(1);
         let dispatcher = Dispatcher::new(1, key).into();
-        let mut engine = Engine::new(EngineConfig::default(), 0, dispatcher, key, 1).unwrap();
+        let mut engine = Engine::new(EngineConfig::default(), 0, dispatcher, key, 1, &Groups::default()).unwrap();
         let (mut fib, mut faces, strategies) = (Fib::new(10, key), FaceTable::default(), StrategyTable::default());
         faces.insert(FaceId(300), FaceAttributes::new(FaceScope::NonLocal, 0, false));
         fib.insert(&[], &[NextHop { face: 1, cost: 0 }], 0, false).unwrap();

@@ -6,9 +6,10 @@ use crate::{
     Counters, EngineConfig,
     core::CoreRole,
     counters::cs_counts::CsCounting,
-    state::{face_share, measurements::Measurements, scratch::Scratch, tables::Tables},
+    state::{measurements::Measurements, scratch::Scratch, tables::Tables},
 };
 use namewire_packet::FaceId;
+use namewire_shares::HolderId;
 
 /// See the module.
 pub(crate) struct Parts {
@@ -30,10 +31,8 @@ impl Parts {
         self.tables.has_pending_prefixes(None) || self.cs_counting.counts_prefixes() || self.core.is_some()
     }
 
-    /// Whether the face may have another PIT entry.
-    #[inline]
-    pub(crate) fn may_ask(&self, face: FaceId) -> bool {
-        let (waiting, free) = (self.tables.records.waiting(face), self.tables.free_entries());
-        face_share::may_ask(waiting, free, self.config.face_share_percent)
+    /// Whether the face may have another PIT entry, without taking one from others.
+    pub(crate) fn may_ask(&self, face: FaceId, holder: HolderId) -> bool {
+        self.tables.records.shares.may_have_entry(face, holder).is_ok()
     }
 }

@@ -53,7 +53,7 @@ impl World {
             EngineConfig {
                 pit_capacity_entries: 70,
                 pit_role,
-                face_share_percent: 90, // so that some come to an end of their share, and all to that of the PIT
+                face_share_percent: 90, // so that faces and holders come to an end of their share
                 record_capacity: 12,
                 interest_overflow_bytes: 6_000,
                 cs_capacity_bytes: 60_000,
@@ -294,7 +294,7 @@ fn run(cs_policy: CsPolicy, schedule: Schedule, unsolicited: UnsolicitedPolicy, 
         assert!(times > 10, "{what}: {times}; {counters:?}");
     }
     let mut reasons = vec![
-        DropReason::PitFull,
+        DropReason::PitShareUsed,
         DropReason::FaceShareUsed,
         DropReason::PitOverflowFull,
         DropReason::InRecordsFull,

@@ -24,7 +24,8 @@ fn pit_full() {
 #[test]
 fn a_face_that_goes_takes_its_pending_interests_along() {
     const DAY_MS: u64 = 24 * 3600 * 1000;
-    let config = EngineConfig { pit_capacity_entries: 10, face_share_percent: 100, ..EngineConfig::default() };
+    // Of eleven, one is kept for local applications.
+    let config = EngineConfig { pit_capacity_entries: 11, face_share_percent: 100, ..EngineConfig::default() };
     let mut node = Forwarder::new(config);
     node.route("/a", &[B]);
     (0..10).for_each(|n| drop(node.receive(A, interest(&format!("/a/{n}"), n).lifetime_ms(10 * DAY_MS))));
@@ -117,7 +118,7 @@ fn any_record_capacity_makes_an_engine_or_an_error() {
         let config = EngineConfig { record_capacity, ..EngineConfig::default() };
         let key = namewire_tables::HashKey::from_seed(1);
         let dispatcher = std::sync::Arc::new(namewire_engine::dispatch::Dispatcher::new(1, key));
-        let _ = namewire_engine::Engine::new(config, 0, dispatcher, key, 1);
+        let _ = namewire_engine::Engine::new(config, 0, dispatcher, key, 1, &Default::default());
     }
 }
 

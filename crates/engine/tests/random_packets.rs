@@ -234,6 +234,7 @@ fn interest_ends(node: &Forwarder, hop_limit_was_zero: bool) -> u64 {
         DropReason::TooLargeWithNonce,
         DropReason::PitFull,
         DropReason::FaceShareUsed,
+        DropReason::PitShareUsed,
         DropReason::PitOverflowFull,
         DropReason::InRecordsFull,
     ];

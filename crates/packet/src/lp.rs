@@ -5,7 +5,7 @@ use crate::{
     FaceId, NackReason, PacketError,
     tlv::{self, Element, Reader, types},
 };
-use std::fmt;
+use std::{fmt, num::NonZeroU8};
 
 /// Longest PIT token, in bytes.
 pub const MAX_PIT_TOKEN_BYTES: usize = 32;
@@ -13,7 +13,8 @@ pub const MAX_PIT_TOKEN_BYTES: usize = 32;
 /// Opaque bytes that a downstream put on an Interest and expects back (§3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PitToken {
-    length: u8,
+    /// Never 0, so that an `Option` of a token takes no more room.
+    length: NonZeroU8,
     bytes: [u8; MAX_PIT_TOKEN_BYTES],
 }
 
@@ -25,12 +26,12 @@ impl PitToken {
         }
         let mut bytes = [0; MAX_PIT_TOKEN_BYTES];
         bytes[..token.len()].copy_from_slice(token);
-        Some(PitToken { length: token.len() as u8, bytes })
+        Some(PitToken { length: NonZeroU8::new(token.len() as u8)?, bytes })
     }
 
     /// The bytes as received.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.bytes[..usize::from(self.length.get())]
     }
 }
 

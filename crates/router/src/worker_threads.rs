@@ -122,10 +122,13 @@ pub(crate) fn start(
         let backlog = Backlog::new(usize::from(settings.router.workers), shared.holders.groups());
         shared.add_pools(vec![backlog.pool()]);
         let dispatcher = Arc::clone(&shared.dispatcher);
+        let groups = shared.holders.groups();
+        let engine = Engine::new(engine_config.clone(), index as u8, dispatcher, secrets.tables, seed, groups)
+            .map_err(|error| StartError::unmapped(pages, error))?;
+        shared.add_pools(engine.pools());
         let worker = Worker {
             shared: Arc::clone(shared),
-            engine: Engine::new(engine_config.clone(), index as u8, dispatcher, secrets.tables, seed)
-                .map_err(|error| StartError::unmapped(pages, error))?,
+            engine,
             messages: queue,
             inbox,
             busy_poll: settings.router.busy_poll.0,

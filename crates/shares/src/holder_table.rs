@@ -70,13 +70,9 @@ impl HolderId {
     }
 
     /// The class.
-    #[inline]
+    #[inline(always)]
     pub fn class(self) -> Class {
-        match self.0 {
-            0 => Class::Management,
-            id if id < REMOTE.start => Class::Local,
-            _ => Class::Remote,
-        }
+        Class::ALL[usize::from(self.0 >= LOCAL.start) + usize::from(self.0 >= REMOTE.start)]
     }
 }
 

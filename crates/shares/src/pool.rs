@@ -35,7 +35,7 @@
 
 use crate::holder::Class;
 use crate::holder_table::{GROUPS, Groups, HolderId, IDS};
-use bytemuck::{Zeroable, allocation::zeroed_slice_box};
+use bytemuck::{Zeroable, allocation::zeroed_box};
 use std::sync::{
     Arc,
     atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -83,16 +83,14 @@ pub struct Pool {
     ledger: Arc<Ledger>,
     groups: Groups,
     of_groups: Box<[u64]>,
-    /// What holders of each class have.
-    used: [u64; Class::ALL.len()],
-    heaviest: [Heaviest; Class::ALL.len()],
+    by_class: [OfClass; Class::ALL.len()],
 }
 
 /// The part that other threads may read.
 #[derive(Debug)]
 struct Ledger {
     config: PoolConfig,
-    lines: Box<[Line]>,
+    lines: Box<[Line; IDS]>,
     refused: [AtomicU64; Refusal::COUNT],
     displaced: AtomicU64,
 }
@@ -107,25 +105,27 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == 16);
 
-/// A holder that has at least half of what any other of its class has.
+/// The holders of a class.
 #[derive(Clone, Copy, Debug, Default)]
-struct Heaviest {
-    holder: HolderId,
-    /// What it had when it was chosen or grew last: no other holder of the class has more.
+struct OfClass {
+    /// What they have together.
+    used: u64,
+    /// What the heaviest had when it was chosen or grew last: no other holder of the class has more.
     peak: u64,
+    /// A holder that has at least half of what any other has.
+    heaviest: HolderId,
 }
 
 impl Pool {
     /// An empty pool.
     pub fn new(config: PoolConfig, groups: &Groups) -> Self {
-        let lines = zeroed_slice_box(IDS);
+        let lines = zeroed_box();
         let (refused, displaced) = Default::default();
         Pool {
             ledger: Arc::new(Ledger { config, lines, refused, displaced }),
             groups: groups.clone(),
             of_groups: vec![0; GROUPS].into(),
-            used: Default::default(),
-            heaviest: Default::default(),
+            by_class: Default::default(),
         }
     }
 
@@ -142,20 +142,20 @@ impl Pool {
     /// What all holders have.
     #[inline]
     pub fn used(&self) -> u64 {
-        self.used.iter().sum()
+        self.by_class.iter().map(|class| class.used).sum()
     }
 
     /// What a holder has.
     #[inline]
     pub fn held(&self, holder: HolderId) -> u64 {
-        self.ledger.lines[holder.index()].held.load(Relaxed)
+        self.ledger.line(holder).held.load(Relaxed)
     }
 
     /// What is free for holders of a class.
     #[inline]
     pub fn free(&self, class: Class) -> u64 {
         let PoolConfig { capacity, management_reserve, local_reserve, .. } = self.ledger.config;
-        let [management, local, remote] = self.used;
+        let [management, local, remote] = self.by_class.map(|class| class.used);
         let reserved = match class {
             Class::Management => 0,
             Class::Local => management_reserve.saturating_sub(management),
@@ -205,9 +205,9 @@ impl Pool {
     }
 
     /// Counts `amount` for a holder without asking: for what is taken already.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, holder: HolderId, amount: u64) {
-        let line = &self.ledger.lines[holder.index()];
+        let line = self.ledger.line(holder);
         let before = line.held.load(Relaxed);
         if before == 0 {
             line.group.store(self.groups.of(holder), Relaxed);
@@ -218,17 +218,17 @@ impl Pool {
         if group != 0 {
             self.of_groups[usize::from(group)] += amount;
         }
-        self.used[class] += amount;
-        let heaviest = &mut self.heaviest[class];
-        if held > heaviest.peak || (heaviest.holder != holder && held > self.ledger.held(heaviest.holder)) {
-            *heaviest = Heaviest { holder, peak: held.max(heaviest.peak) };
+        let class = &mut self.by_class[class];
+        class.used += amount;
+        if held > class.peak {
+            (class.peak, class.heaviest) = (held, holder);
         }
     }
 
     /// Gives back `amount`, which the holder must have.
-    #[inline]
+    #[inline(always)]
     pub fn give_back(&mut self, holder: HolderId, amount: u64) {
-        let line = &self.ledger.lines[holder.index()];
+        let line = self.ledger.line(holder);
         let before = line.held.load(Relaxed);
         debug_assert!(before >= amount, "gives back {amount} of {before}");
         let amount = amount.min(before);
@@ -237,7 +237,7 @@ impl Pool {
         if group != 0 {
             self.of_groups[usize::from(group)] -= amount;
         }
-        self.used[holder.class() as usize] -= amount;
+        self.by_class[holder.class() as usize].used -= amount;
     }
 
     /// Counts a refusal that the caller decided by [`Pool::may_take`] or [`Pool::room`].
@@ -245,7 +245,7 @@ impl Pool {
     pub fn count_refusal(&self, holder: HolderId, refusal: Refusal) {
         let count = &self.ledger.refused[refusal as usize];
         count.store(count.load(Relaxed) + 1, Relaxed);
-        let of_holder = &self.ledger.lines[holder.index()].refused;
+        let of_holder = &self.ledger.line(holder).refused;
         of_holder.store(of_holder.load(Relaxed).saturating_add(1), Relaxed);
     }
 
@@ -277,21 +277,22 @@ impl Pool {
 
     /// A holder of the class that has at least half of what the heaviest has; `None` if none has anything.
     pub fn heaviest(&mut self, class: Class) -> Option<HolderId> {
-        let Heaviest { holder, peak } = self.heaviest[class as usize];
-        if self.held(holder) * 2 < peak {
+        let OfClass { peak, heaviest, .. } = self.by_class[class as usize];
+        if self.held(heaviest) * 2 < peak {
             let of_class = self.ledger.holdings().filter(|holding| holding.holder.class() == class);
-            let heaviest = of_class.max_by_key(|holding| holding.held);
-            let found = heaviest.map(|Holding { holder, held, .. }| Heaviest { holder, peak: held });
-            self.heaviest[class as usize] = found.unwrap_or_default();
+            let found = of_class.max_by_key(|holding| holding.held);
+            let (peak, heaviest) = found.map_or_else(Default::default, |found| (found.held, found.holder));
+            let known = &mut self.by_class[class as usize];
+            (known.peak, known.heaviest) = (peak, heaviest);
         }
-        let holder = self.heaviest[class as usize].holder;
+        let holder = self.by_class[class as usize].heaviest;
         (holder.class() == class && self.held(holder) > 0).then_some(holder)
     }
 
     /// What the limit compares: what the holder has, or its group if that has more.
     #[inline]
     fn weight(&self, holder: HolderId) -> u64 {
-        let line = &self.ledger.lines[holder.index()];
+        let line = self.ledger.line(holder);
         let held = line.held.load(Relaxed);
         let group = if held > 0 { line.group.load(Relaxed) } else { self.groups.of(holder) };
         if group == 0 { held } else { held.max(self.of_groups[usize::from(group)]) }
@@ -299,8 +300,14 @@ impl Pool {
 }
 
 impl Ledger {
+    /// N.B. The remainder changes no number; without it, every access would be checked.
+    #[inline(always)]
+    fn line(&self, holder: HolderId) -> &Line {
+        &self.lines[holder.index() % IDS]
+    }
+
     fn held(&self, holder: HolderId) -> u64 {
-        self.lines[holder.index()].held.load(Relaxed)
+        self.line(holder).held.load(Relaxed)
     }
 
     /// The holders that have something.

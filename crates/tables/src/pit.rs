@@ -244,6 +244,11 @@ pub fn overflow_bytes(bytes: usize) -> u64 {
     block_bytes(bytes)
 }
 
+/// The same of an Interest with this name and rest, its name counted as if no other Interest had it.
+pub fn overflow_bytes_of(name_value: &[u8], rest: &[u8]) -> u64 {
+    name_overflow(name_value) + rest_overflow(rest.len())
+}
+
 /// The length of the rest, and its place in the arena if it does not fit the entry.
 fn keep(overflow: &mut Arena, rest: &[u8]) -> Result<(u16, Option<u32>), PitRefusal> {
     let bytes = u16::try_from(rest.len()).map_err(|_| PitRefusal::OverflowFull)?;

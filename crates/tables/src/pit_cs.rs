@@ -292,18 +292,9 @@ impl<R: Recycle> PitCs<R> {
     ///
     /// # Panics
     /// If there is no such entry.
-    pub fn pit_remove(&mut self, id: PitId) {
-        self.pit_remove_after(id, |_| ());
-    }
-
-    /// Removes the entry after `last`, which gives back what its state holds.
-    ///
-    /// # Panics
-    /// If there is no such entry.
     #[inline(always)]
-    pub fn pit_remove_after(&mut self, id: PitId, last: impl FnOnce(&mut R)) {
+    pub fn pit_remove(&mut self, id: PitId) {
         let entry = self.pit.slots.get_mut(id.0);
-        last(&mut entry.state);
         let (group_id, variant, has_long_rest) = (entry.end().0, entry.variant(), entry.has_long_rest());
         let group = self.groups.get_mut(group_id);
         let is_last = group.unlink_pit(variant, id.0);
@@ -331,6 +322,11 @@ impl<R: Recycle> PitCs<R> {
     /// Bytes of large Interests and names held now, with the rounding of their blocks.
     pub fn pit_overflow_bytes(&self) -> u64 {
         self.pit.overflow_bytes()
+    }
+
+    /// Every entry's id is below this.
+    pub fn pit_extent(&self) -> u32 {
+        self.pit.slots.extent()
     }
 
     /// Every entry, in the order of slots. Visits slots from the first on until it has seen all entries.

@@ -12,6 +12,7 @@ use namewire_engine::{
     dispatch::{Dispatcher, Visits},
 };
 use namewire_packet::{NameBuf, lp::LpHeaders};
+use namewire_shares::Groups;
 use namewire_tables::{Fib, HashKey, NameHashes, NextHop};
 use std::{
     cell::Cell,
@@ -100,7 +101,8 @@ impl Forwarder {
         let dispatcher = Dispatcher::new(workers, HashKey::from_seed(seed)).with_prefix_visits(config.cs_prefix_lookup);
         let dispatcher = Arc::new(dispatcher);
         let engine = |worker| {
-            Engine::new(config.clone(), worker, Arc::clone(&dispatcher), key, seed.wrapping_add(1 + u64::from(worker)))
+            let seed = seed.wrapping_add(1 + u64::from(worker));
+            Engine::new(config.clone(), worker, Arc::clone(&dispatcher), key, seed, &Groups::default())
         };
         let engines = (0..workers as u8).map(engine).collect::<io::Result<_>>()?;
         Ok(Forwarder {

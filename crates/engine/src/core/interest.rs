@@ -23,6 +23,7 @@ use crate::{
     strategy::{WithoutEntry, context::Journey, trigger::Trigger},
 };
 use namewire_packet::{FaceId, Interest, lp::LpHeaders};
+use namewire_shares::HolderId;
 use namewire_tables::{
     HashKey,
     fingerprint_pit::{FingerprintPit, FingerprintPitRefusal, Inserted, MAX_LIFETIME_NS},
@@ -38,10 +39,12 @@ pub(crate) fn core_interest<'v, C: PartClock>(
     hint_removed: bool,
     trigger: Trigger,
 ) -> bool {
-    let Some(packet) = trigger.packet.filter(|_| may_go_by_fingerprint(parts, received)) else { return false };
+    let faces = call.outbound.faces;
+    let holder = faces.get(received.face()).map(|face| face.holder).unwrap_or_default();
+    let Some(packet) = trigger.packet.filter(|_| may_go_by_fingerprint(parts, received, holder)) else { return false };
     let (instance, next_hops) = where_to(parts, call, received, hint_removed);
     let (Some(choice), Some(next_hops)) = (instance.strategy().without_entry(), next_hops) else { return false };
-    let (faces, name_hash) = (call.outbound.faces, received.hashes.full_hash());
+    let name_hash = received.hashes.full_hash();
     let journey = Journey { faces, ingress: received.face(), scope: NameScope::Global, hop_limit: trigger.hop_limit };
     let eligible = || {
         let next_hops = next_hops.next_hops.iter().map(|hop| FaceId(hop.face));
@@ -82,7 +85,7 @@ pub(crate) fn core_interest<'v, C: PartClock>(
 
 /// Whether a fingerprint is enough for this Interest, and the adaptive PIT does not keep it by name. The adaptive PIT
 /// keeps no Interest by name that the PIT would drop.
-fn may_go_by_fingerprint(parts: &mut Parts, received: &Received<'_, '_, Interest<'_>>) -> bool {
+fn may_go_by_fingerprint(parts: &mut Parts, received: &Received<'_, '_, Interest<'_>>, holder: HolderId) -> bool {
     let (interest, headers) = (received.packet, received.headers());
     // Tokens of ours and ndnd's have that length, and both work without them. Other peers may need theirs back.
     let does_without_token = headers.pit_token.is_none_or(|token| token.as_bytes().len() == TOKEN_BYTES);
@@ -94,7 +97,7 @@ fn may_go_by_fingerprint(parts: &mut Parts, received: &Received<'_, '_, Interest
         return false;
     }
     let pending_by_name = parts.tables.pit_cs.pit_len();
-    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(received.face());
+    let has_room = parts.tables.free_entries() > 0 && parts.may_ask(received.face(), holder);
     parts.core.as_deref_mut().is_some_and(|core| !(core.keeps_name(pending_by_name) && has_room))
 }
 

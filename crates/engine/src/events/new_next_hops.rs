@@ -5,6 +5,7 @@ use crate::{
     batch::measured::PartClock,
     parts::Parts,
     pipeline::{call::Call, next_hops::delegations, watched::with_strategy},
+    state::pit_state::Rare,
 };
 use namewire_packet::{Interest, NameBuf};
 
@@ -21,7 +22,7 @@ pub(crate) fn new_next_hops<C: PartClock>(parts: &mut Parts, call: &mut Call<'_,
     let wire = &mut scratch.interest_copy;
     entries.clear();
     entries.extend(tables.pit_cs.pit_iter_ids().filter(|&id| {
-        if !tables.state(id).by_hint {
+        if !tables.state(id).rare.has(Rare::BY_HINT) {
             return is_covered(gained, tables.name_of(id));
         }
         wire.clear();

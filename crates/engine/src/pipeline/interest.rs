@@ -17,9 +17,14 @@ use crate::{
         first_upstream::{FirstUpstream, send_first},
         next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
         prefix_lookup::visiting_interest,
+        pressure::{self, Asker},
         scope::NameScope,
     },
-    state::{pit_state::InRecord, tables::Tables},
+    state::{
+        pit_shares::PitShares,
+        pit_state::{InRecord, Rare},
+        tables::Tables,
+    },
     strategy::{FirstNextHop, Strategy, StrategyContext, context::Journey, registry::Instance, trigger::Trigger},
 };
 use namewire_packet::{
@@ -27,7 +32,12 @@ use namewire_packet::{
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
 };
-use namewire_tables::{CsId, PitId, PitRefusal, Variant, pit::INLINE_REST_BYTES};
+use namewire_shares::HolderId;
+use namewire_tables::{
+    CsId, PitId, PitRefusal, Variant,
+    name_group::INLINE_NAME_BYTES,
+    pit::{INLINE_REST_BYTES, overflow_bytes_of},
+};
 
 /// An Interest that its face and its scope allow.
 #[derive(Clone, Copy)]
@@ -137,7 +147,7 @@ fn look_up<'v, C: PartClock>(
     if is_dead {
         interest_loop(parts, call, received, ingress);
     } else if entry.is_some() || parts.core.is_none() || !keep_fingerprint(parts, call, &at, ingress) {
-        content_store_miss(parts, call, &at, name_hash);
+        content_store_miss(parts, call, &at, ingress.holder, name_hash);
     }
     None
 }
@@ -279,17 +289,23 @@ fn content_store_miss<'v, C: PartClock>(
     parts: &mut Parts,
     call: &mut Call<'v, '_, C>,
     at: &InterestAtHand<'_, 'v>,
+    holder: HolderId,
     name_hash: u64,
 ) {
     let received = at.received;
-    if at.entry.is_none() && !parts.may_ask(received.face()) {
-        return parts.counters.cut(received.face());
+    if at.entry.is_none() && !parts.tables.records.shares.is_easy(parts.tables.pit_cs.pit_len()) {
+        let asker = Asker { face: received.face(), holder, group: at.group };
+        match pressure::admit(parts, call.outbound.now, asker) {
+            Ok(()) => {}
+            Err(DropReason::FaceShareUsed) => return parts.counters.cut(received.face()),
+            Err(reason) => return parts.counters.drop(reason),
+        }
     }
     let (headers, lifetime_ms) = (received.headers(), received.packet.lifetime_ms());
     let expires = call.outbound.now.plus_ms(lifetime_ms.min(parts.config.max_lifetime_ms));
     let entry = match at.entry {
-        None => insert_entry(parts, call, at, name_hash, expires),
-        Some(entry) => join_entry(parts, received, at.onward.nonce, entry, expires).map(|()| entry),
+        None => insert_entry(parts, call, at, holder, name_hash, expires),
+        Some(entry) => join_entry(parts, received, holder, at.onward.nonce, entry, expires).map(|()| entry),
     };
     let entry = match entry {
         Ok(entry) => entry,
@@ -390,6 +406,7 @@ fn insert_entry<C: PartClock>(
     parts: &mut Parts,
     call: &Call<'_, '_, C>,
     at: &InterestAtHand<'_, '_>,
+    holder: HolderId,
     name_hash: u64,
     expires: Instant,
 ) -> Result<PitId, DropReason> {
@@ -400,11 +417,18 @@ fn insert_entry<C: PartClock>(
     let is_simple = rest.len() <= INLINE_REST_BYTES && matches!(onward.packet, PacketRef::Frame(_));
     let rest = if is_simple { rest } else { rest_of_onward(&mut parts.scratch.interest_copy, call, interest, *onward) };
     let tables = &mut parts.tables;
+    let is_long = rest.len() > INLINE_REST_BYTES || name.value().len() > INLINE_NAME_BYTES;
+    let long_bytes = if is_long { take_long(&mut tables.records.shares, holder, name.value(), rest)? } else { 0 };
     let inserted = tables.pit_cs.pit_insert_new(at.group, name_hash, name.value(), at.variant, rest);
     let (entry, pit) = match inserted {
         Ok(inserted) => inserted,
-        Err(PitRefusal::Full) => return Err(DropReason::PitFull),
-        Err(PitRefusal::OverflowFull) => return Err(DropReason::PitOverflowFull),
+        Err(refusal) => {
+            tables.records.shares.long_interests.give_back(holder, long_bytes.into());
+            return Err(match refusal {
+                PitRefusal::Full => DropReason::PitFull,
+                PitRefusal::OverflowFull => DropReason::PitOverflowFull,
+            });
+        }
     };
     if let (true, Some(limit), Some(offset)) = (is_simple, onward.hop_limit, interest.hop_limit_offset()) {
         pit.inline_rest_mut()[offset - (interest.wire().len() - rest.len())] = limit;
@@ -412,11 +436,14 @@ fn insert_entry<C: PartClock>(
     let (state, by_digest) = (&mut pit.state, interest.implicit_digest().is_some());
     state.name_hash = name_hash;
     state.components = name.len() as u16;
-    state.by_digest = by_digest;
-    state.by_hint = has_delegation(interest) && !onward.hint_removed;
+    let by_hint = has_delegation(interest) && !onward.hint_removed;
+    state.rare = Rare::of(by_digest, by_hint, is_long);
+    if is_long {
+        state.long_bytes = long_bytes;
+    }
     state.expires = expires;
-    let record = tables.records.first_downstream(state, received.face());
-    (record.face, record.nonce, record.expires) = (received.face(), onward.nonce, expires);
+    let record = tables.records.first_downstream(state, received.face(), holder);
+    (record.face, record.holder, record.nonce, record.expires) = (received.face(), holder, onward.nonce, expires);
     record.token = received.headers().pit_token; // N.B. In one assignment with the others, it went over the stack.
     record.non_discovery = received.headers().non_discovery;
     tables.timers.arm(entry.0, expires.0);
@@ -424,6 +451,14 @@ fn insert_entry<C: PartClock>(
         tables.count_pending(entry);
     }
     Ok(entry)
+}
+
+/// Charges the holder for what does not fit an entry; returns how many bytes.
+#[cold]
+fn take_long(shares: &mut PitShares, holder: HolderId, name_value: &[u8], rest: &[u8]) -> Result<u32, DropReason> {
+    let bytes = overflow_bytes_of(name_value, rest);
+    shares.long_interests.try_take(holder, bytes).map_err(|_| DropReason::PitOverflowFull)?;
+    Ok(bytes as u32)
 }
 
 /// What follows the name in the forwarded Interest, if that is long or was rewritten.
@@ -450,6 +485,7 @@ fn rest_of_onward<'a, C: PartClock>(
 fn join_entry(
     parts: &mut Parts,
     received: &Received<'_, '_, Interest<'_>>,
+    holder: HolderId,
     nonce: Nonce,
     entry: PitId,
     expires: Instant,
@@ -458,10 +494,10 @@ fn join_entry(
     let (state, records) = parts.tables.state_mut(entry);
     let is_new = std::mem::take(&mut state.satisfied);
     let is_retransmission = records.downstream(state, face).is_some();
-    let record = records.downstream_or_insert(state, face).ok_or(DropReason::InRecordsFull)?;
+    let record = records.downstream_or_insert(state, face, holder).ok_or(DropReason::InRecordsFull)?;
     let (token, non_discovery) = (headers.pit_token, headers.non_discovery);
-    *record = InRecord { face, nonce, expires, token, non_discovery };
-    records.note_expiry(state, expires, is_retransmission);
+    *record = InRecord { face, holder, nonce, expires, token, non_discovery };
+    records.note_expiry(state, holder, expires, is_retransmission);
     parts.counters.retransmitted += u64::from(is_retransmission);
     parts.counters.aggregated += u64::from(!is_new && !is_retransmission);
     parts.tables.arm(entry);

@@ -9,5 +9,6 @@ pub(crate) mod nack;
 pub(crate) mod next_hops;
 pub(crate) mod outgoing;
 mod prefix_lookup;
+pub(crate) mod pressure;
 pub(crate) mod scope;
 pub(crate) mod watched;

@@ -1,25 +1,9 @@
-//! Face share: how much of the PIT may one face hold, and which faces wanted more?
-//!
-//! Source: ours. Yuan15 §5.7.2 leaves floods of unanswerable Interests to statistics and countermeasures. Our rule was
-//! made for queues that share a memory (Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998). An Interest that
-//! needs a new PIT entry is accepted while its face waits for fewer answers than
-//!
-//! ```text
-//! share / (1 − share) · free entries
-//! ```
-//!
-//! With the default of 80 %, one face alone holds at most four fifths of the PIT. Two faces that flood hold 4/9 each,
-//! and n such faces hold 4/(1 + 4 n) each. A part of 1/(1 + 4 n) stays free for faces that wait for few answers. No
-//! face is limited while there is room for all. Interests beyond the share are dropped as
-//! [`DropReason::FaceShareUsed`](crate::DropReason::FaceShareUsed).
+//! Face share: for how many answers does each face wait, and which faces wanted more than they may?
 //!
 //! A face waits for as many answers as it has in-records. The engine counts in-records by face number modulo [`SLOTS`]:
 //! faces whose numbers differ by a multiple of [`SLOTS`] share a count and a limit. By default a router has at most
-//! [`SLOTS`] faces at a time.
-//!
-//! The [core role](crate::core)'s fingerprints have no share: an entry belongs to no face, and takes 8 bytes. A
-//! flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name, within the
-//! share.
+//! [`SLOTS`] faces at a time. [`super::pit_shares`] has the rule; Interests beyond it are dropped as
+//! [`DropReason::FaceShareUsed`](crate::DropReason::FaceShareUsed).
 //!
 //! Cost: an Interest, or an in-record that ends, touches one cache line, the same for all packets of a face. Memory: an
 //! engine has 64 KiB of counts. Writer: the engine.
@@ -48,8 +32,8 @@ impl WaitingByFace {
     }
 
     #[inline(always)]
-    pub(crate) fn count_up_if(&mut self, face: FaceId, counts: bool) {
-        self.counts[Self::slot(face)] += u32::from(counts);
+    pub(crate) fn count_up(&mut self, face: FaceId) {
+        self.counts[Self::slot(face)] += 1;
     }
 
     #[inline(always)]
@@ -63,13 +47,6 @@ impl WaitingByFace {
     fn slot(face: FaceId) -> usize {
         face.0 as usize % SLOTS
     }
-}
-
-/// Whether a face that waits for `waiting` answers may take one of the `free` entries. If none is free, the answer is
-/// yes: that is not the face's fault.
-#[inline]
-pub(crate) const fn may_ask(waiting: u32, free: usize, share_percent: u32) -> bool {
-    free == 0 || (waiting as u64) * (100 - share_percent as u64) < share_percent as u64 * free as u64
 }
 
 /// How many Interests of a face were dropped for its share.
@@ -119,32 +96,6 @@ impl Count for FacesCut {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Faces that ask without end, one entry each in turn.
-    fn flooded(capacity: u32, faces: usize, share_percent: u32) -> (Vec<u32>, u32) {
-        let (mut waiting, mut free) = (vec![0; faces], capacity);
-        for _ in 0..capacity {
-            for waiting in &mut waiting {
-                if free > 0 && may_ask(*waiting, free as usize, share_percent) {
-                    (*waiting, free) = (*waiting + 1, free - 1);
-                }
-            }
-        }
-        (waiting, free)
-    }
-
-    #[test]
-    fn floods_leave_what_the_rule_says() {
-        for faces in 1..=6 {
-            let (waiting, free) = flooded(65_536, faces, 80);
-            let wanted = 65_536.0 * 4.0 / (1.0 + 4.0 * faces as f64);
-            assert!(waiting.iter().all(|&waiting| (f64::from(waiting) - wanted).abs() < 4.0), "{waiting:?}");
-            assert!((f64::from(free) - wanted / 4.0).abs() < 8.0, "{free}");
-            assert!(may_ask(0, free as usize, 80), "somebody new is always let in");
-        }
-        assert_eq!(flooded(1_000, 2, 100), (vec![500, 500], 0), "100 % is no limit");
-        assert!(may_ask(1_000, 0, 80), "a full PIT is not the face's fault");
-    }
 
     #[test]
     fn the_faces_cut_most_are_named() {

@@ -2,6 +2,7 @@
 
 pub mod face_share;
 pub mod measurements;
+pub(crate) mod pit_shares;
 pub mod pit_state;
 pub mod record_chain;
 pub(crate) mod scratch;

@@ -3,9 +3,10 @@
 //! The table keeps the name and the Interest's bytes; this is the engine's part.
 
 use crate::Instant;
-use crate::state::face_share::WaitingByFace;
+use crate::state::pit_shares::{PitCapacities, PitShares};
 use crate::state::record_chain::{RecordChain, RecordPool};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
+use namewire_shares::{Groups, HolderId, Pool};
 use namewire_tables::{PageSize, PitEntry, Recycle};
 use std::io;
 
@@ -21,6 +22,8 @@ pub const MAX_LIFETIME_MS: u64 = 10 * 24 * 3600 * 1000;
 pub struct InRecord {
     /// The face that asked.
     pub face: FaceId,
+    /// Whose face it is.
+    pub holder: HolderId,
     /// Nonce of its last Interest.
     pub nonce: Nonce,
     /// When its last Interest expires.
@@ -80,21 +83,21 @@ impl OutRecord {
 pub struct Records {
     pub(crate) downstreams: RecordPool<InRecord>,
     pub(crate) upstreams: RecordPool<OutRecord>,
-    /// Downstreams of all entries, by face.
-    waiting: WaitingByFace,
+    /// Who has how much of all this.
+    pub(crate) shares: PitShares,
 }
 
 impl Records {
-    /// Room for `capacity` further downstreams and as many upstreams.
-    pub(crate) fn new(capacity: u32, pages: PageSize) -> io::Result<Self> {
-        let (downstreams, upstreams) = (RecordPool::new(capacity, pages)?, RecordPool::new(capacity, pages)?);
-        Ok(Records { downstreams, upstreams, waiting: WaitingByFace::new() })
-    }
-
-    /// Pending answers of a face.
-    #[inline]
-    pub(crate) fn waiting(&self, face: FaceId) -> u32 {
-        self.waiting.of(face)
+    /// Room for these capacities, of which one holder may have a share.
+    pub(crate) fn new(
+        capacities: PitCapacities,
+        share_percent: u32,
+        groups: &Groups,
+        pages: PageSize,
+    ) -> io::Result<Self> {
+        let further = capacities.further_records as u32;
+        let (downstreams, upstreams) = (RecordPool::new(further, pages)?, RecordPool::new(further, pages)?);
+        Ok(Records { downstreams, upstreams, shares: PitShares::new(capacities, share_percent, groups) })
     }
 
     /// Downstreams of an entry, in order of arrival.
@@ -124,39 +127,79 @@ impl Records {
         self.upstreams.find_mut(&mut state.out_records, |record| record.face == face)
     }
 
-    /// The record of a downstream that asks, for the caller to write. `None` if the entry, or all entries together,
-    /// have as many downstreams as they may.
-    #[inline(always)]
+    /// The record of a downstream that asks, for the caller to write. `None` if the entry, all entries together, or
+    /// those of this holder have as many downstreams as they may.
     pub(crate) fn downstream_or_insert<'a>(
         &'a mut self,
         state: &'a mut PitState,
         face: FaceId,
+        holder: HolderId,
     ) -> Option<&'a mut InRecord> {
         // With the Polonius borrow checker one search would do. In a chain of one, the search is a comparison.
         if self.downstream(state, face).is_some() {
             return self.downstreams.find_mut(&mut state.in_records, |record| record.face == face);
         }
         let is_full = state.in_records.len() >= MAX_RECORDS;
-        let place = if is_full { None } else { self.downstreams.append(&mut state.in_records) };
-        self.waiting.count_up_if(face, place.is_some());
+        let is_further = !state.in_records.is_empty();
+        if is_full || is_further && self.shares.in_records.try_take(holder, 1).is_err() {
+            return None;
+        }
+        let place = self.downstreams.append(&mut state.in_records);
+        match place.is_some() {
+            true => self.shares.waiting.count_up(face),
+            false => self.shares.in_records.give_back(holder, is_further.into()),
+        }
         place
     }
 
     /// The record of the first downstream of a new entry, for the caller to write.
     #[inline(always)]
-    pub(crate) fn first_downstream<'a>(&mut self, state: &'a mut PitState, face: FaceId) -> &'a mut InRecord {
-        self.waiting.count_up_if(face, true);
+    pub(crate) fn first_downstream<'a>(
+        &mut self,
+        state: &'a mut PitState,
+        face: FaceId,
+        holder: HolderId,
+    ) -> &'a mut InRecord {
+        self.shares.begin_entry(face, holder);
+        state.holder = holder;
         RecordPool::begin(&mut state.in_records)
     }
 
-    /// Lets the entry live as long as its downstreams wait; one of them now waits until `expires`.
-    #[inline(always)]
-    pub(crate) fn note_expiry(&self, state: &mut PitState, expires: Instant, is_renewed: bool) {
-        state.expires = match state.in_records.len() {
-            1 => expires,
-            _ if is_renewed => self.downstreams(state).map(|record| record.expires).max().unwrap_or(expires),
-            _ => state.expires.max(expires),
-        };
+    /// Charges the entry to another holder.
+    pub(crate) fn charge(&mut self, state: &mut PitState, holder: HolderId) {
+        let former = std::mem::replace(&mut state.holder, holder);
+        if former == holder {
+            return;
+        }
+        let PitShares { entries, out_records, long_interests, .. } = &mut self.shares;
+        for (pool, amount) in
+            [(entries, 1), (out_records, state.further_upstreams()), (long_interests, state.long_bytes.into())]
+        {
+            pool.give_back(former, amount);
+            pool.take(holder, amount);
+        }
+    }
+
+    /// Lets the entry live as long as its downstreams wait, and charges it to the holder of the one that waits longest.
+    /// A downstream of `holder` now waits until `expires`.
+    pub(crate) fn note_expiry(&mut self, state: &mut PitState, holder: HolderId, expires: Instant, is_renewed: bool) {
+        match state.in_records.len() {
+            1 => state.expires = expires,
+            _ if is_renewed => return self.expire_with_downstreams(state),
+            _ => state.expires = state.expires.max(expires),
+        }
+        if state.expires == expires {
+            self.charge(state, holder);
+        }
+    }
+
+    /// The same, after downstreams have changed; without any, the entry expires now.
+    fn expire_with_downstreams(&mut self, state: &mut PitState) {
+        let last = self.downstreams(state).max_by_key(|record| record.expires).copied();
+        state.expires = last.map_or_else(Instant::default, |record| record.expires);
+        if let Some(record) = last {
+            self.charge(state, record.holder);
+        }
     }
 
     /// The record of an upstream that is asked, created empty if there is none. `None` if the entry, or all entries
@@ -171,7 +214,14 @@ impl Records {
             return self.upstream_mut(state, face);
         }
         let is_full = state.out_records.len() >= MAX_RECORDS;
-        let place = if is_full { None } else { self.upstreams.append(&mut state.out_records) }?;
+        let is_further = !state.out_records.is_empty();
+        if is_full || is_further && self.shares.out_records.try_take(state.holder, 1).is_err() {
+            return None;
+        }
+        let Some(place) = self.upstreams.append(&mut state.out_records) else {
+            self.shares.out_records.give_back(state.holder, is_further.into());
+            return None;
+        };
         *place = OutRecord { face, ..OutRecord::default() };
         Some(place)
     }
@@ -179,39 +229,57 @@ impl Records {
     /// Removes downstreams for which `is_gone`; the others decide when the entry expires.
     pub(crate) fn forget_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
         self.remove_downstreams(state, is_gone);
-        state.expires = self.downstreams(state).map(|record| record.expires).max().unwrap_or_default();
+        self.expire_with_downstreams(state);
     }
 
     /// Removes downstreams for which `is_gone`; the entry keeps its expiry.
     pub(crate) fn remove_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+        self.charge_further_downstreams(state, Pool::give_back);
         self.downstreams.retain(&mut state.in_records, |record| {
             let keeps = !is_gone(&record.face);
             if !keeps {
-                self.waiting.count_down(record.face);
+                self.shares.waiting.count_down(record.face);
             }
             keeps
         });
+        self.charge_further_downstreams(state, Pool::take);
+    }
+
+    /// Calls `charge` for each downstream beyond the first.
+    fn charge_further_downstreams(&mut self, state: &PitState, charge: fn(&mut Pool, HolderId, u64)) {
+        for record in self.downstreams.iter(&state.in_records).skip(1) {
+            charge(&mut self.shares.in_records, record.holder, 1);
+        }
     }
 
     /// Removes upstreams for which `is_gone`.
     pub(crate) fn forget_upstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+        let before = state.further_upstreams();
         self.upstreams.retain(&mut state.out_records, |record| !is_gone(&record.face));
+        self.shares.out_records.give_back(state.holder, before - state.further_upstreams());
     }
 
     #[cold]
-    fn count_down_all(&mut self, state: &PitState) {
-        self.downstreams.iter(&state.in_records).for_each(|record| self.waiting.count_down(record.face));
+    fn clear_further(&mut self, state: &mut PitState) {
+        self.downstreams.iter(&state.in_records).for_each(|record| self.shares.waiting.count_down(record.face));
+        self.charge_further_downstreams(state, Pool::give_back);
+        self.shares.out_records.give_back(state.holder, state.further_upstreams());
+        self.downstreams.clear(&mut state.in_records);
+        self.upstreams.clear(&mut state.out_records);
     }
 
-    /// Removes all records of an entry; must come before the entry is recycled.
+    /// Removes all records of an entry that ends; must come before the entry is recycled.
     #[inline(always)]
     pub(crate) fn clear(&mut self, state: &mut PitState) {
         match state.in_records.only() {
-            Some(record) => self.waiting.count_down(record.face),
-            None => self.count_down_all(state),
+            Some(record) if state.out_records.len() <= 1 => {
+                self.shares.waiting.count_down(record.face);
+                state.in_records.forget_first();
+                state.out_records.forget_first();
+            }
+            _ => self.clear_further(state),
         }
-        self.downstreams.clear(&mut state.in_records);
-        self.upstreams.clear(&mut state.out_records);
+        self.shares.entries.give_back(state.holder, 1);
     }
 }
 
@@ -226,10 +294,10 @@ pub struct PitState {
     pub(crate) out_records: RecordChain<OutRecord>,
     /// Number of components of the name.
     pub(crate) components: u16,
-    /// The name ends in an implicit digest.
-    pub(crate) by_digest: bool,
-    /// The Interest is forwarded by its ForwardingHint.
-    pub(crate) by_hint: bool,
+    /// Who is charged for it.
+    pub(crate) holder: HolderId,
+    /// What few Interests have.
+    pub(crate) rare: Rare,
     /// The strategy wants to see Data.
     pub(crate) watched: bool,
     /// It was answered and waits for further answers, which the strategy wants to see.
@@ -244,12 +312,49 @@ pub struct PitState {
     pub suppression_ns: u64,
     /// Hash of the Interest's name, for the dead nonce list.
     pub(crate) name_hash: u64,
+    /// With [`Rare::LONG`]: bytes outside of the entry that it is charged for.
+    pub(crate) long_bytes: u32,
+}
+
+/// What few Interests have, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rare(u8);
+
+impl Rare {
+    /// The name ends in an implicit digest.
+    pub(crate) const BY_DIGEST: Rare = Rare(1);
+    /// The Interest is forwarded by its ForwardingHint.
+    pub(crate) const BY_HINT: Rare = Rare(2);
+    /// The name or what follows it is too long for the entry.
+    pub(crate) const LONG: Rare = Rare(4);
+
+    #[inline(always)]
+    pub(crate) fn of(by_digest: bool, by_hint: bool, is_long: bool) -> Rare {
+        Rare(u8::from(by_digest) | u8::from(by_hint) << 1 | u8::from(is_long) << 2)
+    }
+
+    /// All of both.
+    #[inline(always)]
+    pub(crate) fn and(self, other: Rare) -> Rare {
+        Rare(self.0 | other.0)
+    }
+
+    /// Whether it has any of these.
+    #[inline(always)]
+    pub(crate) fn has(self, any: Rare) -> bool {
+        self.0 & any.0 != 0
+    }
 }
 
 impl PitState {
     /// Whether no downstream waits for an answer.
     pub fn nobody_waits(&self) -> bool {
         self.in_records.is_empty()
+    }
+
+    /// Upstreams beyond the first.
+    fn further_upstreams(&self) -> u64 {
+        self.out_records.len().saturating_sub(1) as u64
     }
 
     /// The next instant at which this entry needs attention.
@@ -264,10 +369,11 @@ impl Recycle for PitState {
         (self.watched, self.satisfied, self.expiry_watched) = (false, false, false);
         self.strategy_deadline = None;
         self.suppression_ns = 0;
+        self.long_bytes = 0;
     }
 }
 
 /// With one downstream and one upstream inline: the figure that ARCHITECTURE.md adds up.
-const _: () = assert!(size_of::<PitState>() == 160);
+const _: () = assert!(size_of::<PitState>() == 168);
 const _: () = assert!(size_of::<PitEntry<PitState>>() == 256);
 const _: () = assert!(std::mem::offset_of!(PitState, expires) <= 2 * 64 - 8);

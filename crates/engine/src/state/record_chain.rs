@@ -41,6 +41,13 @@ impl<T> RecordChain<T> {
         self.length == 0
     }
 
+    /// Removes the only record, or nothing if there is none. There must be no further ones.
+    #[inline(always)]
+    pub(crate) fn forget_first(&mut self) {
+        debug_assert!(self.length <= 1 && self.rest == NIL, "further records would leak");
+        self.length = 0;
+    }
+
     /// The only record, if there is one and no other.
     #[inline(always)]
     pub fn only(&self) -> Option<&T> {

@@ -6,8 +6,12 @@
 use crate::{
     Counters, EngineConfig, Instant,
     dispatch::{Dispatcher, token::WorkerToken},
-    state::pit_state::{PitState, Records},
+    state::{
+        pit_shares::PitCapacities,
+        pit_state::{PitState, Rare, Records},
+    },
 };
+use namewire_shares::{Groups, PoolReader};
 use namewire_tables::{
     DeadNonceList, GroupId, HashKey, MAX_NAME_COMPONENTS, PitCs, PitCsConfig, PitId, TimerWheel,
     dead_nonce_list::DEFAULT_LIFETIME_NS,
@@ -49,6 +53,7 @@ impl Tables {
         worker: u8,
         dispatcher: Arc<Dispatcher>,
         key: HashKey,
+        groups: &Groups,
     ) -> io::Result<Self> {
         let pit_cs = PitCs::new(
             PitCsConfig {
@@ -63,8 +68,13 @@ impl Tables {
             key,
         )?;
         let by_length = || vec![0; MAX_NAME_COMPONENTS + 1];
+        let capacities = PitCapacities {
+            entries: pit_cs.pit_capacity_entries().into(),
+            further_records: config.record_capacity.into(),
+            long_interest_bytes: config.interest_overflow_bytes,
+        };
         Ok(Tables {
-            records: Records::new(config.record_capacity, config.pages)?,
+            records: Records::new(capacities, config.face_share_percent, groups, config.pages)?,
             timers: TimerWheel::new(TIMER_TICK_NS, TIMER_SLOTS, pit_cs.pit_capacity_entries(), config.pages)?,
             dead_nonces: DeadNonceList::new(config.dead_nonce_capacity, DEFAULT_LIFETIME_NS, key, config.pages)?,
             pit_cs,
@@ -101,6 +111,11 @@ impl Tables {
     /// How many entries the PIT still has room for.
     pub(crate) fn free_entries(&self) -> usize {
         (self.pit_cs.pit_capacity_entries() as usize).saturating_sub(self.pit_cs.pit_len())
+    }
+
+    /// Who holds how much of the PIT.
+    pub(crate) fn pools(&self) -> [PoolReader; 4] {
+        self.records.shares.readers()
     }
 
     /// Makes sure that an alarm comes at the next deadline of an entry, or earlier.
@@ -142,7 +157,7 @@ impl Tables {
             self.pending.prefixes_total += 1;
             self.dispatcher.raise(self.pit_cs.group_name(pit.group()));
         }
-        if pit.state.by_digest {
+        if pit.state.rare.has(Rare::BY_DIGEST) {
             self.pending.digests[components] += 1;
         }
     }
@@ -162,9 +177,10 @@ impl Tables {
             self.pending.prefixes_total -= 1;
             self.dispatcher.lower(self.pit_cs.group_name(pit.group()));
         }
-        if pit.state.by_digest {
+        if pit.state.rare.has(Rare::BY_DIGEST) {
             self.pending.digests[components] -= 1;
         }
+        self.records.shares.long_interests.give_back(pit.state.holder, pit.state.long_bytes.into());
     }
 
     /// Interest finalize without Data, or after the last pending answer.
@@ -179,10 +195,12 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn remove_entry(&mut self, now: Instant, entry: PitId, keep_nonces: bool) {
         let pit = self.pit_cs.pit(entry);
-        if keep_nonces | pit.variant().can_be_prefix() | pit.state.by_digest {
+        if keep_nonces | pit.variant().can_be_prefix() | pit.state.rare.has(Rare::BY_DIGEST.and(Rare::LONG)) {
             self.before_removal(now, entry, keep_nonces);
         }
-        self.pit_cs.pit_remove_after(entry, |state| self.records.clear(state));
+        let (state, records) = self.state_mut(entry);
+        records.clear(state);
+        self.pit_cs.pit_remove(entry);
     }
 
     /// Whether all pending counters are zero.

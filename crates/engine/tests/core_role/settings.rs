@@ -32,7 +32,8 @@ fn under_little_load_names_are_kept_and_aggregated() {
 fn where_names_have_no_room_fingerprints_are_kept() {
     for (share, by_name) in [(100, 10), (80, 8)] {
         let pit_role = PitRole::Core(CoreConfig { names_up_to: 1000, ..core() });
-        let limits = EngineConfig { pit_capacity_entries: 10, face_share_percent: share, ..EngineConfig::default() };
+        // Of eleven, one is kept for local applications.
+        let limits = EngineConfig { pit_capacity_entries: 11, face_share_percent: share, ..EngineConfig::default() };
         let mut node = Forwarder::new(EngineConfig { pit_role, ..limits });
         node.route("/p", &[D]);
         for nonce in 0..30 {

@@ -1,8 +1,8 @@
-//! What one host can take from the applications: faces, by datagrams and by connections.
+//! What one host can take from the applications: faces, by datagrams and by connections, and pending Interests.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_configuration::units::Span;
-use namewire_packet::nfd::PoolHolding;
+use namewire_packet::{InterestBuilder, Nonce, nfd::PoolHolding};
 use namewire_router::RouterHandle;
 use std::{
     net::{TcpStream, UdpSocket},
@@ -88,5 +88,37 @@ fn idle_connections_lock_out_no_application_and_end() {
         });
         assert!(operator.drops("face-closed.never-spoke") > 0);
         drop(connections);
+    }
+}
+
+/// The story: 40 UDP ports of one host, each with 2,000 Interests that lived for an hour, filled share after share of
+/// the PIT, until not even `namewire status` got an entry.
+#[test]
+fn interests_from_many_ports_lock_out_neither_applications_nor_the_operator() {
+    const PIT: usize = 1_000;
+    for workers in [1, 4] {
+        let (router, _directory) = start_with(workers, |config| config.settings.tables.pit_capacity = PIT as u32);
+        let mut silent = Application::connect(&router);
+        silent.register("/nobody");
+        std::thread::spawn(move || while silent.receive_within(Duration::from_secs(1)).is_some() {});
+        let ports: Vec<UdpSocket> = (0..40).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        let mut operator = Application::connect(&router);
+        let mut number = 0;
+        eventually("the host has its share", || {
+            for _ in 0..4 * PIT {
+                let interest = InterestBuilder::new(name(&format!("/nobody/{number}")));
+                let wire = interest.nonce(Nonce::from_u32(number)).lifetime_ms(3_600_000).build();
+                let _ = ports[number as usize % ports.len()].send_to(&wire, router.udp()[0]);
+                number += 1;
+            }
+            operator.drops("engine.pit-share-used") > 0
+        });
+        assert_served(&router);
+        let mut late = Application::connect(&router);
+        assert!(late.status().n_pit_entries > 0);
+        let pit = of_pool(&mut late, "pit");
+        let host = pit[1..].iter().find(|of| of.holder.as_deref() == Some("loopback, not local")).expect("the host");
+        assert!(host.held <= PIT as u64 * 13 / 16 * 4 / 5 + workers as u64, "{host:?}");
+        assert_eq!(late.drops("share-used.pit"), late.drops("engine.pit-share-used"));
     }
 }

@@ -51,8 +51,12 @@ impl<'a> SteppedTable<'a> {
     /// One bit for each prefix length whose hash most searches want, up to 63.
     #[inline(always)]
     pub fn wanted_lengths(&self) -> u64 {
-        let together = self.0.shared.together_components.min(63);
-        self.0.shared.lengths.bits(together, 63) | 1 << together
+        let together = self.0.shared.together_components;
+        match together < 64 {
+            true => self.0.shared.lengths.bits(together, 63) | 1 << together,
+            // One length after the other.
+            false => self.0.shared.lengths.bits(0, 63),
+        }
     }
 }
 
