@@ -5,6 +5,7 @@
 //! * `baseline`: an earlier program's results beside ours.
 //! * `budget`: the instructions that each stage of a packet may take.
 //! * `report`: a page of records, with the figures of others beside ours.
+//! * `attack`: what `hostile` sets on a router.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
 //!   another process puts on it.
 //!
@@ -12,6 +13,7 @@
 #![cfg_attr(not(feature = "networks"), allow(dead_code, unused_imports, reason = "experiments left out use the rest"))]
 #![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
+pub mod attack;
 mod bar_chart;
 pub mod baseline;
 pub mod budget;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
+use namewire_lab::attack::{self, AttackPlan};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::record::{Record, write_whole};
@@ -43,6 +44,9 @@ enum Command {
     /// Copy packets between two sockets (used by the experiments)
     #[command(hide = true)]
     Relay(relay::RelayPlan),
+    /// Attack a router (used by `hostile`)
+    #[command(hide = true)]
+    Attack(AttackPlan),
 }
 
 #[derive(clap::Args)]
@@ -104,6 +108,7 @@ fn main() -> ExitCode {
         Command::Budget { file, write } => check_budget(&file, write),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),
+        Command::Attack(plan) => attack::run(&plan).map(|sent| println!("{sent}")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -68,18 +68,27 @@ impl RouterProcess {
     /// # Errors
     /// As for [`RouterProcess::start`].
     pub fn start_with(program: &Path, workers: usize, cpu: Option<usize>, options: &[String]) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("namewire-lab-").tempdir()?;
-        let socket = directory.path().join("router.sock");
         let udp = free_udp_address()?;
         let mut command = Command::new(program);
         command
             .arg("run")
-            .arg("--socket")
-            .arg(&socket)
             .args(["--listen-udp", &udp.to_string(), "--workers", &workers.to_string(), "--no-tcp"])
             // As in NFD: the load requests each name twice in a row, which suits LRU.
             .args(["--cs-policy", "lru"])
-            .args(options)
+            .args(options);
+        Self::start_command(command, udp, cpu)
+    }
+
+    /// Starts a router by a command `namewire run` that listens at `udp`, with a Unix socket of its own.
+    ///
+    /// # Errors
+    /// As for [`RouterProcess::start`].
+    pub fn start_command(mut command: Command, udp: SocketAddr, cpu: Option<usize>) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("namewire-lab-").tempdir()?;
+        let socket = directory.path().join("router.sock");
+        command
+            .arg("--socket")
+            .arg(&socket)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(directory.path().join("stderr"))?);
@@ -233,7 +242,11 @@ fn load_command(lab: &Path, transport: Transport) -> Command {
     command
 }
 
-fn run_load(command: &mut Command, cpu: Option<usize>) -> anyhow::Result<LoadReport> {
+/// Runs a command `namewire-lab load` and returns its report.
+///
+/// # Errors
+/// If the load cannot be made.
+pub fn run_load(command: &mut Command, cpu: Option<usize>) -> anyhow::Result<LoadReport> {
     let output = BoundProcess::start(command, cpu)?.output(LOAD_LIMIT)?;
     ensure!(output.status.success(), "the load failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     serde_json::from_slice(&output.stdout).context("the load printed no report")

@@ -11,6 +11,7 @@ mod fib_pages;
 mod fib_updates;
 mod filter_model;
 mod hash_flood;
+mod hostile;
 mod interest_flood;
 mod level_pulling;
 mod nametrie;
@@ -59,6 +60,7 @@ pub const TABLE: &[Experiment] = &[
     pit_network::EXPERIMENT,
     filter_model::EXPERIMENT,
     interest_flood::EXPERIMENT,
+    hostile::EXPERIMENT,
     cache_policies::EXPERIMENT,
     cache_forwarding::EXPERIMENT,
     #[cfg(feature = "networks")]

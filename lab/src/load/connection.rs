@@ -81,10 +81,10 @@ impl Connection {
         let router = plan.udp.context("--udp must say where the router listens")?;
         let mut control = RouterControl::connect(&plan.socket)
             .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
-        let producer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let producer = UdpSocket::bind((plan.bind, 0))?;
         let face = control.create_face(&format!("udp4://{}", producer.local_addr()?))?;
         control.register(prefix, Some(face))?;
-        let consumer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let consumer = UdpSocket::bind((plan.bind, 0))?;
         consumer.connect(router)?;
         learn_peer(&producer, &consumer, &mut packets)?;
         let mut connection = Self {

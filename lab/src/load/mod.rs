@@ -21,7 +21,7 @@ pub mod relay;
 pub(crate) use connection::wait_readable;
 pub(crate) use load_face::LoadFace;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ pub struct LoadPlan {
     /// UDP address of the relay's producer's side
     #[arg(long)]
     pub relay_producer: Option<SocketAddr>,
+    /// Address of the UDP sockets of consumer and producer
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind: IpAddr,
     /// Number of measured Interests
     #[arg(long)]
     pub count: u32,

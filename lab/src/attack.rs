@@ -1,0 +1,289 @@
+//! Attacks on a router, as a process of its own (`namewire-lab attack`): each takes as much of one pool as it can.
+//!
+//! Question answered: none here; `hostile` runs them beside honest load. Every attack is paced: the machine has few
+//! processors, and processor time is no pool. What is sent is valid as far as it must be to get past the first check.
+//!
+//! | attack | takes | how |
+//! | --- | --- | --- |
+//! | `pending` | PIT entries | Interests of new names that live for an hour, from [`PORTS`] sockets |
+//! | `long` | bytes of long Interests | the same, of 8 kB |
+//! | `joined` | downstreams | many sockets ask for the same names |
+//! | `faces` | faces | over UDP a datagram of two bytes from each new port; over streams connections that stay silent |
+//! | `unread` | bytes of send queues | connections that ask for stored Data of 8 kB and never read |
+//! | `fragments` | bytes of reassembly | first fragments from many ports |
+//! | `stream` | rings and time | one stream that writes as fast as it can |
+//!
+//! Limits: the number of sockets is limited by the process's file descriptors, which it raises as far as it may.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use namewire_packet::{InterestBuilder, NameBuf, Nonce, tlv};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Sockets of an attack that needs several.
+const PORTS: usize = 40;
+/// Sockets that send fragments.
+const FRAGMENTING: usize = 2_000;
+/// Silent connections: more than a worker has places for.
+const SILENT: usize = 20_000;
+/// Sockets and names of `joined`.
+const JOINING: usize = 300;
+const JOINED_NAMES: u64 = 500;
+/// Connections that never read.
+const UNREAD: usize = 150;
+/// Names of the stored Data that `unread` asks for: `/stored/0` and so on.
+pub const STORED_NAMES: u64 = 64;
+/// Prefix of the names that attackers ask for.
+pub const ATTACK_PREFIX: &str = "/attack";
+/// Prefix of the stored Data.
+pub const STORED_PREFIX: &str = "/stored";
+const HOUR_MS: u64 = 3_600_000;
+const LARGE_BYTES: usize = 8_000;
+/// Time between two looks at the clock.
+const TICK: Duration = Duration::from_millis(5);
+
+/// What to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[allow(missing_docs, reason = "the module's table says what each does")]
+pub enum Attack {
+    Pending,
+    Long,
+    Joined,
+    Faces,
+    Unread,
+    Fragments,
+    Stream,
+}
+
+/// Over which sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[allow(missing_docs, reason = "names say it")]
+pub enum Way {
+    Udp,
+    Tcp,
+    Unix,
+}
+
+/// The options of `namewire-lab attack`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AttackPlan {
+    /// What to take
+    #[arg(value_enum)]
+    pub attack: Attack,
+    /// Sockets to use
+    #[arg(long, value_enum)]
+    pub way: Way,
+    /// Where the router listens for UDP and TCP
+    #[arg(long)]
+    pub router: Option<SocketAddr>,
+    /// The router's Unix socket
+    #[arg(long)]
+    pub socket: Option<PathBuf>,
+    /// Address to send from
+    #[arg(long)]
+    pub bind: Option<IpAddr>,
+    /// How long
+    #[arg(long, default_value_t = 5)]
+    pub seconds: u64,
+    /// Packets per second
+    #[arg(long, default_value_t = 10_000)]
+    pub rate: u64,
+}
+
+enum Socket {
+    Datagram(UdpSocket),
+    Stream(Box<dyn Stream>),
+}
+
+trait Stream: std::io::Write {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+impl Socket {
+    /// Sends a packet; what the router does not take is lost.
+    fn send(&mut self, packet: &[u8]) -> bool {
+        match self {
+            Socket::Datagram(socket) => socket.send(packet).is_ok(),
+            // A stream that took a part of a packet is of no further use.
+            Socket::Stream(stream) => matches!(stream.write(packet), Ok(written) if written == packet.len()),
+        }
+    }
+}
+
+impl AttackPlan {
+    fn open(&self) -> anyhow::Result<Socket> {
+        let router = self.router.context("--router must say where the router listens");
+        let socket = match self.way {
+            Way::Udp => {
+                let own = self.bind.unwrap_or(IpAddr::from([127, 0, 0, 1]));
+                let (socket, router) = (UdpSocket::bind((own, 0))?, router?);
+                socket.connect(router)?;
+                socket.set_nonblocking(true)?;
+                Socket::Datagram(socket)
+            }
+            Way::Tcp => {
+                let stream = TcpStream::connect_timeout(&router?, Duration::from_secs(1))?;
+                stream.set_nonblocking(true)?;
+                Socket::Stream(Box::new(stream))
+            }
+            Way::Unix => {
+                let path = self.socket.as_ref().context("--socket must name the router's Unix socket")?;
+                let stream = UnixStream::connect(path)?;
+                stream.set_nonblocking(true)?;
+                Socket::Stream(Box::new(stream))
+            }
+        };
+        Ok(socket)
+    }
+
+    /// As many sockets as the router and the system allow, up to `count`.
+    fn open_many(&self, count: usize) -> Vec<Socket> {
+        (0..count).map_while(|_| self.open().ok()).collect()
+    }
+
+    /// Calls `send` as often as the rate says, until the time is over; returns how often it said that it sent.
+    fn paced(&self, mut send: impl FnMut(u64) -> bool) -> u64 {
+        let (started, duration) = (Instant::now(), Duration::from_secs(self.seconds));
+        let (mut number, mut sent) = (0, 0);
+        while started.elapsed() < duration {
+            let due = (started.elapsed().as_secs_f64() * self.rate as f64) as u64;
+            while number < due {
+                sent += u64::from(send(number));
+                number += 1;
+            }
+            std::thread::sleep(TICK);
+        }
+        sent
+    }
+}
+
+/// Runs the attack and returns how many packets left, or connections were made.
+///
+/// # Errors
+/// If not even one socket can be made.
+pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
+    raise_descriptor_limit();
+    plan.open().context("the router cannot be reached")?;
+    let sent = match plan.attack {
+        Attack::Pending => spread(plan, PORTS, |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, 0)),
+        Attack::Long => {
+            spread(plan, PORTS, |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, LARGE_BYTES))
+        }
+        Attack::Joined => spread(plan, JOINING, |number| {
+            interest(&format!("{ATTACK_PREFIX}/{}", number / JOINING as u64 % JOINED_NAMES), number, 0)
+        }),
+        Attack::Faces if plan.way == Way::Udp => plan.paced(|_| plan.open().is_ok_and(|mut port| port.send(&[5, 0]))),
+        Attack::Faces => {
+            let mut silent = Vec::new();
+            plan.paced(|_| silent.len() < SILENT && plan.open().map(|socket| silent.push(socket)).is_ok())
+        }
+        Attack::Unread => spread(plan, UNREAD, |number| {
+            let name = format!("{STORED_PREFIX}/{}", number / UNREAD as u64 % STORED_NAMES);
+            InterestBuilder::new(name_of(&name)).nonce(Nonce::from_u32(number as u32)).build()
+        }),
+        Attack::Fragments => spread(plan, FRAGMENTING, first_fragment),
+        Attack::Stream => write_on(plan)?,
+    };
+    Ok(sent)
+}
+
+/// Sends packets over several sockets in turn.
+fn spread(plan: &AttackPlan, sockets: usize, packet: impl Fn(u64) -> Vec<u8>) -> u64 {
+    let mut sockets = plan.open_many(sockets);
+    let count = sockets.len().max(1) as u64;
+    plan.paced(|number| {
+        let socket = sockets.get_mut((number % count) as usize);
+        socket.is_some_and(|socket| socket.send(&packet(number)))
+    })
+}
+
+/// Writes Interests of new names as fast as the router takes them.
+fn write_on(plan: &AttackPlan) -> anyhow::Result<u64> {
+    let mut stream: Box<dyn Stream> = match plan.way {
+        Way::Unix => Box::new(UnixStream::connect(plan.socket.as_ref().context("--socket is missing")?)?),
+        _ => Box::new(TcpStream::connect(plan.router.context("--router is missing")?)?),
+    };
+    let (started, duration, mut sent) = (Instant::now(), Duration::from_secs(plan.seconds), 0);
+    while started.elapsed() < duration {
+        let batch: Vec<u8> = (sent..sent + 64).flat_map(|n| interest(&format!("{ATTACK_PREFIX}/{n}"), n, 0)).collect();
+        if stream.write_all(&batch).is_err() {
+            break;
+        }
+        sent += 64;
+    }
+    Ok(sent)
+}
+
+fn name_of(uri: &str) -> NameBuf {
+    uri.parse().unwrap_or_default()
+}
+
+fn interest(uri: &str, number: u64, parameters: usize) -> Vec<u8> {
+    let parameters = vec![0; parameters];
+    let builder = InterestBuilder::new(name_of(uri)).nonce(Nonce::from_u32(number as u32)).lifetime_ms(HOUR_MS);
+    match parameters.is_empty() {
+        true => builder.build(),
+        false => builder.application_parameters(parameters).build(),
+    }
+}
+
+/// The first of two fragments.
+fn first_fragment(number: u64) -> Vec<u8> {
+    const LP_PACKET: u32 = 0x64;
+    const SEQUENCE: u32 = 0x51;
+    const FRAG_INDEX: u32 = 0x52;
+    const FRAG_COUNT: u32 = 0x53;
+    const FRAGMENT: u32 = 0x50;
+    let mut packet = Vec::new();
+    tlv::write_nested(&mut packet, LP_PACKET, |out| {
+        tlv::write_tlv(out, SEQUENCE, &number.to_be_bytes());
+        tlv::write_tlv(out, FRAG_INDEX, &[0]);
+        tlv::write_tlv(out, FRAG_COUNT, &[2]);
+        tlv::write_tlv(out, FRAGMENT, &[0; 1_000]);
+    });
+    packet
+}
+
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::Interest;
+
+    #[test]
+    fn what_is_sent_is_what_the_table_says() {
+        let long = interest("/attack/1", 1, LARGE_BYTES);
+        let parsed = Interest::parse(&long).unwrap();
+        assert!(long.len() > LARGE_BYTES && parsed.lifetime_ms() == HOUR_MS);
+        let fragment = first_fragment(7);
+        assert!(fragment.starts_with(&[0x64]) && fragment.len() > 1_000 && fragment.len() < 1_100);
+    }
+
+    #[test]
+    fn an_attack_keeps_its_pace_and_its_time() {
+        let router = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let plan = AttackPlan {
+            attack: Attack::Pending,
+            way: Way::Udp,
+            router: Some(router.local_addr().unwrap()),
+            socket: None,
+            bind: None,
+            seconds: 1,
+            rate: 200,
+        };
+        let sent = run(&plan).unwrap();
+        assert!(sent <= 200, "{sent} in one second");
+        let mut bytes = [0; 100];
+        let (length, _) = router.recv_from(&mut bytes).unwrap();
+        assert!(Interest::parse(&bytes[..length]).is_ok());
+    }
+}
