@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build bench demo demo-tags test lint tidy unit budget loom fuzz interop system clean distclean
+.PHONY: help build bench demo demo-tags test lint tidy unit budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -30,6 +30,8 @@ help:
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
+	@echo 'make fuzz-long EXECUTIONS=100000000 inputs in sum, most for parsers; the corpus is minimised and kept'
+	@echo 'make sanitize  address sanitizer, thread sanitizer and Miri, with a nightly compiler'
 	@echo 'make interop   python-ndn and NDNts through a running router'
 	@echo 'make system    tests too long for make test: dying links, full disks (need root), 1000 kills, 10^7 Interests through core routers'
 	@echo 'make clean     removes everything built'
@@ -108,6 +110,22 @@ interop: build
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 
 # Not part of `make test`: it needs root, and takes some ten minutes.
+# About three hours on 2 cores.
+EXECUTIONS := 100000000
+fuzz-long:
+	$(call say,fuzz-long: $(EXECUTIONS) inputs in sum)
+	@tools/setup.sh rust cxx python
+	@fuzz/run.py --executions $(EXECUTIONS)
+
+# Over the crates whose files may contain `unsafe` (docs/unsafe.md).
+sanitize:
+	$(call say,sanitize: address sanitizer)
+	@tools/sanitize.sh address
+	$(call say,sanitize: thread sanitizer)
+	@tools/sanitize.sh thread
+	$(call say,sanitize: Miri)
+	@tools/sanitize.sh miri
+
 system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system

@@ -3,6 +3,8 @@
 
     fuzz/run.py --seconds 20            every target for that long
     fuzz/run.py --seconds 600 nfd_tlv   one target
+    fuzz/run.py --executions 1000000    that many inputs in sum, most for parsers; then corpus-grown
+                                        keeps one input for each thing that inputs reach
     fuzz/run.py --build                 build only
 
 Seeds are in corpus/TARGET (made by make_seeds.py, committed). New inputs of a run go to
@@ -13,8 +15,10 @@ Limits: inputs of at most INPUT_BYTES_MAX, 1 GiB of memory, 5 s for one input.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from pathlib import Path
@@ -25,6 +29,14 @@ MEMORY_MIB_MAX = 1024
 INPUT_SECONDS_MAX = 5
 START_SECONDS_MAX = 60
 LOG_LINES_MAX = 60  # of a failed run
+LONG_SECONDS_MAX = 24 * 3600  # of one target with a number of inputs
+# Targets that run whole engines, tables or links: a hundredth of the inputs each. The rest is for parsers.
+SLOW_TARGETS = frozenset({
+    "dead_nonce_list_operations", "engine_frames", "fib_designs", "fib_operations", "fingerprint_pit_operations",
+    "keys", "link_service", "management_interest", "pit_cs_operations", "prefix_index_operations", "reliability",
+    "repo_command", "subset_tables", "tag_routing", "timer_wheel_operations",
+})
+SLOW_PART = 100
 # The instrumentation for libFuzzer; the flags are LLVM's and need no nightly compiler.
 COVERAGE_FLAGS = " ".join([
     "--cfg fuzzing",
@@ -54,8 +66,30 @@ def build(triple: str, target_dir: Path) -> Path:
     return target_dir / triple / "release"
 
 
-def fuzz(target: str, binary: Path, seconds: int) -> bool:
+def allotted(executions: int, chosen: list[str]) -> dict[str, int]:
+    """How many inputs each target gets."""
+    slow = [target for target in chosen if target in SLOW_TARGETS]
+    fast = [target for target in chosen if target not in SLOW_TARGETS]
+    for_slow = executions // SLOW_PART if fast else executions // max(len(slow), 1)
+    for_fast = (executions - for_slow * len(slow)) // max(len(fast), 1)
+    return {target: max(1, for_slow if target in SLOW_TARGETS else for_fast) for target in chosen}
+
+
+def minimise(target: str, binary: Path) -> None:
+    """Replaces the grown corpus by a part of it that reaches as much."""
+    grown = HERE / "corpus-grown" / target
+    with tempfile.TemporaryDirectory(dir=grown.parent) as smaller:
+        done = subprocess.run([str(binary), "-merge=1", smaller, str(grown)], capture_output=True, check=False)
+        if done.returncode == 0:
+            for former in grown.iterdir():
+                former.unlink()
+            for kept in Path(smaller).iterdir():
+                kept.rename(grown / kept.name)
+
+
+def fuzz(target: str, binary: Path, seconds: int, executions: int | None = None) -> bool:
     """Runs one target; prints one line if it passed, else the end of its log."""
+    limit = f"-max_total_time={seconds}" if executions is None else f"-runs={executions}"
     grown, seeds, artifacts = (HERE / place / target for place in ("corpus-grown", "corpus", "artifacts"))
     for directory in (grown, seeds, artifacts):
         directory.mkdir(parents=True, exist_ok=True)
@@ -63,7 +97,7 @@ def fuzz(target: str, binary: Path, seconds: int) -> bool:
     try:
         done = subprocess.run([
             str(binary), str(grown), str(seeds), f"-artifact_prefix={artifacts}/",
-            f"-max_total_time={seconds}", f"-max_len={INPUT_BYTES_MAX}", f"-rss_limit_mb={MEMORY_MIB_MAX}",
+            limit, f"-max_len={INPUT_BYTES_MAX}", f"-rss_limit_mb={MEMORY_MIB_MAX}",
             f"-timeout={INPUT_SECONDS_MAX}", "-print_final_stats=1", "-use_value_profile=0",
         ], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             timeout=seconds + START_SECONDS_MAX)
@@ -79,13 +113,18 @@ def fuzz(target: str, binary: Path, seconds: int) -> bool:
         print(done.stdout)
         print(f"FAILED {target}: no input was tried", flush=True)
         return False
-    print(f"ok     {target}: {runs} inputs in {time.monotonic() - began:.0f} s", flush=True)
+    reached = re.findall(r" cov: (\d+) ", done.stdout)
+    edges = f", {reached[-1]} edges reached" if reached else ""
+    print(f"ok     {target}: {runs} inputs in {time.monotonic() - began:.0f} s{edges}", flush=True)
+    if executions is not None:
+        minimise(target, binary)
     return True
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the fuzz targets; see the head of this file.")
     parser.add_argument("--seconds", type=int, default=20, help="seconds for each target")
+    parser.add_argument("--executions", type=int, help="inputs of all targets in sum, instead of seconds")
     parser.add_argument("--build", action="store_true", help="only build")
     parser.add_argument("targets", nargs="*", help="targets to run (default: all)")
     args = parser.parse_args()
@@ -97,7 +136,12 @@ def main() -> int:
     binaries = build(host_triple(), Path(os.environ.get("FUZZ_TARGET_DIR", HERE / "target")))
     if args.build:
         return 0
-    results = [fuzz(target, binaries / target, args.seconds) for target in args.targets or targets()]
+    chosen = args.targets or targets()
+    if args.executions is None:
+        results = [fuzz(target, binaries / target, args.seconds) for target in chosen]
+    else:
+        quotas = allotted(args.executions, chosen)
+        results = [fuzz(target, binaries / target, LONG_SECONDS_MAX, quotas[target]) for target in chosen]
     print(f"{sum(results)} targets passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs tests under a sanitizer or Miri, over the crates whose files may contain `unsafe` (docs/unsafe.md).
+#
+#   tools/sanitize.sh address   reads and writes outside of objects, use after free: tables, faces, the router's rings
+#   tools/sanitize.sh thread    data races: readers and writer of the FIB, rings, whole routers with several workers
+#   tools/sanitize.sh miri      undefined behaviour of the small parts of tables that have `unsafe` blocks
+#
+# Needs a nightly toolchain with rust-src and miri: `rustup toolchain install nightly --component rust-src,miri`.
+#
+# Limits: Miri runs no sockets and is over a thousand times slower, so it gets few tests. The address sanitizer does not
+# know our own arenas: it does not see an access outside of an object but within the arena.
+set -eu
+cd "$(dirname "$0")/.."
+
+target=x86_64-unknown-linux-gnu
+directory=${CARGO_TARGET_DIR:-target}/sanitize
+cargo +nightly --version >/dev/null 2>&1 || {
+    echo "sanitize: needs a nightly toolchain: rustup toolchain install nightly --component rust-src,miri" >&2
+    exit 1
+}
+
+case ${1:-} in
+address)
+    # Leaks are not reported: some tests leak on purpose, and the C library's threads keep memory.
+    ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS="-Zsanitizer=address" cargo +nightly test --locked --target "$target" \
+        --target-dir "$directory" --package namewire-tables --package namewire-shares --package namewire-faces \
+        --lib --tests
+    ;;
+thread)
+    TSAN_OPTIONS=halt_on_error=1 RUSTFLAGS="-Zsanitizer=thread" \
+        cargo +nightly test -Zbuild-std --locked --target "$target" --target-dir "$directory" \
+        --package namewire-tables --package namewire-router --lib --tests
+    ;;
+miri)
+    MIRIFLAGS="-Zmiri-disable-isolation" cargo +nightly miri test --locked --target-dir "$directory" \
+        --package namewire-tables --lib -- pages:: slab:: short_copy:: tag_compare:: arena::
+    ;;
+*)
+    echo "usage: tools/sanitize.sh address|thread|miri" >&2
+    exit 2
+    ;;
+esac
