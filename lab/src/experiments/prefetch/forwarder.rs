@@ -110,7 +110,8 @@ const NS_PER_PACKET: u64 = 200;
 impl Forwarder {
     pub(in crate::experiments) fn new(setup: Setup) -> anyhow::Result<Self> {
         let config = EngineConfig {
-            pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 8 + 4096)?,
+            // Three sixteenths are kept for local faces and management.
+            pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 4 + 8192)?,
             face_share_percent: 100, // there is only one consumer
             // Long names are not stored inline.
             interest_overflow_bytes: setup.outstanding * 1024,
