@@ -1,8 +1,15 @@
 //! What happens when the PIT or one of its entries is full, and when names are as long as they may be.
 
-use namewire_engine::{DropReason, EngineConfig, FaceId, FaceScope};
+use namewire_engine::{DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope};
 use namewire_packet::{InterestBuilder, NackReason, Nonce};
+use namewire_shares::HolderId;
 use namewire_testbed::*;
+
+/// A face of one of two hundred users.
+fn add_face_of_its_own(node: &mut Forwarder, face: u64) {
+    let holder = HolderId::from_index(1 + face as usize % 200).unwrap();
+    node.faces.insert(FaceId(face), FaceAttributes { holder, ..FaceAttributes::new(FaceScope::Local, 0, false) });
+}
 
 #[test]
 fn pit_full() {
@@ -68,7 +75,7 @@ fn room_for_large_interests_full() {
 fn in_records_are_limited() {
     let mut node = Forwarder::routing("/a", &[B]);
     for face in 0..1025 {
-        node.add_face(FaceId(1000 + face), FaceScope::Local);
+        add_face_of_its_own(&mut node, 1000 + face);
         node.receive(FaceId(1000 + face), interest("/a", face as u32));
     }
     assert_eq!(node.dropped(DropReason::InRecordsFull), 1);
@@ -100,7 +107,7 @@ fn nacks_of_one_batch_are_limited_in_bytes() {
     let large = |name: &str, nonce| interest(name, nonce).parameters(&[0; 8600]);
     let names = ["/a/1", "/a/2"];
     for face in 0..DOWNSTREAMS {
-        node.add_face(FaceId(1000 + u64::from(face)), FaceScope::Local);
+        add_face_of_its_own(&mut node, 1000 + u64::from(face));
         names.iter().for_each(|name| drop(node.receive(FaceId(1000 + u64::from(face)), large(name, face))));
     }
     let nacks = names.map(|name| (B, large(name, 0).nacked(NackReason::NoRoute)));

@@ -177,3 +177,83 @@ fn further_upstreams_are_shared() {
     node.at(1_004).run_timers();
     assert_eq!((held(&node, "out-records", remote(0)), node.pit_len()), (0, 0));
 }
+
+/// Two holders charged each other for the entries that both asked for, so that neither met a share.
+#[test]
+fn joining_takes_no_more_than_a_share() {
+    let mut node = node_with(EngineConfig { interest_overflow_bytes: 1_600_000, ..EngineConfig::default() });
+    let [first, second] = [1, 2].map(|n| add_face(&mut node, 1_000 + n, remote(n as usize), FaceScope::NonLocal));
+    let large = |name: &str, nonce, ms| interest(name, nonce).parameters(&[0; 8_000]).lifetime_ms(ms);
+    for n in 0..400 {
+        let name = format!("/a/{n}");
+        node.receive(first, large(&name, n, 1_000));
+        node.receive(second, large(&name, 1_000 + n, HOUR_MS));
+    }
+    let held = |n| held(&node, "long-interests", remote(n));
+    let usable = 1_600_000 * 13 / 16;
+    assert!(held(2) <= usable * 4 / 5 + 12_288 && held(1) + held(2) < usable, "{} and {}", held(1), held(2));
+    let other = add_face(&mut node, 3_000, remote(3), FaceScope::NonLocal);
+    assert_eq!(node.receive(other, large("/a/other", 2_000, 1_000)).len(), 1);
+    // What a holder joins beyond its share ends with the others' Interests.
+    node.at(1_004).run_timers();
+    let left = node.pit_len();
+    assert!(left <= usable as usize * 4 / 5 / 8_000 + 1, "{left}");
+}
+
+/// An Interest that a flood has joined to make it look like its own is not lost with the flood's.
+#[test]
+fn an_entry_that_others_wait_for_outlives_the_heavy_holder() {
+    let mut node = node();
+    let honest = add_face(&mut node, 2_000, remote(1), FaceScope::NonLocal);
+    for n in 0..10 {
+        node.receive(honest, interest(&format!("/a/honest/{n}"), 30_000 + n).lifetime_ms(60_000));
+        let port = add_face(&mut node, 1_000, remote(0), FaceScope::NonLocal);
+        node.receive(port, interest(&format!("/a/honest/{n}"), 31_000 + n).lifetime_ms(HOUR_MS));
+    }
+    flood(&mut node);
+    let asker = add_face(&mut node, 4_000, remote(2), FaceScope::NonLocal);
+    for n in 0..25 {
+        node.receive(asker, interest(&format!("/a/asker/{n}"), 40_000 + n));
+    }
+    assert!(node.engine().pools().iter().any(|pool| pool.displaced() > 0));
+    for n in 0..10 {
+        let sent = node.receive(B, data(&format!("/a/honest/{n}")));
+        assert!(sent.iter().any(|sent| sent.face == honest), "{n}");
+    }
+}
+
+/// 1,024 ports of one host at one name shut everybody else out of it.
+#[test]
+fn the_last_downstreams_of_an_entry_are_for_others() {
+    let mut node = Forwarder::routing("/a", &[B]);
+    for n in 0..1_100 {
+        let port = add_face(&mut node, 1_000 + u64::from(n), remote(0), FaceScope::NonLocal);
+        node.receive(port, interest("/a/popular", n).lifetime_ms(HOUR_MS));
+    }
+    assert_eq!(node.dropped(DropReason::InRecordsFull), 1_100 - 896);
+    node.receive(L, interest("/a/popular", 5_000));
+    assert_eq!(node.receive(B, data("/a/popular")).len(), 897);
+}
+
+/// The networks of one site have one share, and do not displace others as if each were light.
+#[test]
+fn a_site_displaces_nobody_who_has_less() {
+    use namewire_shares::{Holder, HolderTable};
+    let table = HolderTable::default();
+    let mut node =
+        Forwarder::sharing(EngineConfig { pit_capacity_entries: 1_600, ..EngineConfig::default() }, table.groups());
+    node.route("/a", &[B]);
+    let honest = add_face(&mut node, 2_000, table.enter(&Holder::Ipv4([192, 0, 2, 1].into())), FaceScope::NonLocal);
+    for n in 0..200 {
+        node.receive(honest, interest(&format!("/a/honest/{n}"), n).lifetime_ms(HOUR_MS));
+    }
+    for n in 0..20_000_u32 {
+        let network = 0x2001_0db8_0000_0000 + u64::from(n % 64);
+        let holder = table.enter(&Holder::Ipv6Network(network));
+        let face = add_face(&mut node, 3_000 + u64::from(n % 64), holder, FaceScope::NonLocal);
+        node.receive(face, interest(&format!("/a/site/{n}"), 1_000 + n).lifetime_ms(HOUR_MS));
+    }
+    let of_honest = table.enter(&Holder::Ipv4([192, 0, 2, 1].into()));
+    assert_eq!(held(&node, "pit", of_honest), 200);
+    assert!(node.pit_len() < 1_300, "{}", node.pit_len());
+}

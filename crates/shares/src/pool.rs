@@ -84,6 +84,8 @@ pub struct Pool {
     groups: Groups,
     of_groups: Box<[u64]>,
     by_class: [OfClass; Class::ALL.len()],
+    /// The most that a group ever had.
+    group_peak: u64,
 }
 
 /// The part that other threads may read.
@@ -126,6 +128,7 @@ impl Pool {
             groups: groups.clone(),
             of_groups: vec![0; GROUPS].into(),
             by_class: Default::default(),
+            group_peak: 0,
         }
     }
 
@@ -216,7 +219,9 @@ impl Pool {
         line.held.store(held, Relaxed);
         let (group, class) = (line.group.load(Relaxed), holder.class() as usize);
         if group != 0 {
-            self.of_groups[usize::from(group)] += amount;
+            let of_group = &mut self.of_groups[usize::from(group)];
+            *of_group += amount;
+            self.group_peak = self.group_peak.max(*of_group);
         }
         let class = &mut self.by_class[class];
         class.used += amount;
@@ -289,9 +294,22 @@ impl Pool {
         (holder.class() == class && self.held(holder) > 0).then_some(holder)
     }
 
+    /// Whether two holders belong to one group.
+    pub fn are_together(&self, one: HolderId, other: HolderId) -> bool {
+        let group = self.groups.of(one);
+        group != 0 && group == self.groups.of(other)
+    }
+
+    /// Whether some holder of this class, or some group, may weigh more than this. False: none does. True: nearly
+    /// always one does; a group may have lost what it had.
+    pub fn may_any_weigh(&mut self, class: Class, more_than: u64) -> bool {
+        let group = class == Class::Remote && self.group_peak > more_than;
+        group || self.heaviest(class).is_some_and(|heaviest| 2 * self.held(heaviest) > more_than)
+    }
+
     /// What the limit compares: what the holder has, or its group if that has more.
     #[inline]
-    fn weight(&self, holder: HolderId) -> u64 {
+    pub fn weight(&self, holder: HolderId) -> u64 {
         let line = self.ledger.line(holder);
         let held = line.held.load(Relaxed);
         let group = if held > 0 { line.group.load(Relaxed) } else { self.groups.of(holder) };

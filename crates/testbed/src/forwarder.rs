@@ -92,17 +92,27 @@ impl Forwarder {
         Forwarder { faces: faces::all(), ..made.expect("address space for the tables") }
     }
 
+    /// One worker, for faces whose holders belong to these groups.
+    pub fn sharing(config: EngineConfig, groups: &Groups) -> Self {
+        let made = Forwarder::made(config, 1, HashKey::from_seed(7), 8, groups);
+        Forwarder { faces: faces::all(), ..made.expect("address space for the tables") }
+    }
+
     /// No faces. `key` is the key of name hashes, for a FIB that the caller will put in.
     ///
     /// # Errors
     ///
     /// There is no memory for the tables.
     pub fn with_key(config: EngineConfig, workers: usize, key: HashKey, seed: u64) -> io::Result<Self> {
+        Forwarder::made(config, workers, key, seed, &Groups::default())
+    }
+
+    fn made(config: EngineConfig, workers: usize, key: HashKey, seed: u64, groups: &Groups) -> io::Result<Self> {
         let dispatcher = Dispatcher::new(workers, HashKey::from_seed(seed)).with_prefix_visits(config.cs_prefix_lookup);
         let dispatcher = Arc::new(dispatcher);
         let engine = |worker| {
             let seed = seed.wrapping_add(1 + u64::from(worker));
-            Engine::new(config.clone(), worker, Arc::clone(&dispatcher), key, seed, &Groups::default())
+            Engine::new(config.clone(), worker, Arc::clone(&dispatcher), key, seed, groups)
         };
         let engines = (0..workers as u8).map(engine).collect::<io::Result<_>>()?;
         Ok(Forwarder {

@@ -41,7 +41,7 @@ pub(crate) fn faces_removed<C: PartClock>(parts: &mut Parts, call: &mut Call<'_,
     entries.retain(|&entry| {
         let (state, records) = tables.state_mut(entry);
         let downstreams = state.in_records.len();
-        records.forget_downstreams(state, is_gone);
+        records.forget_downstreams(state, |record| is_gone(&record.face));
         if state.nobody_waits() {
             // The nonces of its upstreams, closed ones included, go to the dead nonce list.
             tables.finalize_unsatisfied(now, entry, counters);

@@ -294,7 +294,8 @@ fn content_store_miss<'v, C: PartClock>(
 ) {
     let received = at.received;
     if at.entry.is_none() && !parts.tables.records.shares.is_easy(parts.tables.pit_cs.pit_len()) {
-        let asker = Asker { face: received.face(), holder, group: at.group };
+        let long_bytes = overflow_bytes_of(received.packet.name().value(), received.packet.after_name());
+        let asker = Asker { face: received.face(), holder, group: at.group, long_bytes };
         match pressure::admit(parts, call.outbound.now, asker) {
             Ok(()) => {}
             Err(DropReason::FaceShareUsed) => return parts.counters.cut(received.face()),
@@ -494,10 +495,12 @@ fn join_entry(
     let (state, records) = parts.tables.state_mut(entry);
     let is_new = std::mem::take(&mut state.satisfied);
     let is_retransmission = records.downstream(state, face).is_some();
+    let may_keep = records.may_keep(state, holder);
+    let expires = if may_keep { expires } else { expires.min(state.expires) };
     let record = records.downstream_or_insert(state, face, holder).ok_or(DropReason::InRecordsFull)?;
     let (token, non_discovery) = (headers.pit_token, headers.non_discovery);
     *record = InRecord { face, holder, nonce, expires, token, non_discovery };
-    records.note_expiry(state, holder, expires, is_retransmission);
+    records.note_expiry(state, may_keep.then_some(holder), expires, is_retransmission);
     parts.counters.retransmitted += u64::from(is_retransmission);
     parts.counters.aggregated += u64::from(!is_new && !is_retransmission);
     parts.tables.arm(entry);

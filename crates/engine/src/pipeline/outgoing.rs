@@ -93,7 +93,7 @@ pub(crate) fn outgoing_nack(
         Err(reason) => return parts.counters.drop(reason),
     };
     let (state, records) = parts.tables.state_mut(entry);
-    records.remove_downstreams(state, |downstream| *downstream == face);
+    records.remove_downstreams(state, |record| record.face == face);
     parts.counters.out_nacks += 1;
     let headers = LpHeaders { nack: Some(reason), pit_token: record.token, ..LpHeaders::default() };
     outbound.out.transmits.push(Transmit { face, headers, packet });

@@ -1,31 +1,46 @@
 //! Pressure: what happens if an Interest needs a new PIT entry, and its holder or its face has its share?
 //!
 //! ```text
-//!   a holder has over twice as much,     one of its entries ends, and this one takes the place: `displaced.pit`
-//!   or another face of the same holder
-//!   else                                 refused: `face-share-used`, `pit-share-used`,
-//!                                        or `pit-full` if nothing is free for its class
+//!   the holder has its share, and another    one of the other's entries ends, and this Interest takes the place:
+//!   one has over twice as much               `displaced.pit`
+//!   a face of the same holder waits for      the same
+//!   over twice as much
+//!   else                                     refused: `face-share-used`, `pit-share-used`,
+//!                                            or `pit-full` if nothing is free for its class
 //! ```
 //!
 //! So entries that were taken while there was room do not keep light holders out, however long their Interests live.
 //! Holdings approach one another, up to a factor of two. The factor keeps two equal holders from displacing each other
-//! in turn. An entry of a holder with more rights (local before remote) is never displaced. With a share of 100 %, none
-//! is.
+//! in turn. Holders of one group (the networks of a site) count as one against others, and each for itself among them.
+//! An entry of a holder with more rights (local before remote) is never displaced. With a share of 100 %, none is.
 //!
 //! The entry is chosen among [`SAMPLE`] random slots: of the heaviest holder found there, the one that would wait
-//! longest. Its downstreams get nothing, as if its Interest had been lost further on. Its nonces go to the dead nonce
-//! list.
+//! longest. Only downstreams of that holder go. They get nothing, as if the Interest had been lost further on. An entry
+//! with other downstreams stays, charged to one of these, and another one is looked for. The nonces of an entry that
+//! ends go to the dead nonce list.
 //!
-//! Cost: only under pressure, up to [`SAMPLE`] entries are read. Limit: if many holders have little each, a sample may
-//! miss those that have more; then the Interest is refused.
+//! Cost: only under pressure, up to [`SAMPLE`] entries are read, and again after each one that stays, up to [`TRIES`]
+//! times. Limit: if many holders have little each, a sample may miss those that have more; then the Interest is
+//! refused.
 
-use crate::{DropReason, Instant, parts::Parts, state::pit_shares::EntryRefusal};
+use crate::{
+    DropReason, Instant,
+    parts::Parts,
+    state::{
+        pit_shares::{EntryRefusal, PitShares},
+        pit_state::{InRecord, PitState, Records},
+        tables::Tables,
+    },
+};
+use arrayvec::ArrayVec;
 use namewire_packet::FaceId;
 use namewire_shares::{Class, HolderId, Refusal};
 use namewire_tables::{GroupId, PitId};
 
 /// Slots that are looked at for an entry to displace.
 const SAMPLE: u32 = 32;
+/// Entries whose downstreams are removed for one Interest.
+const TRIES: u32 = 4;
 
 /// Who needs an entry.
 #[derive(Clone, Copy)]
@@ -34,6 +49,8 @@ pub(crate) struct Asker {
     pub(crate) holder: HolderId,
     /// The name group of the Interest, which must stay.
     pub(crate) group: Option<GroupId>,
+    /// What the Interest needs beside its entry.
+    pub(crate) long_bytes: u64,
 }
 
 /// Whether the asker may have a new entry, if need be in place of another one. Counts a refusal.
@@ -43,8 +60,12 @@ pub(crate) struct Asker {
 #[cold]
 #[inline(never)]
 pub(crate) fn admit(parts: &mut Parts, now: Instant, asker: Asker) -> Result<(), DropReason> {
-    let Err(refusal) = parts.tables.records.shares.may_have_entry(asker.face, asker.holder) else { return Ok(()) };
-    if parts.config.face_share_percent < 100 && make_room(parts, now, asker) {
+    let shares = &parts.tables.records.shares;
+    let Err(refusal) = shares.may_have_entry(asker.face, asker.holder) else { return Ok(()) };
+    if asker.long_bytes > 0 && shares.long_interests.may_take(asker.holder, asker.long_bytes).is_err() {
+        return Err(DropReason::PitOverflowFull); // nobody must end for it
+    }
+    if parts.config.face_share_percent < 100 && make_room(parts, now, asker, refusal) {
         return Ok(());
     }
     let EntryRefusal::Holder(refusal) = refusal else { return Err(DropReason::FaceShareUsed) };
@@ -56,47 +77,104 @@ pub(crate) fn admit(parts: &mut Parts, now: Instant, asker: Asker) -> Result<(),
 }
 
 /// Ends an entry of somebody who has over twice as much as the asker.
-fn make_room(parts: &mut Parts, now: Instant, asker: Asker) -> bool {
-    let shares = &mut parts.tables.records.shares;
-    let (held, waiting) = (shares.entries.held(asker.holder), shares.waiting.of(asker.face));
-    let least = Least { holder: 2 * held + 1, face: 2 * waiting + 1 };
-    let is_heavier = |class| {
-        let heaviest = shares.entries.heaviest(class);
-        heaviest.is_some_and(|heaviest| shares.entries.held(heaviest) > least.holder)
+fn make_room(parts: &mut Parts, now: Instant, asker: Asker, refusal: EntryRefusal) -> bool {
+    let Parts { tables, counters, random, .. } = parts;
+    let shares = &mut tables.records.shares;
+    let (weight, waiting) = (shares.entries.weight(asker.holder), shares.waiting.of(asker.face));
+    let limits = Limits {
+        asker,
+        weight: 2 * weight + 1,
+        held: 2 * shares.entries.held(asker.holder) + 1,
+        waiting: 2 * waiting + 1,
+        only_own: refusal == EntryRefusal::Face,
     };
-    let is_any =
-        held > least.face.into() || Class::ALL[asker.holder.class() as usize..].iter().copied().any(is_heavier);
-    let Some(entry) = is_any.then(|| longest_of_heaviest(parts, asker, least)).flatten() else { return false };
-    parts.tables.finalize_unsatisfied(now, entry, &mut parts.counters);
-    parts.tables.records.shares.entries.count_displaced(1);
-    true
-}
-
-/// An entry may be displaced if its holder, or its face if the holder is the same, has more.
-#[derive(Clone, Copy)]
-struct Least {
-    holder: u64,
-    face: u32,
-}
-
-/// Among some entries: of those that may be displaced, one whose holder has most, and of these the one that ends last.
-fn longest_of_heaviest(parts: &mut Parts, asker: Asker, least: Least) -> Option<PitId> {
-    let (pit_cs, records) = (&parts.tables.pit_cs, &parts.tables.records);
-    let (extent, mut best) = (pit_cs.pit_extent(), None);
-    for _ in 0..SAMPLE.min(extent) {
-        let id = PitId(parts.random.u32(..extent));
-        if !pit_cs.pit_exists(id) || Some(pit_cs.pit(id).group()) == asker.group {
-            continue;
-        }
-        let state = &pit_cs.pit(id).state;
-        let held = records.shares.entries.held(state.holder);
-        let may_go = match state.holder == asker.holder {
-            true => records.downstreams(state).any(|record| records.shares.waiting.of(record.face) > least.face),
-            false => held > least.holder && state.holder.class() >= asker.holder.class(),
-        };
-        if may_go && best.is_none_or(|(most, last, _)| (held, state.expires) > (most, last)) {
-            best = Some((held, state.expires, id));
-        }
+    let is_own = shares.entries.held(asker.holder) > limits.waiting.into();
+    let is_other = |class| shares.entries.may_any_weigh(class, limits.weight.min(limits.held));
+    let classes = &Class::ALL[asker.holder.class() as usize..];
+    if !is_own && (limits.only_own || !classes.iter().copied().any(is_other)) {
+        return false;
     }
-    best.map(|(_, _, id)| id)
+    for _ in 0..TRIES {
+        let Some(entry) = limits.longest_of_heaviest(tables, random) else { return false };
+        let (state, records) = (&mut tables.pit_cs.pit_mut(entry).state, &mut tables.records);
+        limits.end_downstreams(state, records);
+        records.shares.entries.count_displaced(1);
+        if state.nobody_waits() {
+            tables.finalize_unsatisfied(now, entry, counters);
+            return true;
+        }
+        tables.arm(entry);
+    }
+    false
+}
+
+/// What a holder or a face must exceed to lose something to the asker.
+#[derive(Clone, Copy)]
+struct Limits {
+    asker: Asker,
+    /// What another holder's weight must exceed.
+    weight: u64,
+    /// The same for a holder of the asker's group, by what it has itself.
+    held: u64,
+    /// The same for another face of the asker's holder, by the answers it waits for.
+    waiting: u32,
+    /// The asker's face has its share, its holder has not: only other faces of the holder may lose something.
+    only_own: bool,
+}
+
+impl Limits {
+    /// Among some entries: of those that may be displaced, one whose holder weighs most, and of these the one that ends
+    /// last.
+    fn longest_of_heaviest(&self, tables: &Tables, random: &mut fastrand::Rng) -> Option<PitId> {
+        let (pit_cs, entries) = (&tables.pit_cs, &tables.records.shares.entries);
+        let (extent, mut best) = (pit_cs.pit_extent(), None);
+        for _ in 0..SAMPLE.min(extent) {
+            let id = PitId(random.u32(..extent));
+            if !pit_cs.pit_exists(id) || Some(pit_cs.pit(id).group()) == self.asker.group {
+                continue;
+            }
+            let state = &pit_cs.pit(id).state;
+            let weight = entries.weight(state.holder);
+            if self.may_go(&tables.records, state)
+                && best.is_none_or(|(most, last, _)| (weight, state.expires) > (most, last))
+            {
+                best = Some((weight, state.expires, id));
+            }
+        }
+        best.map(|(_, _, id)| id)
+    }
+
+    /// Whether the holder that keeps this entry has too much.
+    fn may_go(&self, records: &Records, state: &PitState) -> bool {
+        let (entries, holder) = (&records.shares.entries, state.holder);
+        if holder == self.asker.holder {
+            return records.downstreams(state).any(|record| self.is_heavy_face(record, &records.shares));
+        }
+        let has_more = match entries.are_together(holder, self.asker.holder) {
+            true => entries.held(holder) > self.held,
+            false => entries.weight(holder) > self.weight,
+        };
+        !self.only_own && has_more && holder.class() >= self.asker.holder.class()
+    }
+
+    /// Whether it is of a face of the asker's holder that waits for too much.
+    fn is_heavy_face(&self, record: &InRecord, shares: &PitShares) -> bool {
+        record.holder == self.asker.holder && shares.waiting.of(record.face) > self.waiting
+    }
+
+    /// Removes the downstreams for which the entry may go.
+    fn end_downstreams(&self, state: &mut PitState, records: &mut Records) {
+        let holder = state.holder;
+        let heavy: ArrayVec<FaceId, 8> = match holder == self.asker.holder {
+            true => {
+                let is_heavy = |record: &&InRecord| self.is_heavy_face(record, &records.shares);
+                records.downstreams(state).filter(is_heavy).map(|record| record.face).take(8).collect()
+            }
+            false => ArrayVec::new(),
+        };
+        records.forget_downstreams(state, |record| match holder == self.asker.holder {
+            true => heavy.contains(&record.face),
+            false => record.holder == holder,
+        });
+    }
 }

@@ -10,7 +10,8 @@ use namewire_shares::{Groups, HolderId, Pool};
 use namewire_tables::{PageSize, PitEntry, Recycle};
 use std::io;
 
-/// Most downstreams, and most upstreams, of one entry.
+/// Most downstreams, and most upstreams, of one entry. The last eighth of the downstreams is for holders that have less
+/// than half of them.
 pub const MAX_RECORDS: usize = 1024;
 
 /// Longest time an Interest stays pending unless configured otherwise, whatever its
@@ -139,7 +140,7 @@ impl Records {
         if self.downstream(state, face).is_some() {
             return self.downstreams.find_mut(&mut state.in_records, |record| record.face == face);
         }
-        let is_full = state.in_records.len() >= MAX_RECORDS;
+        let is_full = state.in_records.len() >= MAX_RECORDS || self.has_most(state, holder);
         let is_further = !state.in_records.is_empty();
         if is_full || is_further && self.shares.in_records.try_take(holder, 1).is_err() {
             return None;
@@ -150,6 +151,12 @@ impl Records {
             false => self.shares.in_records.give_back(holder, is_further.into()),
         }
         place
+    }
+
+    /// Whether the entry is nearly full, and most of its downstreams are of this holder. The last eighth is for others.
+    fn has_most(&self, state: &PitState, holder: HolderId) -> bool {
+        state.in_records.len() >= MAX_RECORDS / 8 * 7
+            && self.downstreams(state).filter(|record| record.holder == holder).count() >= MAX_RECORDS / 2
     }
 
     /// The record of the first downstream of a new entry, for the caller to write.
@@ -163,6 +170,17 @@ impl Records {
         self.shares.begin_entry(face, holder);
         state.holder = holder;
         RecordPool::begin(&mut state.in_records)
+    }
+
+    /// Whether this holder may be charged for the entry. If not, its Interests must not prolong the entry: or else two
+    /// holders could charge each other in turn, and no share would hold.
+    pub(crate) fn may_keep(&self, state: &PitState, holder: HolderId) -> bool {
+        let shares = &self.shares;
+        let may_take = |pool: &Pool, amount: u64| amount == 0 || pool.may_take(holder, amount).is_ok();
+        state.holder == holder
+            || may_take(&shares.entries, 1)
+                && may_take(&shares.out_records, state.further_upstreams())
+                && may_take(&shares.long_interests, state.long_bytes.into())
     }
 
     /// Charges the entry to another holder.
@@ -181,21 +199,30 @@ impl Records {
     }
 
     /// Lets the entry live as long as its downstreams wait, and charges it to the holder of the one that waits longest.
-    /// A downstream of `holder` now waits until `expires`.
-    pub(crate) fn note_expiry(&mut self, state: &mut PitState, holder: HolderId, expires: Instant, is_renewed: bool) {
-        match state.in_records.len() {
-            1 => state.expires = expires,
-            _ if is_renewed => return self.expire_with_downstreams(state),
-            _ => state.expires = state.expires.max(expires),
+    /// A downstream now waits until `expires`; `keeper` is its holder, if that may be charged.
+    pub(crate) fn note_expiry(
+        &mut self,
+        state: &mut PitState,
+        keeper: Option<HolderId>,
+        expires: Instant,
+        is_renewed: bool,
+    ) {
+        let is_only = state.in_records.len() == 1;
+        if is_renewed && !is_only {
+            return self.expire_with_downstreams(state);
         }
-        if state.expires == expires {
-            self.charge(state, holder);
+        if is_only || expires > state.expires {
+            state.expires = expires;
+            if let Some(keeper) = keeper {
+                self.charge(state, keeper);
+            }
         }
     }
 
     /// The same, after downstreams have changed; without any, the entry expires now.
     fn expire_with_downstreams(&mut self, state: &mut PitState) {
-        let last = self.downstreams(state).max_by_key(|record| record.expires).copied();
+        let longest = |record: &&InRecord| (record.expires, record.holder == state.holder);
+        let last = self.downstreams(state).max_by_key(longest).copied();
         state.expires = last.map_or_else(Instant::default, |record| record.expires);
         if let Some(record) = last {
             self.charge(state, record.holder);
@@ -227,16 +254,16 @@ impl Records {
     }
 
     /// Removes downstreams for which `is_gone`; the others decide when the entry expires.
-    pub(crate) fn forget_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+    pub(crate) fn forget_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&InRecord) -> bool) {
         self.remove_downstreams(state, is_gone);
         self.expire_with_downstreams(state);
     }
 
     /// Removes downstreams for which `is_gone`; the entry keeps its expiry.
-    pub(crate) fn remove_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&FaceId) -> bool) {
+    pub(crate) fn remove_downstreams(&mut self, state: &mut PitState, is_gone: impl Fn(&InRecord) -> bool) {
         self.charge_further_downstreams(state, Pool::give_back);
         self.downstreams.retain(&mut state.in_records, |record| {
-            let keeps = !is_gone(&record.face);
+            let keeps = !is_gone(record);
             if !keeps {
                 self.shares.waiting.count_down(record.face);
             }
