@@ -109,8 +109,7 @@ interop: build
 	@tools/setup.sh interop
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 
-# Not part of `make test`: it needs root, and takes some ten minutes.
-# About three hours on 2 cores.
+# Not part of `make test`: takes hours.
 EXECUTIONS := 100000000
 fuzz-long:
 	$(call say,fuzz-long: $(EXECUTIONS) inputs in sum)
@@ -126,6 +125,7 @@ sanitize:
 	$(call say,sanitize: Miri)
 	@tools/sanitize.sh miri
 
+# Not part of `make test`: it needs root, and takes some ten minutes.
 system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system

@@ -1,4 +1,4 @@
-//! The PIT is shared by holders of faces: nobody can lock others out, whatever it sends.
+//! Holders of faces share the PIT: no holder can lock others out, whatever it sends.
 
 use namewire_engine::{DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope};
 use namewire_packet::NackReason;
@@ -57,6 +57,18 @@ fn a_host_with_many_ports_has_the_share_of_one_holder() {
     assert_eq!(node.counters().satisfied, 500);
 }
 
+/// A neighbour with one face met the share of a face just before that of a holder, and then displaced nobody.
+#[test]
+fn one_face_displaces_the_heaviest_too() {
+    let mut node = node();
+    flood(&mut node);
+    let face = add_face(&mut node, 2_000, remote(1), FaceScope::NonLocal);
+    for n in 0..40 {
+        let sent = node.receive(face, interest(&format!("/a/light/{n}"), 20_000 + n));
+        assert_eq!(sent.len(), 1, "{n}");
+    }
+}
+
 /// The entries of an hour were taken while there was room; they do not keep others out for an hour.
 #[test]
 fn entries_of_the_heaviest_holder_go_first() {
@@ -86,7 +98,7 @@ fn entries_of_the_heaviest_holder_go_first() {
 #[test]
 fn reserves_are_for_local_applications_and_for_management() {
     let mut node = node();
-    // So many holders that nothing is free for another remote one.
+    // Enough holders to use up all that remote holders may have.
     for holder in 0..65 {
         let face = add_face(&mut node, 1_000 + holder, remote(holder as usize), FaceScope::NonLocal);
         for n in 0..2 {
@@ -256,4 +268,40 @@ fn a_site_displaces_nobody_who_has_less() {
     let of_honest = table.enter(&Holder::Ipv4([192, 0, 2, 1].into()));
     assert_eq!(held(&node, "pit", of_honest), 200);
     assert!(node.pit_len() < 1_300, "{}", node.pit_len());
+}
+
+/// An Interest whose long part has no room ended an entry of another holder, and got none itself.
+#[test]
+fn an_interest_without_room_for_its_long_part_displaces_nobody() {
+    let mut node = node_with(EngineConfig {
+        pit_capacity_entries: 160,
+        interest_overflow_bytes: 20_000,
+        ..EngineConfig::default()
+    });
+    flood(&mut node);
+    let asker = add_face(&mut node, 2_000, remote(1), FaceScope::NonLocal);
+    (0..30).for_each(|n| drop(node.receive(asker, interest(&format!("/a/asker/{n}"), 20_000 + n))));
+    let displaced = |node: &Forwarder| -> u64 { node.engine().pools().iter().map(|pool| pool.displaced()).sum() };
+    let large = |n: u32| interest(&format!("/a/large/{n}"), 30_000 + n).parameters(&[0; 8_000]);
+    assert_eq!(node.receive(asker, large(0)).len(), 1);
+    let before = displaced(&node);
+    assert!(before > 0, "there is pressure");
+    (1..20).for_each(|n| assert_eq!(node.receive(asker, large(n)), NOTHING));
+    assert_eq!((displaced(&node), node.dropped(DropReason::PitOverflowFull)), (before, 19));
+}
+
+/// A face that joined everything others asked for looked light, for its holder is charged for nothing.
+#[test]
+fn a_face_that_waits_for_too_much_displaces_no_other_holder() {
+    let mut node = node();
+    let names: Vec<String> = (0..123).map(|n| format!("/a/{n}")).collect();
+    for (name, n) in names.iter().zip(0..) {
+        let face = add_face(&mut node, 2_000 + u64::from(n / 2), remote(1 + n as usize / 2), FaceScope::NonLocal);
+        node.receive(face, interest(name, n).lifetime_ms(HOUR_MS));
+    }
+    let joins = add_face(&mut node, 1_000, remote(0), FaceScope::NonLocal);
+    names.iter().zip(1_000..).for_each(|(name, n)| drop(node.receive(joins, interest(name, n))));
+    assert_eq!(node.receive(joins, interest("/a/new", 5_000)), NOTHING);
+    assert_eq!((node.dropped(DropReason::FaceShareUsed), node.pit_len()), (1, 123));
+    assert!(node.engine().pools().iter().all(|pool| pool.displaced() == 0));
 }

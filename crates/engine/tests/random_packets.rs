@@ -220,6 +220,9 @@ fn nothing_is_left(node: &mut Forwarder) {
     assert_eq!((node.pit_len(), node.engine().measurements_len(), node.engine().next_deadline()), (0, 0, None));
     node.engines[0].configure_cs(0, 0, true, true);
     assert_eq!((node.engine().cs_len(), node.engine().name_groups()), (0, 0));
+    for pool in ["pit", "in-records", "out-records", "long-interests"] {
+        assert_eq!(held(node, pool), 0, "{pool}: what was charged is given back once");
+    }
 }
 
 /// Where an Interest can end. Each is counted exactly once.
@@ -263,6 +266,13 @@ fn would_be_stored(node: &Forwarder, config: &EngineConfig, face: FaceId, packet
     is_admitted && may_be_stored && !packet.headers.no_cache
 }
 
+/// What all holders together have of a pool, by the report that users see.
+fn held(node: &Forwarder, pool: &str) -> u64 {
+    let pools = node.engine().pools();
+    let reader = pools.iter().find(|reader| reader.config().name == pool).expect("the pool is there");
+    reader.holdings().map(|holding| holding.held).sum()
+}
+
 /// Hands in one packet and checks that it is accounted for.
 fn receive_and_account(node: &mut Forwarder, config: &EngineConfig, face: FaceId, packet: &Packet) {
     let before = node.counters();
@@ -275,6 +285,7 @@ fn receive_and_account(node: &mut Forwarder, config: &EngineConfig, face: FaceId
 
     let out = |counters: &Counters| counters.out_interests + counters.out_data + counters.out_nacks;
     assert_eq!(out(&after) - out(&before), sent.len() as u64);
+    assert_eq!(held(node, "pit"), node.pit_len() as u64, "each entry is charged to one holder");
     let of_reason = |reason| after.dropped(reason) - before.dropped(reason);
     let unread = of_reason(DropReason::Malformed) + of_reason(DropReason::NameTooLong);
     let interests = after.in_interests - before.in_interests;

@@ -23,7 +23,7 @@ namewire_packet::reasons! {
         /// The face has as many pending Interests as it may at the PIT's present fill
         /// ([`EngineConfig::face_share_percent`](crate::EngineConfig::face_share_percent)): it floods.
         FaceShareUsed = "face-share-used",
-        /// The face's holder has its share of the PIT, and nobody has over twice as much
+        /// The holder of the face has its share of the PIT, and no other holder has over twice as much
         /// ([`EngineConfig::face_share_percent`](crate::EngineConfig::face_share_percent)).
         PitShareUsed = "pit-share-used",
         /// The memory for large Interests is used up.

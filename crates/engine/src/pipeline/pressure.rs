@@ -1,10 +1,10 @@
 //! Pressure: what happens if an Interest needs a new PIT entry, and its holder or its face has its share?
 //!
 //! ```text
-//!   the holder has its share, and another    one of the other's entries ends, and this Interest takes the place:
-//!   one has over twice as much               `displaced.pit`
-//!   a face of the same holder waits for      the same
-//!   over twice as much
+//!   another holder has over twice as much    one of its entries ends, and this Interest takes the place:
+//!                                            `displaced.pit`
+//!   another face of the same holder waits    the same
+//!   for over twice as much
 //!   else                                     refused: `face-share-used`, `pit-share-used`,
 //!                                            or `pit-full` if nothing is free for its class
 //! ```
@@ -63,9 +63,9 @@ pub(crate) fn admit(parts: &mut Parts, now: Instant, asker: Asker) -> Result<(),
     let shares = &parts.tables.records.shares;
     let Err(refusal) = shares.may_have_entry(asker.face, asker.holder) else { return Ok(()) };
     if asker.long_bytes > 0 && shares.long_interests.may_take(asker.holder, asker.long_bytes).is_err() {
-        return Err(DropReason::PitOverflowFull); // nobody must end for it
+        return Err(DropReason::PitOverflowFull); // before another entry ends in vain
     }
-    if parts.config.face_share_percent < 100 && make_room(parts, now, asker, refusal) {
+    if parts.config.face_share_percent < 100 && make_room(parts, now, asker) {
         return Ok(());
     }
     let EntryRefusal::Holder(refusal) = refusal else { return Err(DropReason::FaceShareUsed) };
@@ -76,22 +76,23 @@ pub(crate) fn admit(parts: &mut Parts, now: Instant, asker: Asker) -> Result<(),
     })
 }
 
-/// Ends an entry of somebody who has over twice as much as the asker.
-fn make_room(parts: &mut Parts, now: Instant, asker: Asker, refusal: EntryRefusal) -> bool {
+/// Ends an entry of a holder, or of another face of the same holder, that has over twice as much as the asker.
+fn make_room(parts: &mut Parts, now: Instant, asker: Asker) -> bool {
     let Parts { tables, counters, random, .. } = parts;
     let shares = &mut tables.records.shares;
-    let (weight, waiting) = (shares.entries.weight(asker.holder), shares.waiting.of(asker.face));
+    let waiting = shares.waiting.of(asker.face);
+    // A face may wait for more than its holder is charged for: it has joined Interests of others.
+    let beyond_twice = |has: u64| 2 * has.max(waiting.into()) + 1;
     let limits = Limits {
         asker,
-        weight: 2 * weight + 1,
-        held: 2 * shares.entries.held(asker.holder) + 1,
+        weight: beyond_twice(shares.entries.weight(asker.holder)),
+        held: beyond_twice(shares.entries.held(asker.holder)),
         waiting: 2 * waiting + 1,
-        only_own: refusal == EntryRefusal::Face,
     };
     let is_own = shares.entries.held(asker.holder) > limits.waiting.into();
     let is_other = |class| shares.entries.may_any_weigh(class, limits.weight.min(limits.held));
     let classes = &Class::ALL[asker.holder.class() as usize..];
-    if !is_own && (limits.only_own || !classes.iter().copied().any(is_other)) {
+    if !is_own && !classes.iter().copied().any(is_other) {
         return false;
     }
     for _ in 0..TRIES {
@@ -118,8 +119,6 @@ struct Limits {
     held: u64,
     /// The same for another face of the asker's holder, by the answers it waits for.
     waiting: u32,
-    /// The asker's face has its share, its holder has not: only other faces of the holder may lose something.
-    only_own: bool,
 }
 
 impl Limits {
@@ -154,7 +153,7 @@ impl Limits {
             true => entries.held(holder) > self.held,
             false => entries.weight(holder) > self.weight,
         };
-        !self.only_own && has_more && holder.class() >= self.asker.holder.class()
+        has_more && holder.class() >= self.asker.holder.class()
     }
 
     /// Whether it is of a face of the asker's holder that waits for too much.

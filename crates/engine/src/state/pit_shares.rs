@@ -14,8 +14,9 @@
 //! With the default of 80 %, one holder has at most four fifths of what remote holders may use, and one face alone
 //! 16/21 of it. n holders that flood have 4/(1 + 4 n) each, and a part of 1/(1 + 4 n) stays free for others.
 //!
-//! No entry can be beyond a share while few entries are in use, whoever has them: see `easy_entries`. Until then a new
-//! entry costs one comparison. Under pressure, [`crate::pipeline::pressure`] lets light holders displace heavy ones.
+//! While few entries are in use, no holder can have more than its share, however they are distributed: see
+//! `easy_entries`. Then the check of a new entry is one comparison. Under pressure, [`crate::pipeline::pressure`] lets
+//! light holders displace heavy ones.
 //!
 //! Four pools count what Interests hold:
 //!

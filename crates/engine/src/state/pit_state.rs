@@ -89,7 +89,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Room for these capacities, of which one holder may have a share.
+    /// Records within these capacities. One holder may use a share of each.
     pub(crate) fn new(
         capacities: PitCapacities,
         share_percent: u32,
