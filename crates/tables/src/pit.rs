@@ -6,8 +6,8 @@
 //! follows the name: Nonce, lifetime, …) and the forwarder's state `R`.
 //!
 //! ```text
-//! entry, aligned to lines, here with an R of 160 bytes:
-//!  0       4         6         7   8                        168                216     256
+//! entry, aligned to lines, here with an R of 168 bytes:
+//!  0       4         6         7   8                        176                224     256
 //!  | group | bytes  | variant | 0 | R: records, deadlines  | rest (or where   | unused |
 //!  |       | of rest |         |   |                        | it is), 48 bytes |        |
 //! ```
@@ -100,8 +100,8 @@ pub struct PitEntry<R> {
 }
 
 const _: () = assert!(size_of::<PitEntry<()>>() == 64);
-const _: () = assert!(size_of::<PitEntry<[u64; 20]>>() == 256);
-const _: () = assert!(std::mem::offset_of!(PitEntry<[u64; 20]>, state) == 8);
+const _: () = assert!(size_of::<PitEntry<[u64; 21]>>() == 256);
+const _: () = assert!(std::mem::offset_of!(PitEntry<[u64; 21]>, state) == 8);
 
 impl<R> PitEntry<R> {
     /// Whether the entry is in use.

@@ -10,7 +10,7 @@
 //! ([`crate::pages`]). No operation allocates, except [`PitCs::cs_set_capacity`] beyond the former limits.
 //!
 //! Cost, in lines that must come from memory when the tables are much larger than the caches (names up to
-//! 96 bytes; the forwarder's state `R` has 160 bytes):
+//! 96 bytes; the forwarder's state `R` has 168 bytes):
 //!
 //! | operation | index | group | PIT entry | Content Store |
 //! | --- | --- | --- | --- | --- |
