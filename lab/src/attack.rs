@@ -1,7 +1,7 @@
 //! Attacks on a router, as a process of its own (`namewire-lab attack`): each takes as much of one pool as it can.
 //!
-//! Question answered: none here; `hostile` runs them beside honest load. Every attack is paced: the machine has few
-//! processors, and processor time is no pool. What is sent is valid as far as it must be to get past the first check.
+//! Question answered: none here; `hostile` runs them beside honest load. Every attack but `stream` is paced, for
+//! processor time is no pool. What is sent is valid as far as it must be to get past the first check.
 //!
 //! | attack | takes | how |
 //! | --- | --- | --- |
@@ -25,9 +25,9 @@ use anyhow::Context as _;
 use namewire_packet::{InterestBuilder, NameBuf, Nonce, tlv};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Sockets of an attack that needs several, and what each sends before it is the turn of the next: so each fills the
-/// share of a face in what the others left.
+/// Sockets of an attack that needs several.
 const PORTS: usize = 40;
+/// What each of them sends before it is the turn of the next: so each fills the share of a face in what the others left.
 const PER_PORT: u64 = 2_005;
 /// Sockets that send fragments.
 const FRAGMENTING: usize = 2_000;
@@ -153,7 +153,7 @@ impl AttackPlan {
         let (started, duration) = (Instant::now(), Duration::from_secs(self.seconds));
         let (mut number, mut sent) = (0, 0);
         while started.elapsed() < duration {
-            let due = (started.elapsed().as_secs_f64() * self.rate as f64) as u64;
+            let due = (started.elapsed().min(duration).as_secs_f64() * self.rate as f64) as u64;
             while number < due {
                 sent += u64::from(send(number));
                 number += 1;

@@ -12,7 +12,9 @@
 //! | what if a link goes down, or time passes? | `events` |
 //! | why was a packet dropped? | [`DropReason`] |
 //! | what if only a fingerprint is kept? | [`core`] |
-//! | how much of the PIT may one face have? | [`state::face_share`] |
+//! | how much of the PIT may one neighbour have? | `state/pit_shares.rs` |
+//! | who gives way when the PIT is full? | `pipeline/pressure.rs` |
+//! | which faces wanted more than they may? | [`state::face_share`] |
 //! | which other limits took effect? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`batch::schedule`] |
