@@ -27,7 +27,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sockets of an attack that needs several.
 const PORTS: usize = 40;
-/// What each of them sends before it is the turn of the next: so each fills the share of a face in what the others left.
+/// What each of them sends before it is the turn of the next. So each fills the share of a face in what the others
+/// left.
 const PER_PORT: u64 = 2_005;
 /// Sockets that send fragments.
 const FRAGMENTING: usize = 2_000;
