@@ -44,7 +44,7 @@ ARROWS = {
     "faces": {"packet", "shares"},
     "tagnet": {"packet", "tables"},
     "security": {"packet"},
-    "management": {"packet", "security"},
+    "management": {"packet", "security", "shares"},
     "client": {"packet", "security", "tagnet"},
     "repo": {"packet", "security", "management", "client"},
     "configuration": {"packet", "tables", "designs", "engine", "management"},

@@ -4,12 +4,12 @@
 //! Interest.
 
 use namewire_engine::{AnnouncementTable, FaceId};
-use namewire_management::Times;
 use namewire_management::announcements::{announced_route, forget_announced};
 use namewire_management::fib_computation::{FibChange, FibComputation, FibSources, FibUpdate};
 use namewire_management::manual_next_hops::ManualNextHops;
 use namewire_management::rib::{Rib, Route};
 use namewire_management::strategy_choice::{ResolvedStrategy, StrategyChoices};
+use namewire_management::{HolderId, Times};
 use namewire_packet::nfd::prefix_announcement::PrefixAnnouncement;
 use namewire_packet::nfd::{origin, route_flags};
 use namewire_packet::{Data, Name, NameBuf};
@@ -50,7 +50,8 @@ impl Routing {
     /// Adds a route that longer prefixes inherit; returns the new next hops.
     pub(crate) fn add_route(&mut self, prefix: &NameBuf, face: FaceId, cost: u64, fib: &mut Fib) -> Vec<NewNextHop> {
         let flags = route_flags::CHILD_INHERIT;
-        let route = Route { face, origin: ORIGIN_STATIC, cost, flags, expires_at_ns: None };
+        let route =
+            Route { face, origin: ORIGIN_STATIC, cost, flags, expires_at_ns: None, holder: HolderId::ANY_LOCAL };
         self.rib.insert(prefix.as_name(), route).expect("a test stays below the limits of the RIB");
         self.publish(vec![prefix.clone()], fib)
     }
@@ -62,7 +63,8 @@ impl Routing {
                 let now = Times { mono_ns: now_ns, unix_ms: now_ns / 1_000_000 };
                 let data = Data::parse(&announcement).expect("the engine has read it");
                 let read = PrefixAnnouncement::read(&data).expect("producers announce properly");
-                let route = announced_route(&read, face, now, lifetime_ms_max).expect("it is valid");
+                let route =
+                    announced_route(&read, face, HolderId::ANY_REMOTE, now, lifetime_ms_max).expect("it is valid");
                 let prefix = read.prefix.to_buf();
                 self.rib.insert(read.prefix, route).expect("a test stays below the limits of the RIB");
                 self.announcements.insert((prefix.clone(), face), announcement.into());

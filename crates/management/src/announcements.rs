@@ -30,6 +30,7 @@ use namewire_packet::{
     nfd::{ControlParameters, origin, prefix_announcement::PrefixAnnouncement, route_flags},
     tlv::types,
 };
+use namewire_shares::HolderId;
 
 /// Cost of an announced route.
 pub const ANNOUNCED_COST: u64 = 2048;
@@ -41,6 +42,7 @@ pub const MAX_LEARNED_LIFETIME_MS: u64 = 10 * 60 * 1000;
 pub fn announced_route(
     announcement: &PrefixAnnouncement<'_>,
     face: FaceId,
+    holder: HolderId,
     now: Times,
     lifetime_ms_max: u64,
 ) -> Option<Route> {
@@ -51,6 +53,7 @@ pub fn announced_route(
         cost: ANNOUNCED_COST,
         flags: route_flags::CHILD_INHERIT,
         expires_at_ns: deadline_ns(now.mono_ns, lifetime_ms),
+        holder,
     })
 }
 
@@ -162,7 +165,7 @@ impl Management {
         let prefix = announcement.prefix;
         check_prefix_length(prefix, "Route prefix cannot exceed 32 components")?;
         self.check_not_own(prefix)?;
-        let route = announced_route(announcement, face, now, lifetime_ms_max)
+        let route = announced_route(announcement, face, self.faces.holder(face), now, lifetime_ms_max)
             .ok_or_else(|| refusal(403, "Prefix announcement rejected: it is not valid now"))?;
         let inserted = self.routes.insert(now, prefix, route, &mut self.replies, out);
         let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;
@@ -180,7 +183,7 @@ impl Management {
             origin: Some(route.origin),
             cost: Some(route.cost),
             flags: Some(route.flags),
-            expiration_period_ms: route.expires_at_ns.map(|at_ns| at_ns.saturating_sub(now.mono_ns) / 1_000_000),
+            expiration_period_ms: route.expires_at_ns.map(|at_ns| at_ns.get().saturating_sub(now.mono_ns) / 1_000_000),
             ..Default::default()
         })
     }

@@ -43,6 +43,7 @@ use namewire_packet::{
     nfd::{DropCounter, FaceScope},
 };
 use namewire_security::Certificate;
+use namewire_shares::Groups;
 use replay::{ReplayGuard, Sender};
 use signed_packet::SignedPacket;
 use std::path::PathBuf;
@@ -135,13 +136,13 @@ pub(crate) struct Authorizer {
 }
 
 impl Authorizer {
-    pub(crate) fn new(config: TrustConfig, router_uid: Option<u32>) -> Self {
+    pub(crate) fn new(config: TrustConfig, router_uid: Option<u32>, groups: &Groups) -> Self {
         Authorizer {
             config,
             router_uid,
             replay: ReplayGuard::default(),
             certificates: Certificates::default(),
-            pending: pending::PendingCommands::default(),
+            pending: pending::PendingCommands::new(groups),
             recent_answers: recent_answers::RecentAnswers::default(),
             denials: [0; Denial::NAMES.len()],
         }

@@ -158,7 +158,7 @@ impl Management {
             Verb::CsErase => self.erase_cs(parameters, reply_to, out),
             Verb::StrategyChoiceSet => self.set_strategy(parameters, environment, out).map(Some),
             Verb::StrategyChoiceUnset => self.unset_strategy(parameters, environment, out).map(Some),
-            Verb::RibRegister => self.register(now, parameters, out).map(Some),
+            Verb::RibRegister => self.register(now, incoming, parameters, out).map(Some),
             Verb::RibUnregister => self.unregister(parameters, out).map(Some),
             Verb::TagsAdvertise => advertise_tags(now, incoming, parameters, environment).map(Some),
             Verb::TagsWithdraw => withdraw_tags(incoming, parameters, environment).map(Some),

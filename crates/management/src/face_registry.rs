@@ -7,6 +7,7 @@ use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri, LinkType, face_flags},
 };
+use namewire_shares::HolderId;
 use std::collections::BTreeMap;
 
 use crate::environment::Environment;
@@ -38,6 +39,8 @@ pub struct FaceProperties {
     pub default_congestion_threshold_bytes: Option<u64>,
     /// Largest frame in bytes; at most 8800 is shown.
     pub mtu: Option<u64>,
+    /// Whose share of each pool its commands use.
+    pub holder: HolderId,
     /// The process at the other end of a Unix socket. No dataset shows it.
     pub credentials: Option<PeerCredentials>,
 }
@@ -118,6 +121,11 @@ impl FaceRegistry {
         self.faces.get(&face)
     }
 
+    /// Whose share the commands of this face use. The forwarder's own faces are management's.
+    pub(crate) fn holder(&self, face: FaceId) -> HolderId {
+        self.get(face).map_or(HolderId::MANAGEMENT, |face| face.holder)
+    }
+
     /// True for a face that is not here. The forwarder's own faces never go.
     pub(crate) fn is_gone(&self, face: FaceId) -> bool {
         face >= FaceId::FIRST_DYNAMIC && !self.faces.contains_key(&face)
@@ -167,6 +175,7 @@ fn reserved(face: FaceId, uri: &FaceUri) -> FaceProperties {
         base_congestion_marking_interval_ns: is_internal.then_some(MARKING_INTERVAL_NS),
         default_congestion_threshold_bytes: is_internal.then_some(MARKING_THRESHOLD_BYTES),
         mtu: Some(namewire_packet::MAX_PACKET_BYTES as u64),
+        holder: HolderId::MANAGEMENT,
         credentials: None,
     }
 }

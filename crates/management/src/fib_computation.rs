@@ -100,7 +100,7 @@ impl FibDemand {
     /// The demand with a RIB of these limits: every prefix of a route, of a manual next hop and of a strategy choice.
     pub const fn of(rib: RibLimits) -> Self {
         let others = MAX_MANUAL_NEXT_HOPS + MAX_STRATEGY_CHOICES;
-        FibDemand { entries: rib.routes + others, prefix_bytes: rib.prefix_bytes + others * MAX_PREFIX_BYTES }
+        FibDemand { entries: rib.routes + others, prefix_bytes: rib.prefix_bytes() + others * MAX_PREFIX_BYTES }
     }
 }
 

@@ -63,6 +63,7 @@ pub use environment::{Environment, Times};
 pub use face_registry::{FaceProperties, PeerCredentials};
 pub use fib_computation::{FibChange, FibDemand, NextHop};
 pub use management::{Management, ManagementConfig};
+pub use namewire_shares::HolderId;
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};

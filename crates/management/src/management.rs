@@ -20,12 +20,15 @@ use crate::{
     trust_config::TrustConfig,
 };
 use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceEventKind};
+use namewire_shares::{Groups, PoolReader};
 
 /// Limits and start-up choices.
 #[derive(Clone, Debug, Default)]
 pub struct ManagementConfig {
     /// Size of the RIB.
     pub rib: RibLimits,
+    /// The groups of the holders whose faces send commands.
+    pub groups: Groups,
     /// Size of the dataset store.
     pub datasets: DatasetLimits,
     /// What the routing daemon is told about routes.
@@ -78,7 +81,7 @@ impl Management {
             strategies.set(prefix.as_name(), registry.resolve(strategy)?);
         }
         let prefix = fixed_name("/localhost/nfd");
-        let mut routes = Routes::new(config.rib, strategies, config.readvertise);
+        let mut routes = Routes::new(Rib::new(config.rib, &config.groups), strategies, config.readvertise);
         let internal = NextHop { face: FaceId::INTERNAL, cost: 0 };
         routes.manual.insert(prefix.as_name(), internal);
         let localhop_prefix = fixed_name("/localhop/nfd");
@@ -88,7 +91,7 @@ impl Management {
         let mut management = Management {
             prefix,
             localhop_prefix,
-            authorizer: Authorizer::new(config.trust, config.router_uid),
+            authorizer: Authorizer::new(config.trust, config.router_uid, &config.groups),
             routes,
             faces: FaceRegistry::default(),
             events: FaceEvents::default(),
@@ -123,6 +126,11 @@ impl Management {
     /// Starts or stops refusing commands that grow tables, because the system has no memory to spare.
     pub const fn set_short_of_memory(&mut self, is_short: bool) {
         self.routes.rib.set_short_of_memory(is_short);
+    }
+
+    /// Who holds how much of management's pools.
+    pub fn pools(&self) -> Vec<PoolReader> {
+        vec![self.routes.rib.pool(), self.authorizer.pending.pool()]
     }
 
     /// The registered routes.

@@ -22,7 +22,9 @@
 //! operation takes O(log n), and visits the routes of one prefix.
 //!
 //! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, which limits the depth of a subtree;
-//! [`MAX_PREFIX_BYTES`], so that an answer that repeats the name fits into a packet.
+//! [`MAX_PREFIX_BYTES`], so that an answer that repeats the name fits into a packet. The routes are a pool
+//! ([`namewire_shares::Pool`]): each counts for the holder that registered it first, until it goes. A long prefix
+//! counts as several routes ([`PREFIX_BYTES_PER_ROUTE`]), so the pool bounds the bytes of names, too.
 
 use crate::{
     name_key::NameKey,
@@ -33,10 +35,12 @@ use namewire_packet::{
     FaceId, Name, NameBuf,
     nfd::{RibEntry, Route as RouteRecord, route_flags},
 };
+use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader, Refusal};
 use smallvec::SmallVec;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, btree_set},
+    num::NonZero,
 };
 
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
@@ -49,18 +53,44 @@ pub const MAX_PREFIX_BYTES: usize = 2048;
 /// How large the RIB may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RibLimits {
-    /// Routes in all.
+    /// Routes in all. Management can be sure of a hundredth of them, and local holders of a tenth.
     pub routes: usize,
+    /// The part that one holder may have if no other has any, in percent.
+    pub share_percent: u32,
     /// Routes of one prefix. Each costs time whenever the prefix's subtree changes.
     pub routes_per_prefix: usize,
-    /// Bytes of all prefixes together.
-    pub prefix_bytes: usize,
 }
+
+/// A route counts as one for each time that its prefix has begun so many bytes.
+pub const PREFIX_BYTES_PER_ROUTE: usize = 256;
 
 impl Default for RibLimits {
     fn default() -> Self {
-        RibLimits { routes: 1_000_000, routes_per_prefix: 4096, prefix_bytes: 256 << 20 }
+        RibLimits { routes: 1_000_000, share_percent: 90, routes_per_prefix: 4096 }
     }
+}
+
+impl RibLimits {
+    /// The most bytes of all prefixes together.
+    pub const fn prefix_bytes(&self) -> usize {
+        self.routes * PREFIX_BYTES_PER_ROUTE
+    }
+
+    const fn pool(&self) -> PoolConfig {
+        let capacity = self.routes as u64;
+        PoolConfig {
+            name: "routes",
+            capacity,
+            share_percent: self.share_percent,
+            management_reserve: capacity / 100,
+            local_reserve: capacity / 10,
+        }
+    }
+}
+
+/// What a route to this prefix counts as.
+fn weight(prefix_bytes: usize) -> u64 {
+    prefix_bytes.div_ceil(PREFIX_BYTES_PER_ROUTE).max(1) as u64
 }
 
 /// One route of a prefix.
@@ -75,8 +105,12 @@ pub struct Route {
     /// [`route_flags`].
     pub flags: u64,
     /// Monotonic instant at which the route expires; `None` means never.
-    pub expires_at_ns: Option<u64>,
+    pub expires_at_ns: Option<NonZero<u64>>,
+    /// Who registered it.
+    pub holder: HolderId,
 }
+
+const _: () = assert!(size_of::<Route>() == 48, "the bytes in the header of this file");
 
 impl Route {
     /// True if longer prefixes inherit it.
@@ -92,8 +126,9 @@ impl Route {
 
 /// The monotonic instant `period_ms` from now. `None`, which means never, for a period that the clock does not reach.
 /// Clients that mean never, including NLSR, say 2^63 − 1 ms (`time::milliseconds::max()` of ndn-cxx).
-pub(crate) fn deadline_ns(now_ns: u64, period_ms: u64) -> Option<u64> {
-    period_ms.checked_mul(1_000_000).and_then(|period_ns| now_ns.checked_add(period_ns))
+pub(crate) fn deadline_ns(now_ns: u64, period_ms: u64) -> Option<NonZero<u64>> {
+    let deadline_ns = period_ms.checked_mul(1_000_000).and_then(|period_ns| now_ns.checked_add(period_ns))?;
+    NonZero::new(deadline_ns.max(1))
 }
 
 /// Why a route was refused.
@@ -105,9 +140,9 @@ pub enum RibFull {
     /// [`RibLimits::routes_per_prefix`] is reached.
     #[error("prefix has too many routes (limit is {0})")]
     RoutesPerPrefix(usize),
-    /// [`RibLimits::prefix_bytes`] is reached.
-    #[error("RIB is full (limit is {0} bytes of names)")]
-    PrefixBytes(usize),
+    /// The holder, or its group, has its share of the routes.
+    #[error("you have your share of the RIB (of {0} routes)")]
+    ShareUsed(usize),
     /// The system has no memory to spare ([`Rib::set_short_of_memory`]).
     #[error("the system has no memory for more routes")]
     NoMemory,
@@ -117,7 +152,7 @@ pub enum RibFull {
 type Routes = SmallVec<[Route; 1]>;
 
 /// All routes of this node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rib {
     entries: PrefixTree<Routes>,
     /// Record numbers in order, which is nearly the order of registration: neighbouring names leave together.
@@ -129,14 +164,38 @@ pub struct Rib {
     gone: HashSet<FaceId>,
     route_count: usize,
     prefix_bytes: usize,
+    pool: Pool,
     limits: RibLimits,
     is_short_of_memory: bool,
 }
 
+impl Default for Rib {
+    /// An empty RIB with the default limits, where no holder is in a group.
+    fn default() -> Self {
+        Rib::new(RibLimits::default(), &Groups::default())
+    }
+}
+
 impl Rib {
-    /// An empty RIB.
-    pub fn new(limits: RibLimits) -> Self {
-        Rib { limits, ..Rib::default() }
+    /// An empty RIB for holders of these groups.
+    pub fn new(limits: RibLimits, groups: &Groups) -> Self {
+        Rib {
+            entries: PrefixTree::default(),
+            by_face: HashMap::new(),
+            by_deadline: BTreeSet::new(),
+            leaving: Vec::new(),
+            gone: HashSet::new(),
+            route_count: 0,
+            prefix_bytes: 0,
+            pool: Pool::new(limits.pool(), groups),
+            limits,
+            is_short_of_memory: false,
+        }
+    }
+
+    /// Who has how many routes, for other threads.
+    pub fn pool(&self) -> PoolReader {
+        self.pool.reader()
     }
 
     /// Refuses new routes from now on, or no longer.
@@ -184,8 +243,8 @@ impl Rib {
         routes.iter().filter(|route| !self.is_gone(route.face)).copied().collect()
     }
 
-    /// Adds a route or replaces the one with the same face and origin. True if anything changed that the FIB depends
-    /// on.
+    /// Adds a route or replaces the one with the same face and origin, which keeps its holder. True if anything changed
+    /// that the FIB depends on.
     ///
     /// # Errors
     /// If a limit is reached; then nothing changes.
@@ -193,7 +252,7 @@ impl Rib {
         let id = match self.entries.find(prefix) {
             Ok(id) => id,
             Err(place) => {
-                self.check_room(prefix.value().len())?;
+                self.take_room(prefix, route.holder)?;
                 self.prefix_bytes += prefix.value().len();
                 let id = self.entries.insert_at(place, NameKey::new(prefix), Routes::from_elem(route, 1));
                 self.index(id, &route);
@@ -203,7 +262,8 @@ impl Rib {
         let routes = self.entries.value(id);
         match position(routes, route.face, route.origin) {
             Ok(at) => {
-                let old = std::mem::replace(&mut self.entries.value_mut(id)[at], route);
+                let place = &mut self.entries.value_mut(id)[at];
+                let old = std::mem::replace(place, Route { holder: place.holder, ..route });
                 self.unindex(id, &old);
                 self.index(id, &route);
                 Ok((old.cost, old.flags) != (route.cost, route.flags))
@@ -212,7 +272,7 @@ impl Rib {
                 Err(RibFull::RoutesPerPrefix(self.limits.routes_per_prefix))
             }
             Err(at) => {
-                self.check_room(0)?;
+                self.take_room(prefix, route.holder)?;
                 self.entries.value_mut(id).insert(at, route);
                 self.index(id, &route);
                 Ok(true)
@@ -220,17 +280,14 @@ impl Rib {
         }
     }
 
-    fn check_room(&self, new_prefix_bytes: usize) -> Result<(), RibFull> {
+    fn take_room(&mut self, prefix: Name<'_>, holder: HolderId) -> Result<(), RibFull> {
         if self.is_short_of_memory {
             return Err(RibFull::NoMemory);
         }
-        if self.route_count >= self.limits.routes {
-            return Err(RibFull::Routes(self.limits.routes));
-        }
-        if self.prefix_bytes + new_prefix_bytes > self.limits.prefix_bytes {
-            return Err(RibFull::PrefixBytes(self.limits.prefix_bytes));
-        }
-        Ok(())
+        self.pool.try_take(holder, weight(prefix.value().len())).map_err(|refusal| match refusal {
+            Refusal::PoolFull => RibFull::Routes(self.limits.routes),
+            Refusal::ShareUsed => RibFull::ShareUsed(self.limits.routes),
+        })
     }
 
     /// Removes a route. True if it was there.
@@ -288,7 +345,7 @@ impl Rib {
             && let Some(&(deadline_ns, id)) = self.by_deadline.first()
             && deadline_ns <= now_ns
         {
-            keys.push(self.remove_where(id, |_, route| route.expires_at_ns.is_some_and(|at_ns| at_ns <= now_ns)));
+            keys.push(self.remove_where(id, |_, route| route.expires_at_ns.is_some_and(|at_ns| at_ns.get() <= now_ns)));
         }
         in_order(keys)
     }
@@ -301,8 +358,8 @@ impl Rib {
     /// The dataset `rib/list`, with expirations as time left at `now_ns`. Leaves out routes that no longer count.
     pub fn dataset(&self, now_ns: u64) -> impl Iterator<Item = RibEntry> {
         let record = move |route: &Route| {
-            let left_ms = |at_ns: u64| at_ns.saturating_sub(now_ns) / 1_000_000;
-            (route.expires_at_ns.is_none_or(|at_ns| at_ns > now_ns)).then(|| RouteRecord {
+            let left_ms = |at_ns: NonZero<u64>| at_ns.get().saturating_sub(now_ns) / 1_000_000;
+            (route.expires_at_ns.is_none_or(|at_ns| at_ns.get() > now_ns)).then(|| RouteRecord {
                 face_id: route.face,
                 origin: route.origin,
                 cost: route.cost,
@@ -347,6 +404,7 @@ impl Rib {
         }
         for route in &gone {
             self.unindex(id, route);
+            self.pool.give_back(route.holder, weight(key.value().len()));
         }
         key
     }
@@ -355,7 +413,7 @@ impl Rib {
     fn index(&mut self, id: PrefixId, route: &Route) {
         self.by_face.entry(route.face).or_default().insert(id);
         if let Some(deadline_ns) = route.expires_at_ns {
-            self.by_deadline.insert((deadline_ns, id));
+            self.by_deadline.insert((deadline_ns.get(), id));
         }
         self.route_count += 1;
     }
@@ -370,7 +428,7 @@ impl Rib {
         if let Some(deadline_ns) = route.expires_at_ns
             && is_last_of_deadline
         {
-            self.by_deadline.remove(&(deadline_ns, id));
+            self.by_deadline.remove(&(deadline_ns.get(), id));
         }
         if is_last_of_face && let Some(of_face) = self.by_face.get_mut(&route.face) {
             of_face.remove(&id);
@@ -401,7 +459,8 @@ mod tests {
     }
 
     fn route(face: u64, origin: u64, expires_at_ns: Option<u64>) -> Route {
-        Route { face: FaceId(face), origin, cost: 10, flags: 1, expires_at_ns }
+        let (expires_at_ns, holder) = (expires_at_ns.and_then(NonZero::new), HolderId::ANY_LOCAL);
+        Route { face: FaceId(face), origin, cost: 10, flags: 1, expires_at_ns, holder }
     }
 
     #[test]
@@ -423,8 +482,8 @@ mod tests {
 
     #[test]
     fn limits_refuse_with_their_name_and_change_nothing() {
-        let limits = RibLimits { routes: 3, routes_per_prefix: 2, prefix_bytes: 6 };
-        let mut rib = Rib::new(limits);
+        let limits = RibLimits { routes: 3, share_percent: 100, routes_per_prefix: 2 };
+        let mut rib = Rib::new(limits, &Groups::default());
         rib.insert(name("/a").as_name(), route(1, 0, None)).expect("room");
         rib.insert(name("/a").as_name(), route(2, 0, None)).expect("room");
         rib.set_short_of_memory(true);
@@ -433,14 +492,42 @@ mod tests {
         rib.set_short_of_memory(false);
         let full = rib.insert(name("/a").as_name(), route(3, 0, None));
         assert_eq!(full, Err(RibFull::RoutesPerPrefix(2)));
-        let full = rib.insert(name("/bbbbbb").as_name(), route(3, 0, None));
-        assert_eq!(full, Err(RibFull::PrefixBytes(6)));
+        let long = format!("/{}", "b".repeat(PREFIX_BYTES_PER_ROUTE));
+        let full = rib.insert(name(&long).as_name(), route(3, 0, None));
+        assert_eq!(full, Err(RibFull::Routes(3)), "its name counts as two routes");
         rib.insert(name("/b").as_name(), route(3, 0, None)).expect("room");
         assert_eq!(rib.insert(NameBuf::new().as_name(), route(3, 0, None)), Err(RibFull::Routes(3)));
         assert_eq!(rib.insert(name("/b").as_name(), route(3, 0, Some(1))), Ok(false), "replacing needs no room");
         assert_eq!(rib.len(), 3);
-        assert!(rib.remove(name("/b").as_name(), FaceId(3), 0));
-        assert_eq!(rib.insert(name("/c").as_name(), route(3, 0, None)), Ok(true), "bytes were given back");
+        rib.leave(FaceId(1));
+        rib.leave(FaceId(2));
+        rib.remove_leaving(9);
+        assert_eq!(rib.insert(name(&long).as_name(), route(3, 0, None)), Ok(true), "the room was given back");
+    }
+
+    #[test]
+    fn no_holder_can_take_the_whole_table() {
+        let limits = RibLimits { routes: 1000, share_percent: 90, routes_per_prefix: 9 };
+        let mut rib = Rib::new(limits, &Groups::default());
+        let [heavy, other] = [HolderId::ANY_REMOTE, HolderId::from_index(300).expect("remote")];
+        let of = |holder| Route { holder, ..route(1, 0, None) };
+        let insert = |rib: &mut Rib, of_whom: &str, number: usize, holder| {
+            rib.insert(name(&format!("/{of_whom}/{number}")).as_name(), of(holder))
+        };
+        let taken = (0..2000).take_while(|number| insert(&mut rib, "heavy", *number, heavy).is_ok()).count();
+        assert_eq!(taken, 801, "nine tenths of what is not reserved");
+        assert_eq!(insert(&mut rib, "heavy", taken, heavy), Err(RibFull::ShareUsed(1000)));
+        assert_eq!(insert(&mut rib, "heavy", 0, heavy), Ok(false), "renewing takes nothing");
+        for number in 0..40 {
+            assert_eq!(insert(&mut rib, "other", number, other), Ok(true), "a light holder finds room: {number}");
+        }
+        for number in 0..100 {
+            assert_eq!(insert(&mut rib, "local", number, HolderId::ANY_LOCAL), Ok(true), "{number}");
+        }
+        assert_eq!(rib.insert(name("/heavy/1").as_name(), of(other)), Ok(false), "renewed by another");
+        rib.remove(name("/heavy/1").as_name(), FaceId(1), 0);
+        let holds = |holder| rib.pool().holdings().find(|holding| holding.holder == holder).map(|holding| holding.held);
+        assert_eq!((holds(heavy), holds(other)), (Some(800), Some(40)), "who registered a route first has it back");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     manual_next_hops::ManualNextHops,
     readvertise::{Readvertise, ReadvertiseConfig},
     replies::Replies,
-    rib::{Rib, RibFull, RibLimits, Route},
+    rib::{Rib, RibFull, Route},
     strategy_choice::StrategyChoices,
 };
 use namewire_packet::{FaceId, Name, NameBuf};
@@ -41,9 +41,9 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub(crate) fn new(rib: RibLimits, strategies: StrategyChoices, readvertise: ReadvertiseConfig) -> Self {
+    pub(crate) fn new(rib: Rib, strategies: StrategyChoices, readvertise: ReadvertiseConfig) -> Self {
         Routes {
-            rib: Rib::new(rib),
+            rib,
             announcements: Announcements::default(),
             manual: ManualNextHops::default(),
             strategies,

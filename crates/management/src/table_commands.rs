@@ -22,10 +22,11 @@ type CommandResult = Result<ControlParameters, Refusal>;
 
 impl Management {
     /// `rib/register`. Refused for a face that does not exist (410, as ndnd does), and for names of this forwarder's
-    /// own management.
+    /// own management. The route uses the share of the holder whose face `incoming` is, even if it leads elsewhere.
     pub(crate) fn register(
         &mut self,
         now: Times,
+        incoming: FaceId,
         parameters: ControlParameters,
         out: &mut Vec<Effect>,
     ) -> CommandResult {
@@ -40,6 +41,7 @@ impl Management {
             cost: parameters.cost.unwrap_or(0),
             flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
             expires_at_ns,
+            holder: self.faces.holder(incoming),
         };
         let inserted = self.routes.insert(now, prefix.as_name(), route, &mut self.replies, out);
         let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;

@@ -60,7 +60,7 @@ fn forget(bench: &mut Bench, face: FaceId, of: &str) {
 fn routes(bench: &Bench, prefix: &str) -> Vec<(FaceId, u64, u64, u64)> {
     let ms = |at_ns: u64| (at_ns - bench.now.mono_ns) / 1_000_000;
     let routes = bench.management.rib().routes(uri(prefix).as_name());
-    routes.iter().map(|route| (route.face, route.origin, route.cost, ms(route.expires_at_ns.unwrap()))).collect()
+    routes.iter().map(|route| (route.face, route.origin, route.cost, ms(route.expires_at_ns.unwrap().get()))).collect()
 }
 
 #[test]

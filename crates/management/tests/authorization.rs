@@ -1,7 +1,7 @@
 //! Who may command: faces, users, keys, rules; and the answers to those who may not.
 
 use namewire_management::{
-    Effect, FaceProperties, FibChange, ManagementConfig, NextHop, PeerCredentials, TrustConfig,
+    Effect, FaceProperties, FibChange, HolderId, ManagementConfig, NextHop, PeerCredentials, TrustConfig,
     name_regex::NameRegex,
     trust_config::{
         AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges,
@@ -654,26 +654,29 @@ fn a_certificate_that_does_not_come() {
     let anchor = Identity::new("/ndn", None);
     let site = Identity::new("/ndn/site", Some(&anchor));
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
-    let neighbours = [UDP_FACE, FaceId(331), FaceId(332), FaceId(333), FaceId(334)];
-    for face in &neighbours[1..] {
-        bench.add_face(FaceProperties { face: *face, ..udp_face() });
-    }
-    for (wait, face) in neighbours[..4].iter().flat_map(|face| [face; 16]).enumerate() {
-        bench.send_from(*face, &site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{wait}"))));
-        // One Interest serves all commands that wait for the same certificate.
-        assert_eq!(bench.effects.len(), usize::from(wait == 0), "{wait}");
-        // A neighbour has its share and leaves the others theirs.
-        if wait == 15 {
+    let other = HolderId::from_index(300).expect("the number of a remote holder");
+    let (ports, neighbour) = ([UDP_FACE, FaceId(331)], FaceId(332));
+    bench.add_face(FaceProperties { face: ports[1], ..udp_face() });
+    bench.add_face(FaceProperties { face: neighbour, holder: other, ..udp_face() });
+    let mut waiting = 0;
+    let one_host_and_then_another = [(&ports[..], 28), (&[neighbour], 14)];
+    for (faces, share) in one_host_and_then_another {
+        for face in faces.iter().cycle().take(share) {
+            let command = site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{waiting}")));
+            bench.send_from(*face, &command);
+            // One Interest serves all commands that wait for the same certificate.
+            assert_eq!(bench.effects.len(), usize::from(waiting == 0), "{waiting}");
+            waiting += 1;
+        }
+        for face in faces {
             let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
-            assert_denied(&answer(&mut bench, UDP_FACE, &one_more), "too many commands wait");
+            assert_denied(&answer(&mut bench, *face, &one_more), "too many commands wait");
         }
     }
-    let one_more = site.command("/localhop/nfd", "rib/register", &for_prefix("/more"));
-    assert_denied(&answer(&mut bench, neighbours[4], &one_more), "too many commands wait");
     assert_eq!(bench.management.next_deadline(), Some(bench.now.mono_ns + 2_000_000_000));
     bench.pass_ms(2000);
     bench.timers();
-    assert_eq!(bench.effects.len(), 64);
+    assert_eq!(bench.effects.len(), waiting);
     for effect in &bench.effects {
         let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
         assert_denied(&answer_in(packet), "unknown signer /ndn/site/KEY/1");

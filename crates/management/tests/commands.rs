@@ -1,6 +1,8 @@
 //! Commands as clients encode them, verb by verb: answers, effects and refusals.
 
-use namewire_management::{Effect, FaceCommandError, FaceProperties, FibChange, ManagementConfig, NextHop, RibLimits};
+use namewire_management::{
+    Effect, FaceCommandError, FaceProperties, FibChange, HolderId, ManagementConfig, NextHop, RibLimits,
+};
 use namewire_packet::{
     Data, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     digest::sha256,
@@ -11,8 +13,8 @@ use namewire_packet::{
 };
 use namewire_testbed::{
     management::{
-        Bench, LOCAL_FACE, REMOTE, UDP_FACE, answer_in, command_name, for_prefix, fresh_fields, signed_command,
-        udp_face,
+        Bench, LOCAL_FACE, REMOTE, UDP_FACE, answer_in, command_name, for_prefix, fresh_fields, local_face,
+        signed_command, udp_face,
     },
     uri,
 };
@@ -175,6 +177,28 @@ fn rib_refusals() {
     assert_eq!(bench.command("rib/register", &for_prefix("/a")).code, 200);
     assert_refused(&bench.command("rib/register", &for_prefix("/b")), 507, "limit is 1 routes");
     assert_eq!(bench.management.counters().refused, 7);
+}
+
+/// The story: an application of one user registered until the RIB was full, and nobody else could register.
+#[test]
+fn a_user_that_registers_without_end_leaves_room_for_others() {
+    let limits = RibLimits { routes: 1000, ..Default::default() };
+    let mut bench = Bench::with_config(ManagementConfig { rib: limits, ..Default::default() });
+    let other = FaceProperties { face: FaceId(400), holder: HolderId::from_index(2).expect("local"), ..local_face() };
+    bench.add_face(other);
+    let answers: Vec<ControlResponse> =
+        (0..1000).map(|number| bench.command("rib/register", &for_prefix(&format!("/a/{number}")))).collect();
+    assert_eq!(answers.iter().filter(|answer| answer.code == 200).count(), 891, "nine tenths of what is for users");
+    assert_refused(&answers[999], 507, "you have your share of the RIB (of 1000 routes)");
+    bench.send_from(FaceId(400), &signed_command("rib/register", &for_prefix("/b")));
+    assert_eq!(bench.answer().code, 200);
+    // The operator adds routes to this application's face; they are not the application's.
+    let operators = ControlParameters { face_id: Some(LOCAL_FACE), ..for_prefix("/c") };
+    bench.send_from(FaceId::INTERNAL, &signed_command("rib/register", &operators));
+    assert_eq!(bench.answer().code, 200);
+    // What an application gives back is free for it again.
+    bench.command("rib/unregister", &for_prefix("/a/7"));
+    assert_eq!(bench.command("rib/register", &for_prefix("/a/1000")).code, 200);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! that computes everything from lists.
 
 use namewire_management::{
-    FibChange, NextHop, RibLimits,
+    FibChange, HolderId, NextHop,
     fib_computation::{FibComputation, FibSources, FibUpdate},
     manual_next_hops::ManualNextHops,
     rib::{Rib, Route},
@@ -10,7 +10,10 @@ use namewire_management::{
 };
 use namewire_packet::{FaceId, NameBuf};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZero,
+};
 
 /// A forwarder's FIB as a plain map: name → (next hops, strategy, hidden).
 type Mirror = BTreeMap<NameBuf, (Vec<NextHop>, u32, bool)>;
@@ -35,7 +38,7 @@ struct Tables {
 impl Tables {
     fn new() -> Self {
         let mut node = Tables {
-            rib: Rib::new(RibLimits::default()),
+            rib: Rib::default(),
             manual: ManualNextHops::default(),
             strategies: StrategyChoices::new(strategy(0)),
             fib: FibComputation::new(),
@@ -66,7 +69,8 @@ impl Tables {
     }
 
     fn register(&mut self, prefix: &str, face: char, origin: u64, cost: u64, flags: u64) -> FibUpdate {
-        let route = Route { face: face_of(face), origin, cost, flags, expires_at_ns: None };
+        let route =
+            Route { face: face_of(face), origin, cost, flags, expires_at_ns: None, holder: HolderId::ANY_LOCAL };
         self.rib.insert(name(prefix).as_name(), route).expect("room");
         self.recompute(vec![name(prefix)])
     }
@@ -167,7 +171,14 @@ fn a_leaf_among_a_hundred_thousand_routes_changes_one_entry() {
     let mut prefixes = Vec::new();
     for i in 0..100_000 {
         let prefix = name(&format!("/net/{}/site/{i}", i % 317));
-        let route = Route { face: FaceId(300 + i % 64), origin: APP, cost: i % 9, flags: INHERIT, expires_at_ns: None };
+        let route = Route {
+            face: FaceId(300 + i % 64),
+            origin: APP,
+            cost: i % 9,
+            flags: INHERIT,
+            expires_at_ns: None,
+            holder: HolderId::ANY_LOCAL,
+        };
         node.rib.insert(prefix.as_name(), route).expect("room");
         prefixes.push(prefix);
     }
@@ -313,8 +324,8 @@ fn longest_match<'m>(fib: &'m Mirror, at: &NameBuf) -> &'m [NextHop] {
 fn apply(node: &mut Tables, oracle: &mut Oracle, now: &mut u64, operation: Operation) -> Vec<NameBuf> {
     match operation {
         Operation::Register { prefix, face, origin, cost, flags, lifetime } => {
-            let expires_at_ns = lifetime.map(|lifetime| *now + lifetime);
-            let route = Route { face: FaceId(face), origin, cost, flags, expires_at_ns };
+            let expires_at_ns = lifetime.and_then(|lifetime| NonZero::new(*now + lifetime));
+            let route = Route { face: FaceId(face), origin, cost, flags, expires_at_ns, holder: HolderId::ANY_LOCAL };
             let changes = node.rib.insert(prefix.as_name(), route).expect("room");
             oracle.routes.retain(|(at, r)| (at, r.face, r.origin) != (&prefix, route.face, origin));
             oracle.routes.push((prefix.clone(), route));
@@ -359,7 +370,7 @@ fn apply(node: &mut Tables, oracle: &mut Oracle, now: &mut u64, operation: Opera
         }
         Operation::Pass { time } => {
             *now += time;
-            oracle.routes.retain(|(_, route)| route.expires_at_ns.is_none_or(|at| at > *now));
+            oracle.routes.retain(|(_, route)| route.expires_at_ns.is_none_or(|at| at.get() > *now));
             node.rib.expire(*now, usize::MAX)
         }
     }

@@ -222,7 +222,7 @@ fn changes_that_never_end_reach_every_prefix() {
 /// A full table that empties accepts new routes: leaving routes make room first.
 #[test]
 fn a_rib_full_of_routes_that_leave_takes_new_ones() {
-    let limits = namewire_management::RibLimits { routes: ROUTES, ..Default::default() };
+    let limits = namewire_management::RibLimits { routes: ROUTES, share_percent: 100, ..Default::default() };
     let config = namewire_management::ManagementConfig { rib: limits, ..Default::default() };
     let mut bench = Bench::with_config(config);
     bench.add_face(FaceProperties { face: LEAVING, remote: "udp4://192.0.2.9:6363".parse().unwrap(), ..udp_face() });

@@ -74,6 +74,7 @@ impl Control {
         let mut effects = Vec::new();
         let mut management = Management::new(config, &mut node, &mut effects)?;
         anchors.give_to(&mut management, node.times().mono_ns);
+        node.shared.add_pools(management.pools());
         let mut control =
             Control { management, anchors, node, hashes: NameHashes::default(), operator, pages_due_ns: None };
         control.carry_out(effects);

@@ -31,6 +31,7 @@ use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_packet::nfd::FaceUri;
+use namewire_shares::HolderTable;
 use namewire_tables::{FibConfig, PageSize, head_room};
 use std::{
     io,
@@ -156,8 +157,8 @@ impl Router {
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings)?;
         let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
-        let management = management_config(configuration);
-        let shared = shared_tables(settings, &secrets, management.rib)?;
+        let shared = shared_tables(settings, &secrets)?;
+        let management = management_config(configuration, &shared.holders);
         let (events, event_queue) = mpsc::unbounded_channel();
         let interests = Arc::new(ManagementQueue::default());
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
@@ -211,11 +212,12 @@ impl Router {
     }
 }
 
-fn management_config(configuration: &Configuration) -> ManagementConfig {
+fn management_config(configuration: &Configuration, holders: &HolderTable) -> ManagementConfig {
     ManagementConfig {
         trust: configuration.trust.clone(),
         router_uid: Some(rustix::process::geteuid().as_raw()),
         readvertise: configuration.settings.rib.readvertise(),
+        groups: holders.groups().clone(),
         ..ManagementConfig::default()
     }
 }
@@ -253,10 +255,10 @@ fn node(
 }
 
 /// The tables that all workers read.
-fn shared_tables(settings: &Settings, secrets: &Secrets, rib: RibLimits) -> Result<Arc<Shared>, StartError> {
+fn shared_tables(settings: &Settings, secrets: &Secrets) -> Result<Arc<Shared>, StartError> {
     let workers = usize::from(settings.router.workers);
     let dispatcher = Dispatcher::new(workers, secrets.shards).with_prefix_visits(settings.cs.prefix_lookup.0);
-    let size = fib_config(&settings.tables, rib);
+    let size = fib_config(&settings.tables, RibLimits::default());
     let fib = settings.fib.design.0.fib(&settings.fib.options(), size, secrets.tables);
     let fib = fib.map_err(|error| StartError::no_fib(settings.tables.pages.0, error))?;
     Ok(Arc::new(Shared::new(fib, Arc::new(dispatcher))))
@@ -344,7 +346,7 @@ mod tests {
         // A fiftieth of everything that concerns the RIB.
         size.entry_bytes /= 50;
         let rib = RibLimits::default();
-        let (routes, prefix_bytes) = (rib.routes / 50, rib.prefix_bytes / rib.routes);
+        let (routes, prefix_bytes) = (rib.routes / 50, rib.prefix_bytes() / rib.routes);
         let mut fib = namewire_tables::Fib::with_config(size, HashKey::from_seed(1)).expect("address space");
         for route in 0..routes {
             let mut prefix = vec![8, 253, 0, 0];

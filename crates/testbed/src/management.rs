@@ -15,6 +15,7 @@ use namewire_packet::{
     },
     tlv,
 };
+use namewire_shares::HolderId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An application of the user that the router runs as.
@@ -121,6 +122,7 @@ pub fn local_face() -> FaceProperties {
         base_congestion_marking_interval_ns: None,
         default_congestion_threshold_bytes: None,
         mtu: None,
+        holder: HolderId::ANY_LOCAL,
         credentials: Some(ROUTER_PEER),
     }
 }
@@ -143,6 +145,7 @@ pub fn udp_face() -> FaceProperties {
         base_congestion_marking_interval_ns: Some(100_000_000),
         default_congestion_threshold_bytes: Some(65536),
         mtu: Some(65467),
+        holder: HolderId::ANY_REMOTE,
         credentials: None,
     }
 }

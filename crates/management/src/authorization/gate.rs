@@ -130,6 +130,7 @@ impl Management {
                 let command = PendingCommand {
                     interest: arrival.interest.wire().to_vec(),
                     incoming: arrival.incoming,
+                    holder: self.faces.holder(arrival.incoming),
                     pit_token: arrival.pit_token,
                     certificate,
                     fetches: arrival.fetches + 1,

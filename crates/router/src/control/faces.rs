@@ -193,6 +193,7 @@ impl Faces {
             base_congestion_marking_interval_ns: Some(record.policy.marking_interval_ns),
             default_congestion_threshold_bytes: Some(record.policy.marking_threshold_bytes),
             mtu: Some(info.mtu as u64),
+            holder: self.holder_of.get(&face).copied().unwrap_or(HolderId::ANY_REMOTE),
             credentials: info.credentials.as_ref().map(|peer| PeerCredentials {
                 uid: peer.uid,
                 gid: peer.gid,

@@ -123,3 +123,15 @@ fn interests_from_many_ports_lock_out_neither_applications_nor_the_operator() {
         assert_eq!(late.drops("share-used.pit"), late.drops("engine.pit-share-used"));
     }
 }
+
+#[test]
+fn the_report_counts_routes_for_who_registers_them() {
+    let (router, _directory) = start_with(1, |_| {});
+    let mut operator = Application::connect(&router);
+    operator.register("/one");
+    operator.register("/another");
+    let routes = of_pool(&mut operator, "routes");
+    let user = routes.iter().find(|of| of.holder.as_deref().is_some_and(|holder| holder.starts_with("user ")));
+    assert_eq!((routes[0].capacity, user.map(|user| (user.held, user.refused))), (1_000_000, Some((2, 0))));
+    assert!(of_pool(&mut operator, "waiting-commands").iter().all(|of| (of.capacity, of.held) == (64, 0)));
+}
