@@ -28,7 +28,9 @@ address)
         --lib --tests
     ;;
 thread)
-    TSAN_OPTIONS=halt_on_error=1 RUSTFLAGS="-Zsanitizer=thread" \
+    # The sanitizer sees calls of the C library, not system calls: it must know that memory which one thread unmaps and
+    # another maps at the same address is not the same.
+    TSAN_OPTIONS=halt_on_error=1 RUSTFLAGS="-Zsanitizer=thread --cfg=rustix_use_libc" \
         cargo +nightly test -Zbuild-std --locked --target "$target" --target-dir "$directory" \
         --package namewire-tables --package namewire-router --lib --tests
     ;;

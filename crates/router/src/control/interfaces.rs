@@ -7,11 +7,14 @@
 
 use crate::messages::ToControl;
 use namewire_packet::nfd::MacAddress;
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    parse_ip, parse_string, parse_u32,
+};
 use netlink_packet_route::{
     RouteNetlinkMessage,
-    address::{AddressAttribute, AddressMessage, AddressScope},
-    link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage},
+    address::{AddressMessage, AddressMessageBuffer, AddressScope},
+    link::{LinkFlags, LinkLayerType, LinkMessage, LinkMessageBuffer},
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::{
@@ -31,6 +34,13 @@ const MESSAGES_MAX: usize = 64 * INTERFACES_MAX;
 
 /// An interface that comes up causes several messages: address, carrier, routes. Control waits this long for the rest.
 const SETTLING: Duration = Duration::from_millis(200);
+
+/// Attributes of links and addresses (linux/if_link.h, linux/if_addr.h).
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 
 /// rtnetlink groups (linux/rtnetlink.h): links, IPv4 addresses, IPv6 addresses.
 const GROUPS: [u32; 3] = [1, 5, 9];
@@ -54,17 +64,17 @@ pub(crate) struct Interface {
 /// All interfaces, by number.
 pub(crate) fn list() -> io::Result<BTreeMap<u32, Interface>> {
     let mut interfaces = BTreeMap::new();
-    dump(RouteNetlinkMessage::GetLink(LinkMessage::default()), |message| {
-        if let RouteNetlinkMessage::NewLink(link) = message
+    dump(RouteNetlinkMessage::GetLink(LinkMessage::default()), |payload| {
+        if let Ok(link) = LinkMessageBuffer::new_checked(payload)
             && interfaces.len() < INTERFACES_MAX
         {
-            interfaces.insert(link.header.index, Interface::from(&link));
+            interfaces.insert(link.link_index(), Interface::from(&link));
         }
     })?;
-    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
-        if let RouteNetlinkMessage::NewAddress(address) = message
-            && matches!(address.header.scope, AddressScope::Universe | AddressScope::Link)
-            && let Some(interface) = interfaces.get_mut(&address.header.index)
+    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |payload| {
+        if let Ok(address) = AddressMessageBuffer::new_checked(payload)
+            && matches!(AddressScope::from(address.scope()), AddressScope::Universe | AddressScope::Link)
+            && let Some(interface) = interfaces.get_mut(&address.index())
         {
             interface.addresses.extend(own_address(&address));
         }
@@ -72,11 +82,13 @@ pub(crate) fn list() -> io::Result<BTreeMap<u32, Interface>> {
     Ok(interfaces)
 }
 
-impl From<&LinkMessage> for Interface {
-    fn from(link: &LinkMessage) -> Self {
-        let flags = link.header.flags;
+// N.B. Only the attributes that are wanted are read. The parser of whole messages (netlink-packet-route 0.28) panics at
+// some attributes that are shorter than it knows them; another kernel's may be.
+impl From<&LinkMessageBuffer<&[u8]>> for Interface {
+    fn from(link: &LinkMessageBuffer<&[u8]>) -> Self {
+        let flags = LinkFlags::from_bits_retain(link.flags());
         let mut interface = Interface {
-            index: link.header.index,
+            index: link.link_index(),
             name: String::new(),
             ethernet: None,
             mtu: 0,
@@ -86,12 +98,12 @@ impl From<&LinkMessage> for Interface {
             can_multicast: flags.contains(LinkFlags::Multicast),
             addresses: Vec::new(),
         };
-        for attribute in &link.attributes {
-            match attribute {
-                LinkAttribute::IfName(name) => interface.name.clone_from(name),
-                LinkAttribute::Mtu(mtu) => interface.mtu = *mtu as usize,
-                LinkAttribute::Address(bytes) if link.header.link_layer_type == LinkLayerType::Ether => {
-                    interface.ethernet = bytes.as_slice().try_into().ok().map(MacAddress);
+        for attribute in link.attributes().map_while(Result::ok) {
+            match (attribute.kind(), attribute.value()) {
+                (IFLA_IFNAME, name) => interface.name = parse_string(name).unwrap_or_default(),
+                (IFLA_MTU, mtu) => interface.mtu = parse_u32(mtu).unwrap_or_default() as usize,
+                (IFLA_ADDRESS, address) if LinkLayerType::from(link.link_layer_type()) == LinkLayerType::Ether => {
+                    interface.ethernet = address.try_into().ok().map(MacAddress);
                 }
                 _ => {}
             }
@@ -101,44 +113,59 @@ impl From<&LinkMessage> for Interface {
 }
 
 /// On a point-to-point link, "address" is the peer's and "local" is ours.
-fn own_address(message: &AddressMessage) -> Option<IpAddr> {
-    let attributes = || message.attributes.iter();
-    let local = attributes().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
-    let address = attributes().find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
-    local.or(address).filter(|ip| *ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+fn own_address(message: &AddressMessageBuffer<&[u8]>) -> Option<IpAddr> {
+    let attribute = |kind| {
+        let mut attributes = message.attributes().map_while(Result::ok);
+        attributes.find(|attribute| attribute.kind() == kind).and_then(|attribute| parse_ip(attribute.value()).ok())
+    };
+    attribute(IFA_LOCAL).or_else(|| attribute(IFA_ADDRESS)).filter(|ip| *ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// Asks for a list and hands each entry to `take`.
-fn dump(request: RouteNetlinkMessage, mut take: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
+/// Asks for a list and hands the payload of each entry to `take`.
+fn dump(request: RouteNetlinkMessage, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&question(request), 0)?;
+    let mut messages = 0;
+    while messages < MESSAGES_MAX {
+        let (answer, _) = socket.recv_from_full()?;
+        let (count, end) = read_answer(&answer, &mut take);
+        messages += count;
+        if let Some(result) = end {
+            return result;
+        }
+    }
+    Ok(())
+}
+
+fn question(request: RouteNetlinkMessage) -> Vec<u8> {
     let mut request = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(request));
     request.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
     request.finalize();
     let mut bytes = vec![0; request.buffer_len()];
     request.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
+    bytes
+}
+
+/// Hands the payload of each entry in a part of the answer to `take`. Returns how many messages there were, and the
+/// result if the list ended.
+fn read_answer(mut answer: &[u8], take: &mut impl FnMut(&[u8])) -> (usize, Option<io::Result<()>>) {
     let mut messages = 0;
-    while messages < MESSAGES_MAX {
-        let (answer, _) = socket.recv_from_full()?;
-        let mut rest = answer.as_slice();
-        while let Ok(header) = NetlinkBuffer::new_checked(&rest) {
-            messages += 1;
-            let len = (header.length() as usize).next_multiple_of(4).min(rest.len());
-            // An interface whose message this library cannot read is left out.
-            if let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest) {
-                match message.payload {
-                    NetlinkPayload::InnerMessage(inner) => take(inner),
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::Error(error) => return Err(error.to_io()),
-                    _ => {}
-                }
+    while let Ok(message) = NetlinkBuffer::new_checked(answer) {
+        messages += 1;
+        match message.message_type() {
+            NLMSG_DONE => return (messages, Some(Ok(()))),
+            NLMSG_ERROR => {
+                let code = message.payload().first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+                return (messages, Some(Err(io::Error::from_raw_os_error(code.wrapping_neg()))));
             }
-            rest = &rest[len..];
+            _ => take(message.payload()),
         }
+        let len = (message.length() as usize).next_multiple_of(4).min(answer.len());
+        answer = &answer[len..];
     }
-    Ok(())
+    (messages, None)
 }
 
 /// A subscription to changes of interfaces and addresses. It misses none from its creation on.
@@ -185,5 +212,32 @@ mod tests {
         assert_eq!(loopback.name, "lo");
         assert_eq!(loopback.ethernet, None);
         assert!(loopback.mtu >= 1280);
+    }
+
+    /// The kernel's own answer with random bytes changed, cut anywhere.
+    #[test]
+    fn damaged_answers_are_left_out() {
+        let mut socket = Socket::new(NETLINK_ROUTE).unwrap();
+        socket.bind_auto().unwrap();
+        socket.connect(&SocketAddr::new(0, 0)).unwrap();
+        socket.send(&question(RouteNetlinkMessage::GetLink(LinkMessage::default())), 0).unwrap();
+        let (answer, _) = socket.recv_from_full().unwrap();
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..20_000 {
+            let mut damaged = answer[..random.usize(..=answer.len())].to_vec();
+            for _ in 0..random.usize(..8).min(damaged.len()) {
+                let place = random.usize(..damaged.len());
+                damaged[place] = random.u8(..);
+            }
+            let (messages, _) = read_answer(&damaged, &mut |payload| {
+                if let Ok(link) = LinkMessageBuffer::new_checked(payload) {
+                    let _ = Interface::from(&link);
+                }
+                if let Ok(address) = AddressMessageBuffer::new_checked(payload) {
+                    let _ = own_address(&address);
+                }
+            });
+            assert!(messages <= damaged.len() / 16, "a message has a header of 16 bytes");
+        }
     }
 }
