@@ -24,6 +24,19 @@ EXPRESSIONS = [
     ("<a-(.*)-(.*)>([^<b><c>])*", "\\2<x>\\1\\3", "/z/a-1-2/d/e"),
     ("^((<>*)+<v=[0-9]+>?){,2}", "\\2", "/a/v=1/b"),
 ]
+# The tables of a state file, as crates/configuration/src/state_file.rs writes them.
+STATE = b"""
+[[face]]
+uri = "udp4://192.0.2.1:6363"
+mtu = 1400
+[[route]]
+prefix = "/a/v=1"
+face = "udp4://192.0.2.1:6363"
+capture = true
+[[strategy]]
+prefix = "/"
+strategy = "multicast"
+"""
 MTU = (1400).to_bytes(2, "big")  # first bytes of an input of targets/link_service.rs
 # Inputs that once broke a target, named after the cause.
 REGRESSIONS = [
@@ -88,6 +101,7 @@ def main() -> int:
         target = "lp_packet" if wire[:1] == b"\x64" else "packet_parse"
         made += write(target, name, wire)
         made += write("engine_frames", name, b"\0" + frames([wire], 0) + frames([wire], 0x85))
+        made += write("router_sockets", name, b"".join(frames([wire], socket) for socket in range(8)))
         if "prefix-announcement" in name:
             made += write("nfd_tlv", name, wire)
         if "prefixann" in name:  # to self-learning
@@ -185,6 +199,7 @@ def main() -> int:
         made += write("configuration", f"nfd-conf-{index}", b"\1" + section)
         made += write("configuration", f"info-{index}", b"\2" + section)
     made += write("configuration", "info-include", b'\2a { "b c" "d"\\\n"e" ; f\n#include "g"\n}')
+    made += write("configuration", "state", b"\3version = 1\nunset_strategies = [\"/c\"]\n" + STATE)
     for target, name, digits in REGRESSIONS:
         made += write(target, f"regression-{name}", bytes.fromhex(digits))
     print(f"{made} seeds")

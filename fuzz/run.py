@@ -34,7 +34,7 @@ LONG_SECONDS_MAX = 24 * 3600  # of one target with a number of inputs
 SLOW_TARGETS = frozenset({
     "dead_nonce_list_operations", "engine_frames", "fib_designs", "fib_operations", "fingerprint_pit_operations",
     "keys", "link_service", "management_interest", "pit_cs_operations", "prefix_index_operations", "reliability",
-    "repo_command", "subset_tables", "tag_routing", "timer_wheel_operations",
+    "repo_command", "router_sockets", "subset_tables", "tag_routing", "timer_wheel_operations",
 })
 SLOW_PART = 100
 # The instrumentation for libFuzzer; the flags are LLVM's and need no nightly compiler.

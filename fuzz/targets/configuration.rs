@@ -8,13 +8,14 @@ use libfuzzer_sys::fuzz_target;
 use namewire_configuration::{
     Settings, from_nfd_conf, from_toml,
     info::{self, Entry},
+    state_file,
 };
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, text)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
-    match kind % 3 {
+    match kind % 4 {
         0 => {
             if let Ok(settings) = from_toml(text) {
                 survives(&settings);
@@ -27,12 +28,20 @@ fuzz_target!(|bytes: &[u8]| {
                 let _ = loaded.settings.engine_config();
             }
         }
-        _ => {
+        2 => {
             let mut include = |name: &str| Ok(format!("included {name}\n#include \"more\"\n"));
             if let Ok(entries) = info::parse(text, &mut include) {
                 let (mut count, mut depth) = (0, 0);
                 measure(&entries, 1, &mut count, &mut depth);
                 assert!(count <= info::MAX_ENTRIES && depth <= info::MAX_DEPTH + 1);
+            }
+        }
+        _ => {
+            let path = Path::new("state.toml");
+            if let Ok(state) = state_file::from_text(path, text) {
+                let written = state_file::to_text(&state).expect("every entry has a TOML form");
+                let again = state_file::from_text(path, &written).expect("what was written can be read");
+                assert_eq!(again, state, "{written}");
             }
         }
     }

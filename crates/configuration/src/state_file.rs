@@ -97,7 +97,6 @@ struct Versioned {
 /// If it exists and is not what [`write`] wrote.
 pub fn read(path: &Path) -> Result<Declarations, StateError> {
     let failed = |source| StateError::Io { path: path.to_owned(), source };
-    let damaged = |error| StateError::Damaged { path: path.to_owned(), error };
     let bytes = match input_file::read(path, MAX_STATE_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Declarations::default()),
         bytes => bytes.map_err(failed)?,
@@ -106,12 +105,20 @@ pub fn read(path: &Path) -> Result<Declarations, StateError> {
         return Err(failed(io::ErrorKind::OutOfMemory.into()));
     }
     let invalid = |error: FromUtf8Error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()));
-    let text = String::from_utf8(bytes).map_err(invalid)?;
-    let Versioned { version } = toml_file::parse(&text).map_err(damaged)?;
+    from_text(path, &String::from_utf8(bytes).map_err(invalid)?)
+}
+
+/// Reads the text of a state file; `path` is for the errors.
+///
+/// # Errors
+/// If it is not what [`write`] wrote.
+pub fn from_text(path: &Path, text: &str) -> Result<Declarations, StateError> {
+    let damaged = |error| StateError::Damaged { path: path.to_owned(), error };
+    let Versioned { version } = toml_file::parse(text).map_err(damaged)?;
     if version != VERSION {
         return Err(StateError::Version { path: path.to_owned(), version });
     }
-    let contents: Contents = toml_file::parse(&text).map_err(damaged)?;
+    let contents: Contents = toml_file::parse(text).map_err(damaged)?;
     Ok(Declarations {
         faces: contents.face,
         routes: contents.route,
@@ -125,16 +132,8 @@ pub fn read(path: &Path) -> Result<Declarations, StateError> {
 /// # Errors
 /// If it cannot be written: then the old file is unchanged. If only the name could not be made durable, the
 /// new file is there.
-/// made durable, the new one is there.
 pub fn write(path: &Path, state: &Declarations) -> io::Result<()> {
-    let contents = Contents {
-        version: VERSION,
-        unset_strategies: state.unset.clone(),
-        face: state.faces.clone(),
-        route: state.routes.clone(),
-        strategy: state.strategies.clone(),
-    };
-    let text = toml::to_string(&contents).map_err(io::Error::other)?;
+    let text = to_text(state)?;
     if (HEADER.len() + text.len()) as u64 > MAX_STATE_BYTES {
         let why = format!("it would be larger than {}", Bytes(MAX_STATE_BYTES)); // and could not be read again
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
@@ -148,6 +147,21 @@ pub fn write(path: &Path, state: &Declarations) -> io::Result<()> {
         return Err(error);
     }
     File::open(directory)?.sync_all() // otherwise the name may be lost though the file is not
+}
+
+/// The text of a state file, without the comment at its head.
+///
+/// # Errors
+/// If an entry has no TOML form.
+pub fn to_text(state: &Declarations) -> io::Result<String> {
+    let contents = Contents {
+        version: VERSION,
+        unset_strategies: state.unset.clone(),
+        face: state.faces.clone(),
+        route: state.routes.clone(),
+        strategy: state.strategies.clone(),
+    };
+    toml::to_string(&contents).map_err(io::Error::other)
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {

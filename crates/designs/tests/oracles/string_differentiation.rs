@@ -4,7 +4,7 @@
 //! dozen bits collide all the time, as they would among billions of names.
 
 use crate::adversarial_names::component;
-use crate::fib_designs::{equals_the_model, survives_churn};
+use crate::fib_designs::{Compared, answers_as_the_model, equals_the_model, survives_churn};
 use namewire_designs::fib::string_differentiation::bulk_load::BulkLoad;
 use namewire_designs::fib::string_differentiation::fht_forwarding::FhtInstruction;
 use namewire_designs::fib::string_differentiation::rib::Rib;
@@ -41,6 +41,25 @@ fn a_fingerprint_hash_table_is_right_about_names_with_routes() {
     }
     let wide = FhtOptions { format: SlotFormat { fingerprint_bits: 24, port_bits: 24 }, ..SHORTEST };
     equals_the_model(|capacity, seed| Box::new(fht(capacity, seed, wide, DefaultRoute::Exact)));
+}
+
+/// With a default route that is not exact, names below other rules still go where these lead.
+#[test]
+fn a_default_route_takes_no_names_of_other_rules() {
+    for default_route in
+        [DefaultRoute::Speculative, DefaultRoute::Table(0), DefaultRoute::Table(9), DefaultRoute::Followed]
+    {
+        let tables = |capacity, seed| Box::new(fht(capacity, seed, SHORTEST, default_route)) as Box<dyn PrefixTable>;
+        answers_as_the_model(Compared::NumbersBelowTheRoot, &tables);
+        for options in [PatriciaOptions::sbpt, PatriciaOptions::fpt] {
+            let trie = |capacity, seed| {
+                let key = HashKey::from_seed(seed);
+                let trie = StringDifferentiation::with_patricia_trie(key, options(capacity), true, default_route);
+                Box::new(trie.expect("a small table")) as Box<dyn PrefixTable>
+            };
+            answers_as_the_model(Compared::NumbersBelowTheRoot, &trie);
+        }
+    }
 }
 
 #[test]
