@@ -118,6 +118,11 @@ impl Management {
         &self.routes.strategies
     }
 
+    /// True if the FIB is what the routes make of it: no change waits for its next slice.
+    pub fn is_settled(&self) -> bool {
+        !self.routes.has_changes()
+    }
+
     /// A number that grows whenever faces, routes, next hops or choices change.
     pub const fn revision(&self) -> u64 {
         self.replies.store.changes()

@@ -58,10 +58,15 @@ pub(crate) struct Control {
     operator: OperatorDesk,
     /// When to give freed pages back to the kernel.
     pages_due_ns: Option<u64>,
+    /// The most routes since pages were given back for routes that have gone.
+    routes_max: usize,
 }
 
-/// Workers that free memory at about the same time share one walk over the heap.
+/// Threads that free memory at about the same time share one walk over the heap.
 const PAGES_DELAY_NS: u64 = 1_000_000_000;
+
+/// When so many routes have gone, pages are given back: some 3 MB.
+const MANY_ROUTES: usize = 10_000;
 
 impl Control {
     /// Control of `node`, with the first version of the FIB in place.
@@ -75,8 +80,15 @@ impl Control {
         let mut management = Management::new(config, &mut node, &mut effects)?;
         anchors.give_to(&mut management, node.times().mono_ns);
         node.shared.add_pools(management.pools());
-        let mut control =
-            Control { management, anchors, node, hashes: NameHashes::default(), operator, pages_due_ns: None };
+        let mut control = Control {
+            management,
+            anchors,
+            node,
+            hashes: NameHashes::default(),
+            operator,
+            pages_due_ns: None,
+            routes_max: 0,
+        };
         control.carry_out(effects);
         Ok(control)
     }
@@ -95,6 +107,7 @@ impl Control {
             let until_deadline = self.until_deadline();
             self.node.link_states.tell(&self.node.shared, &self.node.workers, inbox.has_events());
             self.wake_workers();
+            self.note_routes_gone();
             let revision = self.management.revision();
             self.operator.publish(revision, self.node.faces.counts().lost);
             self.node.held_answers.revision = revision;
@@ -166,6 +179,20 @@ impl Control {
         self.management.set_short_of_memory(!head_room::is_there(wanted_bytes));
     }
 
+    /// Gives the memory of routes back when many have gone.
+    fn note_routes_gone(&mut self) {
+        let routes = self.management.rib().len();
+        self.routes_max = self.routes_max.max(routes);
+        if self.routes_max - routes >= MANY_ROUTES && self.management.is_settled() {
+            self.routes_max = routes;
+            self.plan_to_give_pages_back();
+        }
+    }
+
+    fn plan_to_give_pages_back(&mut self) {
+        self.pages_due_ns.get_or_insert(self.node.shared.now_ns() + PAGES_DELAY_NS);
+    }
+
     fn wake_workers(&self) {
         self.node.workers.iter().for_each(WorkerSender::wake);
     }
@@ -193,9 +220,7 @@ impl Control {
                     worker.send(ToWorker::DisplaceIdle { holder });
                 }
             }
-            ToControl::MemoryFreed => {
-                self.pages_due_ns.get_or_insert(self.node.shared.now_ns() + PAGES_DELAY_NS);
-            }
+            ToControl::MemoryFreed => self.plan_to_give_pages_back(),
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
                 let result = self.node.face_added(worker, face, result);
@@ -346,6 +371,7 @@ impl Control {
                 let released = self.node.held_answers.state_written(written);
                 self.send_answers(released);
             }
+            Request::GiveMemoryBack => self.plan_to_give_pages_back(),
         }
     }
 

@@ -124,6 +124,15 @@ impl Operator {
         self.ask(Request::StateWritten(written))
     }
 
+    /// Says that this process has freed much memory, for example after it read a long file. The router gives it back to
+    /// the system a little later.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn memory_freed(&self) -> Result<(), OperatorError> {
+        self.ask(Request::GiveMemoryBack)
+    }
+
     /// Waits until management has changed something since the last call.
     ///
     /// # Errors

@@ -98,6 +98,8 @@ pub(crate) enum Request {
     HoldAnswers(bool),
     /// Record an attempt to write the state file.
     StateWritten(StateWritten),
+    /// Give freed memory back to the system.
+    GiveMemoryBack,
 }
 
 /// The result of an attempt to write the state file.

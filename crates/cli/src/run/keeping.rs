@@ -136,7 +136,7 @@ impl Keeping {
         }
         self.tell(&problems);
         self.plan_retry();
-        Ok(())
+        self.operator.memory_freed().map_err(failed)
     }
 
     /// Ends with SIGTERM or SIGINT, or if the router does.
@@ -284,6 +284,7 @@ impl Keeping {
         self.tell(&problems);
         self.retry_pause = RETRY_FIRST;
         self.plan_retry();
+        self.operator.memory_freed()?; // the files were read
         Ok(true)
     }
 
