@@ -21,6 +21,7 @@ use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope};
 use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
+use namewire_management::HolderId;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
 use namewire_testbed::Sent;
@@ -35,6 +36,19 @@ pub(crate) const START_NS: u64 = 1_000_000_000;
 
 /// Delay between an application and its router, as of a Unix socket.
 const APPLICATION_DELAY_NS: u64 = 10_000;
+
+/// Where the numbers of hosts that are no nodes begin.
+const HOSTS: usize = 2048;
+
+/// The holder that a neighbour is. Numbers from 256 on are those of remote holders.
+fn holder_of_host(number: usize) -> HolderId {
+    HolderId::from_index(256 + number).unwrap_or(HolderId::ANY_REMOTE)
+}
+
+/// The holder that a local application is. Numbers from 1 to 255 are those of local holders.
+fn holder_of_user(number: usize) -> HolderId {
+    HolderId::from_index(2 + number % 250).unwrap_or(HolderId::ANY_LOCAL)
+}
 
 /// Identifies a link of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,8 +198,8 @@ impl Network {
     /// Joins two nodes by a link with the same options in both directions.
     pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
         let tokens = !options.drops_pit_tokens;
-        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, tokens);
-        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, tokens);
+        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, tokens, holder_of_host(b.0));
+        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, tokens, holder_of_host(a.0));
         let policy = LinkPolicy { reliability: options.reliability, ..LinkPolicy::default() };
         let service =
             LinkServiceOptions { fragmentation: true, mtu: options.mtu, policy, ..LinkServiceOptions::default() };
@@ -199,11 +213,28 @@ impl Network {
         Connection { link, face_a, face_b }
     }
 
-    /// Puts an application on a node. It starts when the run continues.
+    /// Puts an application on a node, as a user of its own. It starts when the run continues.
     pub fn attach(&mut self, node: NodeId, application: impl Application) -> Attachment {
+        let user = holder_of_user(self.apps.len());
+        self.attach_as(node, FaceScope::Local, user, application)
+    }
+
+    /// The same, but on another host: hosts with different numbers, and the nodes of the network, are different holders
+    /// of what the node shares. An application with several faces to a node is attached several times.
+    pub fn attach_host(&mut self, node: NodeId, host: usize, application: impl Application) -> Attachment {
+        self.attach_as(node, FaceScope::NonLocal, holder_of_host(HOSTS + host), application)
+    }
+
+    fn attach_as(
+        &mut self,
+        node: NodeId,
+        scope: FaceScope,
+        holder: HolderId,
+        application: impl Application,
+    ) -> Attachment {
         let app = AppId(self.apps.len());
         // No tokens until the application has sent NDNLPv2.
-        let face = self.nodes[node.0].add_face(FaceScope::Local, false);
+        let face = self.nodes[node.0].add_face(scope, false, holder);
         let options = LinkOptions { delay_ns: APPLICATION_DELAY_NS, mtu: MAX_PACKET_BYTES, ..LinkOptions::default() };
         let service = LinkServiceOptions::default();
         let link = self.add_link([Place::Face(node, face), Place::App(app)], options, service);
@@ -499,6 +530,12 @@ impl Network {
     /// Counters of a node, its workers together.
     pub fn counters(&self, node: NodeId) -> Counters {
         self.nodes[node.0].counters()
+    }
+
+    /// PIT entries that a node took from holders with many, for others.
+    pub fn displaced_entries(&self, node: NodeId) -> u64 {
+        let pools = self.engines(node).flat_map(Engine::pools);
+        pools.filter(|pool| pool.config().name == "pit").map(|pool| pool.displaced()).sum()
     }
 
     /// The engines of a node, one per worker.

@@ -12,6 +12,7 @@ use namewire_engine::{
     BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant,
     RouteRequest,
 };
+use namewire_management::HolderId;
 use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
 use namewire_management::strategy_choice::ResolvedStrategy;
 use namewire_packet::NameBuf;
@@ -110,11 +111,12 @@ impl Router {
     }
 
     /// Adds a face; its owner workers alternate.
-    pub(crate) fn add_face(&mut self, scope: FaceScope, tokens: bool) -> FaceId {
+    pub(crate) fn add_face(&mut self, scope: FaceScope, tokens: bool, holder: HolderId) -> FaceId {
         let face = FaceId(self.next_face);
         self.next_face += 1;
         let owner = (face.0 % self.queues.len() as u64) as u8;
-        self.forwarder.faces.insert(face, FaceAttributes::new(scope, owner, tokens));
+        let attributes = FaceAttributes { holder, ..FaceAttributes::new(scope, owner, tokens) };
+        self.forwarder.faces.insert(face, attributes);
         face
     }
 

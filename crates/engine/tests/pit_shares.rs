@@ -69,6 +69,35 @@ fn one_face_displaces_the_heaviest_too() {
     }
 }
 
+/// A neighbour forwarded an attack with Interests of an hour. They filled its share, and its honest Interests got no
+/// entry until they ended.
+#[test]
+fn short_interests_take_the_place_of_long_ones_of_their_face() {
+    let mut node = node();
+    let neighbour = add_face(&mut node, 1_000, remote(0), FaceScope::NonLocal);
+    for n in 0..2_000 {
+        node.receive(neighbour, interest(&format!("/a/attack/{n}"), n).lifetime_ms(HOUR_MS));
+    }
+    let pending = node.pit_len();
+    assert_eq!(node.receive(neighbour, interest("/a/attack/x", 5_000).lifetime_ms(HOUR_MS)), NOTHING);
+    let answered = (0..500).filter(|n| {
+        let name = format!("/a/honest/{n}");
+        let is_sent = node.receive(neighbour, interest(&name, 10_000 + n)).len() == 1;
+        node.receive(B, data(&name));
+        is_sent
+    });
+    // Four of the PIT's slots are looked at for each; rarely, all of them are free.
+    assert!(answered.count() >= 490);
+    assert!(node.pit_len() <= pending);
+    // A long one must not push out another long one.
+    let longs = |node: &Forwarder| held(node, "pit", remote(0));
+    let before = longs(&node);
+    for n in 0..100 {
+        node.receive(neighbour, interest(&format!("/a/long/{n}"), 30_000 + n).lifetime_ms(HOUR_MS / 2 + 60_000));
+    }
+    assert!(longs(&node) >= before);
+}
+
 /// The entries of an hour were taken while there was room; they do not keep others out for an hour.
 #[test]
 fn entries_of_the_heaviest_holder_go_first() {

@@ -295,7 +295,8 @@ fn content_store_miss<'v, C: PartClock>(
     let received = at.received;
     if at.entry.is_none() && !parts.tables.records.shares.is_easy(parts.tables.pit_cs.pit_len()) {
         let long_bytes = overflow_bytes_of(received.packet.name().value(), received.packet.after_name());
-        let asker = Asker { face: received.face(), holder, group: at.group, long_bytes };
+        let lifetime_ms = received.packet.lifetime_ms().min(parts.config.max_lifetime_ms);
+        let asker = Asker { face: received.face(), holder, group: at.group, long_bytes, lifetime_ms };
         match pressure::admit(parts, call.outbound.now, asker) {
             Ok(()) => {}
             Err(DropReason::FaceShareUsed) => return parts.counters.cut(received.face()),
