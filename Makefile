@@ -133,8 +133,9 @@ system: build
 	$(call say,system: a repository on a full disk, and killed 1000 times)
 	cargo test --locked --package namewire-cli --test repo -- --ignored
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
-	$(call say,system: mixed core routers and 10^7 Interests)
-	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores -- --nocapture
+	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
+	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores --test hostile \
+		-- --nocapture
 
 clean:
 	@if command -v cargo >/dev/null; then cargo clean; fi
