@@ -28,6 +28,7 @@ mod segment_options;
 mod status;
 mod strategy;
 mod tag;
+mod traffic;
 
 use clap::{Parser, Subcommand};
 use failure::{ExitCode, Failure};
@@ -150,6 +151,9 @@ enum Command {
     Put(put::Args),
     /// Fetch a segmented object
     Get(get::Args),
+    /// Generate load, and measure how it is answered
+    #[command(subcommand)]
+    Traffic(traffic::Command),
     /// Command lines and output of NFD's nfdc, for scripts written against it
     #[command(disable_help_flag = true)]
     Nfdc {
@@ -224,6 +228,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Pingserver(args) => pingserver::execute(global, args).await,
         Command::Put(args) => put::execute(global, args).await,
         Command::Get(args) => get::execute(global, args).await,
+        Command::Traffic(command) => traffic::execute(global, command).await,
         Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }
 }

@@ -1,0 +1,119 @@
+//! The traffic generator as a user meets it: through a router, and one against the other.
+
+mod router_process;
+
+use router_process::{NAMEWIRE, Router, free_port, text};
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader},
+    net::UdpSocket,
+    path::Path,
+    process::{Child, ChildStderr, Command, Output, Stdio},
+};
+
+/// A generator that answers, ended with the test.
+struct Server {
+    process: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Server {
+    fn start(mut command: Command, arguments: &[&str]) -> Server {
+        command.args(["traffic", "serve"]).args(arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        Server { process, stderr }
+    }
+
+    fn wait_for(mut self, line: &str) -> Self {
+        let mut said = String::new();
+        while self.stderr.read_line(&mut said).unwrap() > 0 {
+            if said.ends_with(&format!("{line}\n")) {
+                return self;
+            }
+        }
+        panic!("not {line}, but {said}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn send(mut command: Command, arguments: &[&str]) -> Output {
+    command.args(["--json", "traffic", "send"]).args(arguments).output().unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn tool(transport: &str) -> Command {
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["--transport", transport]);
+    command
+}
+
+#[test]
+fn every_interest_through_a_router_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let _server = Server::start(router.command(), &["/t", "--size", "100", "--size-max", "2000"]).wait_for("serving");
+    // Names that repeat come from the Content Store.
+    let window = report(&send(router.command(), &["/t", "--count", "20001", "--flows", "2", "--order", "zipf"]));
+    assert_eq!([&window["sent"], &window["received"], &window["lost"]], [20_001, 20_001, 0], "{window}");
+    assert!(window["time_us"]["p99"].as_f64().unwrap() >= window["time_us"]["p50"].as_f64().unwrap());
+    assert!(window["data_bits_per_s"].as_f64().unwrap() > 0.0);
+    // By a schedule, all that was due is sent, however slow this machine is.
+    let schedule = report(&send(router.command(), &["/t", "--rate", "2000", "--poisson", "--count", "1000"]));
+    assert_eq!([&schedule["sent"], &schedule["received"]], [1000, 1000], "{schedule}");
+    assert!(schedule["elapsed_s"].as_f64().unwrap() > 0.3, "{schedule}");
+
+    let nobody = send(router.command(), &["/nobody", "--count", "10"]);
+    assert_eq!((nobody.status.code(), report_of_failure(&nobody)["nacked"].as_u64()), (Some(6), Some(10)));
+    let list = directory.path().join("names");
+    std::fs::write(&list, "/t/one\n\n/t/two\n").unwrap();
+    let listed = report(&send(router.command(), &["--names-file", list.to_str().unwrap(), "--count", "10"]));
+    assert_eq!(listed["received"], 10);
+}
+
+fn report_of_failure(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn two_generators_need_no_router() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = format!("unix://{}", directory.path().join("pair.sock").display());
+    for uri in [socket, format!("tcp://127.0.0.1:{}", free_port()), format!("udp://127.0.0.1:{}", free_port())] {
+        let _server = Server::start(Command::new(NAMEWIRE), &["--listen", &uri]).wait_for("waiting for a generator");
+        let listens = || !uri.starts_with("unix") || Path::new(uri.trim_start_matches("unix://")).exists();
+        router_process::eventually("it listens", listens);
+        // Over UDP nothing waits for anything: a window of 16 fits the kernel's queues.
+        let arguments = ["/t", "--count", "5000", "--window", "16", "--must-be-fresh", "--lifetime", "60000"];
+        let mut output = send(tool(&uri), &arguments);
+        while output.status.code() == Some(4) {
+            output = send(tool(&uri), &arguments); // it does not listen yet
+        }
+        let counts = report(&output);
+        assert_eq!([&counts["received"], &counts["lost"]], [5000, 0], "{uri}: {counts}");
+    }
+}
+
+#[test]
+fn silence_is_a_loss() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp://{}", silent.local_addr().unwrap());
+    let output = send(tool(&uri), &["/t", "--count", "30", "--lifetime", "100", "--rate", "1000"]);
+    let counts = report_of_failure(&output);
+    assert_eq!((output.status.code(), counts["lost"].as_u64()), (Some(5), Some(30)), "{counts}");
+    assert_eq!(counts["lost_share"], 1.0);
+    for wrong in [&["/t", "--rate", "0"][..], &["/t", "--poisson"], &[], &["/t", "--names-file", "/nonexistent"]] {
+        assert_eq!(send(tool(&uri), wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(send(tool(&uri), &["--names-file", "/nonexistent"]).status.code(), Some(2));
+}
