@@ -37,7 +37,7 @@ fn memory_of_unfinished_packets_comes_back() {
 /// The story: a router that had read 100,000 routes and lost them kept 186 of 290 MB.
 #[test]
 fn memory_of_routes_and_of_their_file_comes_back() {
-    const ROUTES: usize = 20_000;
+    const ROUTES: usize = 50_000;
     const FACE: &str = "udp4://127.0.0.1:9";
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("routes.toml");
@@ -56,6 +56,6 @@ fn memory_of_routes_and_of_their_file_comes_back() {
     let most_kib = router.status_kib("VmHWM");
     write(0);
     router.hang_up();
-    eventually("memory comes back", || router.status_kib("RssAnon") < before_kib + 15_000);
-    assert!(most_kib > before_kib + 30_000, "{most_kib} KiB were not much");
+    eventually("memory comes back", || router.status_kib("RssAnon") < before_kib + 40_000);
+    assert!(most_kib > before_kib + 100_000, "{most_kib} KiB were not much");
 }

@@ -46,6 +46,6 @@ pub use face_info::{FaceIdAllocator, FaceInfo, PeerCredentials, group_holder};
 pub use link_drop::LinkDrop;
 pub use link_service::{LinkOptions, LinkService, Received};
 pub use rx_arena::{RxArena, RxPacket};
-pub use socket_driver::{Lent, SocketDriver, give_pages_back, keep_little_free_memory};
+pub use socket_driver::{Lent, SocketDriver, give_pages_back};
 pub use stream::StreamSocket;
 pub use waker::Waker;

@@ -61,7 +61,7 @@ use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
 use namewire_shares::{HolderId, Pool, PoolReader};
 
 pub use lending::Lent;
-pub use rest::{give_pages_back, keep_little_free_memory};
+pub use rest::give_pages_back;
 
 use admission::Places;
 use face::{Channel, Face};

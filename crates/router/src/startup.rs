@@ -28,7 +28,7 @@ use namewire_configuration::{
 };
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
-use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, keep_little_free_memory, unix};
+use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::HolderTable;
@@ -152,7 +152,6 @@ impl Router {
         let Configuration { settings, trust, .. } = configuration;
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
         StartError::check(settings)?;
-        keep_little_free_memory();
         require_memory()?;
         let anchors = TrustAnchors::read(trust)?;
         let secrets = Secrets::new(settings.router.seed)?;
