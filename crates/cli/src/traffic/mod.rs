@@ -1,4 +1,4 @@
-//! `namewire traffic`: sends Interests and answers them, faster than a router forwards them.
+//! `namewire traffic`: sends Interests, answers them, and measures how long answers take.
 //!
 //! | question | file |
 //! | --- | --- |

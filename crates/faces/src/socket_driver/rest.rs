@@ -74,8 +74,8 @@ impl SocketDriver {
 /// N.B. The free end of a thread's heap stays, up to twice the largest block that was ever freed: some 16 MB after a
 /// configuration of more than 1 MiB. Fixed thresholds of glibc were no gain. With 128 KiB for mapped blocks, every
 /// connection accepted beside 16,000 others mapped and unmapped a copy of the face table, and the status took 1.4 s;
-/// with 32 MiB, and 8 MiB at the ends of heaps, a flood of fragments left as much. One heap for all threads kept 21 MB
-/// of 46 after 20,000 routes.
+/// with 32 MiB, and 8 MiB at the ends of heaps, the memory of a flood of fragments did not come back. One heap for all
+/// threads kept 21 MB after 20,000 routes had gone.
 pub fn give_pages_back() {
     sys::give_pages_back();
 }
