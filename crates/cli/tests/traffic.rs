@@ -62,7 +62,8 @@ fn tool(transport: &str) -> Command {
 fn every_interest_through_a_router_is_answered() {
     let directory = tempfile::tempdir().unwrap();
     let router = Router::run(directory.path(), &[]);
-    let _server = Server::start(router.command(), &["/t", "--size", "100", "--size-max", "2000"]).wait_for("serving");
+    let _server = Server::start(router.command(), &["/t", "--size", "100", "--size-max", "2000", "--flows", "2"])
+        .wait_for("serving");
     // Names that repeat come from the Content Store.
     let window = report(&send(router.command(), &["/t", "--count", "20001", "--flows", "2", "--order", "zipf"]));
     assert_eq!([&window["sent"], &window["received"], &window["lost"]], [20_001, 20_001, 0], "{window}");
@@ -73,8 +74,8 @@ fn every_interest_through_a_router_is_answered() {
     assert_eq!([&schedule["sent"], &schedule["received"]], [1000, 1000], "{schedule}");
     assert!(schedule["elapsed_s"].as_f64().unwrap() > 0.3, "{schedule}");
 
-    let nobody = send(router.command(), &["/nobody", "--count", "10"]);
-    assert_eq!((nobody.status.code(), report_of_failure(&nobody)["nacked"].as_u64()), (Some(6), Some(10)));
+    let refused = send(router.command(), &["/no/route", "--count", "10"]);
+    assert_eq!((refused.status.code(), report_of_failure(&refused)["nacked"].as_u64()), (Some(6), Some(10)));
     let list = directory.path().join("names");
     std::fs::write(&list, "/t/one\n\n/t/two\n").unwrap();
     let listed = report(&send(router.command(), &["--names-file", list.to_str().unwrap(), "--count", "10"]));

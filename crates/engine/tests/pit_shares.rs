@@ -57,7 +57,7 @@ fn a_host_with_many_ports_has_the_share_of_one_holder() {
     assert_eq!(node.counters().satisfied, 500);
 }
 
-/// A neighbour with one face met the share of a face just before that of a holder, and then displaced nobody.
+/// A neighbour with one face reaches the limit of a face before that of its holder. It then displaced no entry.
 #[test]
 fn one_face_displaces_the_heaviest_too() {
     let mut node = node();

@@ -225,7 +225,7 @@ impl Link {
     }
 }
 
-/// A full queue, a signal, or a report that nobody listened at the port a moment ago.
+/// The queue is full, a signal came, or the peer has not opened its port yet.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused)
         || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())

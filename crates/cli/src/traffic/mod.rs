@@ -18,12 +18,13 @@ use crate::{ExitCode, Failure, Global, name_argument};
 use consumer::{Flow, Plan};
 use link::{Link, Socket};
 use names::{NameSet, Names, Order};
-use namewire_client::{Client, TransportUri};
+use namewire_client::{Client, TransportUri, next_signature_time_ms};
 use namewire_packet::{
     Data, InterestBuilder, MAX_PACKET_BYTES, NameBuf, Nonce, SignedInterestFields,
     lp::LpPacket,
     nfd::{ControlParameters, ControlResponse},
 };
+use namewire_security::Signer;
 use producer::Answers;
 use report::{Counts, Report};
 use serde::Serialize;
@@ -35,7 +36,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 /// Room for the name and the other fields of a Data of the largest size.
@@ -87,10 +88,10 @@ pub(crate) struct SendArgs {
     /// InterestLifetime in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     lifetime: u64,
-    /// Stop after so many Interests
+    /// How many Interests to send [default: as many as --duration allows]
     #[arg(short, long, value_name = "COUNT")]
     count: Option<u64>,
-    /// Stop after so many seconds [default: 10, unless --count is given]
+    /// How many seconds to send [default: 10, unless --count is given]
     #[arg(short, long, value_name = "SECONDS", value_parser = positive)]
     duration: Option<f64>,
     /// Send CanBePrefix
@@ -140,7 +141,7 @@ pub(crate) struct ServeArgs {
     /// Wait here for a generator that sends, without a router between
     #[arg(long, value_name = "URI")]
     listen: Option<TransportUri>,
-    /// Stop after so many answers of a flow [default: at Ctrl-C]
+    /// How many answers each flow gives [default: until Ctrl-C]
     #[arg(short, long, value_name = "COUNT")]
     count: Option<u64>,
 }
@@ -152,7 +153,7 @@ fn positive(text: &str) -> Result<f64, String> {
 
 fn content_bytes(text: &str) -> Result<usize, String> {
     let bytes: usize = text.parse().map_err(|_| "not a number".to_owned())?;
-    if bytes <= CONTENT_BYTES_MAX { Ok(bytes) } else { Err(format!("a Data has at most {CONTENT_BYTES_MAX} bytes")) }
+    if bytes <= CONTENT_BYTES_MAX { Ok(bytes) } else { Err(format!("must be at most {CONTENT_BYTES_MAX}")) }
 }
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
@@ -209,11 +210,14 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
         count: None,
         duration: args.duration.or(default_duration).map(Duration::from_secs_f64),
     };
-    let (uri, stop) = (transport(global).await?, stop_at_interrupt());
+    let uri = transport(global).await?;
+    let mut links = Vec::new();
+    for _ in 0..flows {
+        links.push(Socket::connect(&uri).await.and_then(Link::new).map_err(|error| no_connection(&error))?);
+    }
     let (live, mut threads) = (Arc::new(Mutex::new(Counts::new())), Vec::new());
-    let start = Instant::now();
-    for flow in 0..flows {
-        let link = Socket::connect(&uri).await.and_then(Link::new).map_err(|error| no_connection(&error))?;
+    let (stop, start) = (stop_at_interrupt(), Instant::now());
+    for (flow, link) in (0..flows).zip(links) {
         let names = Names::new(set.clone(), order, args.seed, flow, flows);
         // The first flows send the rest of a count that is no multiple.
         let count = args.count.map(|count| count / flows + u64::from(flow < count % flows));
@@ -280,24 +284,22 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     if content_bytes.is_empty() {
         return Err(Failure::new(ExitCode::Usage, "--size-max must not be less than --size"));
     }
+    let signer = global.signer()?;
     let answers = Answers { content_bytes, freshness_ms: args.freshness };
     let uri = match &args.listen {
         Some(uri) => uri.clone(),
         None => transport(global).await?,
     };
-    let (stop, mut threads, mut counts) = (stop_at_interrupt(), Vec::new(), Vec::new());
+    if args.flows > 1 && matches!(args.listen, Some(TransportUri::Udp { .. })) {
+        return Err(Failure::new(ExitCode::Usage, "one flow can listen at a UDP port; give each its own port"));
+    }
+    let mut links = Vec::new();
     for _ in 0..args.flows {
-        let link = match &args.listen {
-            Some(_) => {
-                eprintln!("waiting for a generator");
-                Socket::accept(&uri).await.and_then(Link::new)
-            }
-            None => Socket::connect(&uri).await.and_then(Link::new),
-        };
-        let mut link = link.map_err(|error| no_connection(&error))?;
-        if args.listen.is_none() && !args.no_register {
-            args.prefixes.iter().try_for_each(|prefix| register(&mut link, prefix))?;
-        }
+        links.push(link_of_producer(&args, &uri, &signer).await?);
+    }
+    // Before this, Ctrl-C ends the process at once.
+    let (stop, mut threads, mut counts) = (stop_at_interrupt(), Vec::new(), Vec::new());
+    for link in links {
         let (answers, stop, count) = (answers.clone(), Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
         counts.push(Arc::clone(&count));
         threads.push(thread::spawn(move || producer::serve(link, &answers, args.count, &count, &stop)));
@@ -313,21 +315,36 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     join(threads)
 }
 
+/// A connection to the router with the prefixes registered, or to a generator that has come.
+async fn link_of_producer(args: &ServeArgs, uri: &TransportUri, signer: &Signer) -> Result<Link, Failure> {
+    if args.listen.is_some() {
+        eprintln!("waiting for a generator");
+        let link = Socket::accept(uri).await.and_then(Link::new);
+        return link.map_err(|error| Failure::new(ExitCode::Failed, format!("cannot listen at {uri}: {error}")));
+    }
+    let mut link = Socket::connect(uri).await.and_then(Link::new).map_err(|error| no_connection(&error))?;
+    if !args.no_register {
+        args.prefixes.iter().try_for_each(|prefix| register(&mut link, prefix, signer))?;
+    }
+    Ok(link)
+}
+
 /// Registers a prefix for a link.
-fn register(link: &mut Link, prefix: &NameBuf) -> Result<(), Failure> {
+fn register(link: &mut Link, prefix: &NameBuf, signer: &Signer) -> Result<(), Failure> {
     let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
     let mut name: NameBuf = ["localhost", "nfd", "rib", "register"].iter().fold(NameBuf::new(), |mut name, part| {
         name.push_generic(part.as_bytes());
         name
     });
     name.push_generic(&parameters.to_wire());
-    let time_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let fields = SignedInterestFields {
         nonce: fastrand::u64(..).to_be_bytes().to_vec(),
-        time_ms: Some(time_ms),
+        time_ms: Some(next_signature_time_ms()),
         ..SignedInterestFields::default()
     };
-    let command = InterestBuilder::new(name).nonce(Nonce::from_u32(fastrand::u32(..))).sign_digest(&fields);
+    let command = InterestBuilder::new(name).nonce(Nonce::from_u32(fastrand::u32(..)));
+    let command = signer.sign_interest(&command, &fields);
+    let command = command.map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     let failed = |error: io::Error| no_connection(&error);
     link.send(|out| out.extend_from_slice(&command)).map_err(failed)?;
     let end = Instant::now() + REGISTRATION_PATIENCE;

@@ -44,7 +44,7 @@ use namewire_tables::{GroupId, PitId};
 
 /// Slots that are looked at for an entry to displace.
 const SAMPLE: u32 = 32;
-/// The same, if nobody has more than the asker.
+/// The same, if no other holder and no other face has more than the asker.
 const SAMPLE_OF_FACE: u32 = 4;
 /// Entries whose downstreams are removed for one Interest.
 const TRIES: u32 = 4;
