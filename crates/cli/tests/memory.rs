@@ -34,7 +34,8 @@ fn memory_of_unfinished_packets_comes_back() {
     assert!(router.status_kib("VmHWM") > router.status_kib("VmRSS") + 8_000, "it was no flood");
 }
 
-/// The story: a router that had read 100,000 routes and lost them kept 186 of 290 MB.
+/// The story: a router that had read 100,000 routes and lost them kept 186 of 290 MB. The C library keeps the free end
+/// of a thread's heap: here, 26 MB stay, and 75 if pages are not given back.
 #[test]
 fn memory_of_routes_and_of_their_file_comes_back() {
     const ROUTES: usize = 50_000;
@@ -56,6 +57,6 @@ fn memory_of_routes_and_of_their_file_comes_back() {
     let most_kib = router.status_kib("VmHWM");
     write(0);
     router.hang_up();
-    eventually("memory comes back", || router.status_kib("RssAnon") < before_kib + 40_000);
+    eventually("memory comes back", || router.status_kib("RssAnon") < before_kib + 55_000);
     assert!(most_kib > before_kib + 100_000, "{most_kib} KiB were not much");
 }
