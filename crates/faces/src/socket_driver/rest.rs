@@ -72,10 +72,10 @@ impl SocketDriver {
 /// that allocate meanwhile wait.
 ///
 /// N.B. The free end of a thread's heap stays, up to twice the largest block that was ever freed: after 30,000 routes
-/// of a configuration had gone, a router had 42 MB, and after 50,000 it had 26. Fixed thresholds of glibc were no gain.
-/// With 128 KiB for mapped blocks, every connection accepted beside 16,000 others mapped and unmapped a copy of the face
-/// table, and the status took 1.4 s; with 32 MiB, and 8 MiB at the ends of heaps, the memory of a flood of fragments
-/// did not come back. One heap for all threads kept 21 MB after 20,000 routes had gone.
+/// of a configuration had gone, a router had 42 MB, and after 50,000 it had 26. Fixed thresholds of glibc were no
+/// gain. With 128 KiB for mapped blocks, every connection accepted beside 16,000 others mapped and unmapped a copy of
+/// the face table, and the status took 1.4 s. With 32 MiB, and 8 MiB at the ends of heaps, the memory of a flood of
+/// fragments did not come back. One heap for all threads kept 21 MB after 20,000 routes had gone.
 pub fn give_pages_back() {
     sys::give_pages_back();
 }
