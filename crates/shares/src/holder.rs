@@ -3,10 +3,12 @@
 //! A holder should be what one attacker has one of. A host can open any number of ports and connections, so a face is
 //! no holder. A host usually has all addresses of an IPv6 network of 64 bits, and a site has its network of 48 bits, so
 //! the /64 is the holder and the /48 its *group*, with the share of one holder. Link-local addresses are an exception:
-//! all neighbours of a link share one network, so there each address is a holder.
+//! all neighbours of a link share one network, so there each address is a holder. An Ethernet station can write any
+//! source address, so the stations of an interface are a group, too: whoever is on one link keeps nobody out who comes
+//! another way.
 //!
-//! Limits: a sender that can forge its source address can act as many holders. Behind one address (NAT, a proxy), many
-//! hosts count as one.
+//! Limits: a sender that can forge its IP source address can act as many holders. Behind one address (NAT, a proxy),
+//! many hosts count as one.
 
 use namewire_packet::nfd::MacAddress;
 use std::{
@@ -42,6 +44,8 @@ pub enum Holder {
         /// Address of the station.
         address: MacAddress,
     },
+    /// The stations of a network interface, by its name: those for which there is no number.
+    Link(String),
     /// What has no address of its own: all members of a multicast group on one interface, or a server by its name.
     Other(String),
 }
@@ -83,11 +87,12 @@ impl Holder {
         }
     }
 
-    /// The group, a network of 48 bits, if there is one.
-    pub(crate) fn group(&self) -> Option<u64> {
+    /// The group, if there is one, as a holder.
+    pub(crate) fn group(&self) -> Option<Holder> {
         match self {
-            Holder::Ipv6Network(network) => Some(network >> 16),
-            Holder::Ipv6Site(site) => Some(*site),
+            Holder::Ipv6Network(network) => Some(Holder::Ipv6Site(network >> 16)),
+            Holder::Station { interface, .. } => Some(Holder::Link(interface.clone())),
+            Holder::Ipv6Site(_) | Holder::Link(_) => Some(self.clone()),
             _ => None,
         }
     }
@@ -105,6 +110,7 @@ impl fmt::Display for Holder {
             Holder::Ipv6Site(site) => write!(f, "{}/48", Ipv6Addr::from_bits(u128::from(*site) << 80)),
             Holder::Ipv6Neighbour(address) => address.fmt(f),
             Holder::Station { interface, address } => write!(f, "{address}%{interface}"),
+            Holder::Link(interface) => write!(f, "stations%{interface}"),
             Holder::Other(what) => f.write_str(what),
         }
     }
@@ -141,12 +147,14 @@ mod tests {
     #[test]
     fn holders_have_names() {
         let station = Holder::Station { interface: "eth0".to_owned(), address: MacAddress([2, 0, 0, 0, 0, 1]) };
+        assert_eq!(station.group(), Some(Holder::Link("eth0".to_owned())));
         for (holder, name) in [
             (of("2001:db8:1:2::3", false), "2001:db8:1:2::/64"),
             (of("192.0.2.1", false), "192.0.2.1"),
             (Holder::Ipv6Site(0x2001_0db8_0001), "2001:db8:1::/48"),
             (Holder::User(1000), "user 1000"),
             (station, "02:00:00:00:00:01%eth0"),
+            (Holder::Link("eth0".to_owned()), "stations%eth0"),
         ] {
             assert_eq!(holder.to_string(), name);
         }

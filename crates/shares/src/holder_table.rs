@@ -14,13 +14,12 @@
 //!
 //! Limits: 254 local and 3776 remote holders with faces have numbers of their own, and 1022 groups. Further holders
 //! share numbers, so they share a share: worse for them, and never without bound. [`HolderTable::sharing`] counts them.
-//! A group has [`NUMBERS_PER_GROUP`] numbers; its further networks have one number together.
+//! A group has [`NUMBERS_PER_GROUP`] numbers; its further members have one number together.
 //!
 //! Cost: one lock and one hash look-up when a face is made or closed. Pools read the group of a number from a table of
 //! atomics, without a lock.
 
 use crate::holder::{Class, Holder};
-use namewire_packet::nfd::MacAddress;
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
@@ -37,7 +36,7 @@ pub(crate) const IDS: usize = 4096;
 /// Numbers of groups, of which 0 means none and the last one is shared.
 pub(crate) const GROUPS: usize = 1024;
 
-/// Numbers that the networks of one site may have, each for itself.
+/// Numbers that the members of one group may have, each for itself.
 pub const NUMBERS_PER_GROUP: u32 = 64;
 
 const LOCAL: Range<u16> = 1..256;
@@ -108,7 +107,7 @@ struct Entries {
     slots: Box<[Slot]>,
     local: FreeNumbers,
     remote: FreeNumbers,
-    groups: HashMap<u64, Group>,
+    groups: HashMap<Holder, Group>,
     free_groups: FreeNumbers,
     sharing: u64,
 }
@@ -222,11 +221,11 @@ impl Entries {
         id
     }
 
-    /// The holder, or its site if that has as many numbers as it may.
+    /// The holder, or its group if that has as many numbers as it may.
     fn within_group<'a>(&self, holder: &'a Holder) -> Cow<'a, Holder> {
         match holder.group() {
-            Some(site) if self.groups.get(&site).is_some_and(|group| group.holders >= NUMBERS_PER_GROUP) => {
-                Cow::Owned(Holder::Ipv6Site(site))
+            Some(all) if self.groups.get(&all).is_some_and(|group| group.holders >= NUMBERS_PER_GROUP) => {
+                Cow::Owned(all)
             }
             _ => Cow::Borrowed(holder),
         }
@@ -293,14 +292,13 @@ fn shared_number(holder: &Holder) -> HolderId {
     if holder.class() == Class::Local {
         return HolderId(LOCAL.end - LOCAL_SHARED);
     }
+    let bytes = |bytes: &[u8]| bytes.iter().fold(0, |key: u64, &byte| key.rotate_left(8) ^ u64::from(byte));
     let key = match holder {
         Holder::Ipv4(address) => u64::from(address.to_bits()),
         Holder::Ipv6Network(network) => network >> 16,
         Holder::Ipv6Site(site) => *site,
         Holder::Ipv6Neighbour(address) => address.to_bits() as u64,
-        Holder::Station { address: MacAddress(bytes), .. } => {
-            bytes.iter().fold(0, |key, &byte| key << 8 | u64::from(byte))
-        }
+        Holder::Station { interface, .. } | Holder::Link(interface) => bytes(interface.as_bytes()),
         _ => 0,
     };
     // Fibonacci hashing: the upper bits of the product are evenly distributed.
@@ -311,6 +309,7 @@ fn shared_number(holder: &Holder) -> HolderId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_packet::nfd::MacAddress;
     use std::collections::HashSet;
 
     fn remote(number: u32) -> Holder {
@@ -370,5 +369,22 @@ mod tests {
             let group = usize::from(group(&network(number << 16)));
             assert!((1..GROUPS).contains(&group), "{group}");
         }
+    }
+
+    #[test]
+    fn stations_of_a_link_have_one_group_and_no_more_numbers_than_others() {
+        let table = HolderTable::default();
+        let station = |interface: &str, number: u32| {
+            let [a, b, c, d] = number.to_be_bytes();
+            Holder::Station { interface: interface.to_owned(), address: MacAddress([2, 0, a, b, c, d]) }
+        };
+        let group = |holder: &Holder| table.groups().of(table.enter(holder));
+        let link = group(&station("eth0", 0));
+        assert!(link > 0);
+        assert_eq!(group(&station("eth0", 1)), link);
+        assert_ne!(group(&station("eth1", 1)), link);
+        let numbers: HashSet<HolderId> = (0..10_000).map(|number| table.enter(&station("eth0", number))).collect();
+        assert_eq!(numbers.len(), NUMBERS_PER_GROUP as usize + 1, "one is for the rest");
+        assert_eq!(table.describe(table.enter(&station("eth0", 9_999))), "stations%eth0");
     }
 }
