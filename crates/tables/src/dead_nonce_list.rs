@@ -10,7 +10,7 @@
 //! that nothing else uses. A sender that does not see hashes cannot make digests
 //! collide: two different pairs share a digest with probability 2⁻⁶⁴. Such a sender cannot crowd one place
 //! of the index either. If digests do collide, the list takes an Interest for a loop. The list also takes
-//! two names with one hash for one name, which has probability 2⁻⁵⁶.
+//! two names with one hash for one name, which has probability 2⁻⁶¹.
 //!
 //! Deviation: NFD estimates the capacity with marks in the queue. Here entries carry their end of life and
 //! the capacity is a limit.

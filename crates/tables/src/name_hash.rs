@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! NameHashes │ full │ known │ components │ after u32 × 32 │ hashes u64 × 32 │ spilled Vec │ last step │ sums │ text │
-//!            0      8       16           20              152               408           432         480    736   1008
+//!            0      8       16           20              152               408           432         512    768   1040
 //! ```
 //!
 //! Cost: hashing reads the name's own lines and writes a copy of it, because a prefix's last 16 bytes must be at hand
@@ -126,7 +126,7 @@ pub struct NameHashes {
     text: [u8; BLOCK_BYTES + INLINE_BYTES + 1],
 }
 
-const _: () = assert!(size_of::<NameHashes>() == 1008);
+const _: () = assert!(size_of::<NameHashes>() == 1040);
 
 impl Default for NameHashes {
     fn default() -> Self {
@@ -225,6 +225,7 @@ impl NameHashes {
         let (mut components, mut end) = (0, 0);
         while end < name_value.len() {
             if components == MAX_NAME_COMPONENTS {
+                self.known = 1;
                 return Err(TooManyComponents);
             }
             end = component_end(name_value, end);
@@ -414,5 +415,7 @@ mod tests {
             hashes.compute(&key, &name(components)).unwrap();
             assert_eq!((hashes.spilled.capacity(), hashes.spilled.as_ptr()), (room, at));
         }
+        assert!(hashes.compute(&key, &name(MAX_NAME_COMPONENTS + 1)).is_err());
+        assert_eq!((hashes.components(), hashes.known), (0, 1), "the root only");
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Tables {
 }
 
 impl Candidate for Tables {
-    const NAME: &'static str = "NH, multilinear (tables)";
+    const NAME: &'static str = "NH, pair hash (tables)";
 
     fn with_seed(seed: u64) -> Self {
         Self { key: HashKey::from_seed(seed), hashes: NameHashes::default() }
@@ -85,16 +85,17 @@ impl Candidate for Tables {
 pub(super) struct NotSpread {
     start: u128,
     blocks: [(u64, u64); MAX_COMPONENTS],
-    last_step: [u64; 4],
+    window: (u64, u64),
+    last_step: [u128; 3],
 }
 
 impl Candidate for NotSpread {
-    const NAME: &'static str = "NH, multilinear, not spread";
+    const NAME: &'static str = "NH, pair hash, not spread";
 
     fn with_seed(seed: u64) -> Self {
         let key = KnownKey::new(u128::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes());
         let blocks = std::array::from_fn(|n| key.block(n as u64));
-        Self { start: key.start(), blocks, last_step: key.last_step() }
+        Self { start: key.start(), blocks, window: key.window(), last_step: key.last_step() }
     }
 
     #[inline]
@@ -103,7 +104,7 @@ impl Candidate for NotSpread {
             u128::from(a.wrapping_add(bytes as u64)) * u128::from(b.wrapping_add((bytes >> 64) as u64))
         };
         let (mut sum, mut n, mut end, mut done) = (self.start, 0, 0, 0);
-        let [alpha, beta, low, high] = self.last_step;
+        let ((alpha, beta), [k, l, m]) = (self.window, self.last_step);
         name.for_each_component(|component, _| {
             end += component.len();
             let (blocks, _) = name.bytes[..end].as_chunks::<16>();
@@ -118,7 +119,8 @@ impl Candidate for NotSpread {
             };
             let sum = sum.wrapping_add(product(alpha, beta, window));
             let (sum_low, sum_high) = ((sum as u64).wrapping_add(end as u64), (sum >> 64) as u64);
-            out[n] = sum_low.wrapping_mul(low).wrapping_add(sum_high.wrapping_mul(high));
+            let product = k.wrapping_add(sum_high.into()).wrapping_mul(l.wrapping_add(sum_low.into()));
+            out[n] = (m.wrapping_add(product) >> 64) as u64;
             n += 1;
         });
         n

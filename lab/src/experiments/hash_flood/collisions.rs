@@ -34,17 +34,26 @@ impl KnownKey {
 
     /// `c`, the start of every sum.
     pub(super) fn start(&self) -> u128 {
-        u128::from(self.word(8)) | u128::from(self.word(9)) << 64
+        self.double(5)
     }
 
-    /// `α` and `β`, `k` and `l`, of the last step.
-    pub(super) fn last_step(&self) -> [u64; 4] {
-        [1, 2, 3, 4].map(|n| self.word(n))
+    /// `α` and `β` of the last step.
+    pub(super) fn window(&self) -> (u64, u64) {
+        (self.word(1), self.word(2))
+    }
+
+    /// `k`, `l` and `m` of the last step.
+    pub(super) fn last_step(&self) -> [u128; 3] {
+        [9, 11, 13].map(|n| self.double(n))
+    }
+
+    fn double(&self, counter: u64) -> u128 {
+        u128::from(self.word(counter)) | u128::from(self.word(counter + 1)) << 64
     }
 
     /// `a` and `b` of block `n`.
     pub(super) fn block(&self, n: u64) -> (u64, u64) {
-        (self.word(18 + 2 * n), self.word(19 + 2 * n))
+        (self.word(21 + 2 * n), self.word(22 + 2 * n))
     }
 
     /// `count` different names whose hashes under this key are the same 64 bits.
