@@ -36,13 +36,14 @@ impl Network {
     fn audit_node(&self, node: NodeId, broken: &mut Vec<String>) {
         let mut law = |what: &str, left: u64, right: u64| law(broken, &format!("node {}: {what}", node.0), left, right);
         let (engine, links) = (self.counters(node), self.link_total(node));
+        let past = self.past_lives(node);
         let refused = engine.dropped(DropReason::Malformed) + engine.dropped(DropReason::NameTooLong);
 
         // From the link services into the engines.
         if refused == 0 {
-            law("Interests from links to engine", links.in_interests, engine.in_interests);
-            law("Nacks from links to engine", links.in_nacks, engine.in_nacks);
-            law("Data from links to engine", links.in_data, engine.in_data);
+            law("Interests from links to engine", links.in_interests, engine.in_interests + past.unseen.interests);
+            law("Nacks from links to engine", links.in_nacks, engine.in_nacks + past.unseen.nacks);
+            law("Data from links to engine", links.in_data, engine.in_data + past.unseen.data);
         }
         // From the engines into the link services.
         let not_sent = links.drops[LinkDrop::PacketTooLarge as usize] + self.sent_to_no_face(node);
@@ -58,9 +59,11 @@ impl Network {
             [DropReason::PitFull, DropReason::FaceShareUsed, DropReason::PitShareUsed, DropReason::PitOverflowFull];
         let not_entered: u64 = not_entered.into_iter().map(|reason| engine.dropped(reason)).sum();
         let new = engine.cs_misses + engine.cs_not_asked;
-        law("new Interests", new, engine.satisfied + engine.unsatisfied + not_entered + engine.by_fingerprint);
+        let ended = engine.satisfied + engine.unsatisfied + past.pit_entries;
+        law("new Interests", new, ended + not_entered + engine.by_fingerprint);
         // Every Interest needs a fate. Several may apply to one (sent to two next hops; joined and suppressed).
-        let fates = engine.cs_hits + interest_drops(&engine) + engine.out_interests + engine.aggregated;
+        let sent_or_joined = engine.out_interests + engine.aggregated;
+        let fates = engine.cs_hits + interest_drops(&engine) + sent_or_joined + past.handed_over_interests;
         law("Interests without a fate", engine.in_interests.saturating_sub(fates), 0);
     }
 

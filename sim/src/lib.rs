@@ -42,6 +42,7 @@ mod fetcher;
 mod link;
 mod mixed_cores;
 mod network;
+mod past_lives;
 mod producer;
 mod router;
 mod routing;

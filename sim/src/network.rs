@@ -7,6 +7,7 @@
 //! Cost: one heap operation per event; memory grows with the number of events in flight. Limit:
 //! [`Network::set_event_limit`], so that a network that never becomes idle fails instead of hanging.
 
+mod interruptions;
 mod link_failure;
 mod recovery;
 mod tags;
@@ -153,6 +154,8 @@ pub struct Network {
     apps: Vec<PlacedApp>,
     /// Link ends of each node's faces, by node and by face number from the first dynamic one.
     face_ends: Vec<Vec<End>>,
+    /// By node, until when it stands still.
+    stands_until_ns: Vec<u64>,
     /// For each packet that was sent to no face, its node.
     sent_to_no_face: Vec<NodeId>,
     trace: Trace,
@@ -170,6 +173,7 @@ impl Network {
             links: Vec::new(),
             apps: Vec::new(),
             face_ends: Vec::new(),
+            stands_until_ns: Vec::new(),
             sent_to_no_face: Vec::new(),
             trace: Trace::new(trace_limit),
             seed,
@@ -192,6 +196,7 @@ impl Network {
         let id = NodeId(self.nodes.len());
         self.nodes.push(Router::new(id, options, self.sub_seed(b'n', id.0)));
         self.face_ends.push(Vec::new());
+        self.stands_until_ns.push(0);
         id
     }
 
@@ -325,6 +330,7 @@ impl Network {
     }
 
     fn handle(&mut self, event: Event) {
+        let Some(event) = self.unless_standing(event) else { return };
         match event {
             Event::StartApplication(app) => self.call(app, |application, io| application.start(io)),
             Event::WakeApplication(app) => self.call(app, |application, io| application.wake(io)),
@@ -534,8 +540,7 @@ impl Network {
 
     /// PIT entries that a node took from holders with many, for others.
     pub fn displaced_entries(&self, node: NodeId) -> u64 {
-        let pools = self.engines(node).flat_map(Engine::pools);
-        pools.filter(|pool| pool.config().name == "pit").map(|pool| pool.displaced()).sum()
+        self.nodes[node.0].displaced()
     }
 
     /// The engines of a node, one per worker.

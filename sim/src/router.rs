@@ -3,6 +3,7 @@
 //! It has the forwarder of `namewire_testbed`, with an inbox for each worker. An inbox replaces the rings between real
 //! workers: packets that arrive while a worker is busy are its next batch. Tag packets go to its [`TagNode`].
 
+use crate::past_lives::PastLives;
 use crate::routing::{NewNextHop, RouteNews, Routing};
 use crate::tag_node::TagNode;
 use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
@@ -75,6 +76,8 @@ pub(crate) struct Router {
     routing: Routing,
     pub(crate) tags: TagNode,
     rng: Rng,
+    key: HashKey,
+    pub(crate) past: PastLives,
 }
 
 /// What waits for a worker.
@@ -107,7 +110,33 @@ impl Router {
             tags: TagNode::new(options.tagnet.as_ref(), rng.u64(..)),
             rng,
             options,
+            key,
+            past: PastLives::default(),
         }
+    }
+
+    /// Ends and starts again: all state of the engines is lost, and every packet that waits. Faces and routes come back
+    /// at once, as from a state file.
+    pub(crate) fn restart(&mut self, now_ns: u64) -> Consequences {
+        for engine in &self.forwarder.engines {
+            self.past.end(engine);
+        }
+        self.queues.iter_mut().flat_map(|queue| queue.inbox.drain(..)).for_each(|arrival| self.past.lose(&arrival));
+        let seed = self.rng.u64(..);
+        self.at(now_ns);
+        let restarted = self.forwarder.restart(self.options.engine.clone(), self.key, seed);
+        restarted.expect("memory for the tables");
+        self.consequences(Vec::new())
+    }
+
+    /// Moves the timers of a worker from now to a later time; false if they are not due now.
+    pub(crate) fn postpone_timers(&mut self, worker: u8, now_ns: u64, until_ns: u64) -> bool {
+        let queue = &mut self.queues[usize::from(worker)];
+        let is_due = queue.timer_at_ns == now_ns;
+        if is_due {
+            queue.timer_at_ns = until_ns;
+        }
+        is_due
     }
 
     /// Adds a face; its owner workers alternate.
@@ -325,9 +354,16 @@ impl Router {
         &self.forwarder.faces
     }
 
-    /// Counters of all workers together.
+    /// Counters of all workers together, and of what they were before restarts.
     pub(crate) fn counters(&self) -> Counters {
-        self.forwarder.counters()
+        let mut sum = self.forwarder.counters();
+        sum.merge(&self.past.counters);
+        sum
+    }
+
+    /// PIT entries that were taken from holders with many, for others.
+    pub(crate) fn displaced(&self) -> u64 {
+        self.past.displaced + self.engines().map(displaced).sum::<u64>()
     }
 
     pub(crate) fn engines(&self) -> impl Iterator<Item = &Engine> {
@@ -354,6 +390,11 @@ impl Consequences {
         self.timers.extend(other.timers);
         self.tags_at_ns = other.tags_at_ns.or(self.tags_at_ns);
     }
+}
+
+/// PIT entries that an engine took from holders with many, for others.
+pub(crate) fn displaced(engine: &Engine) -> u64 {
+    engine.pools().into_iter().filter(|pool| pool.config().name == "pit").map(|pool| pool.displaced()).sum()
 }
 
 /// What a strategy found out of a route.

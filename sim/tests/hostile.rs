@@ -1,6 +1,7 @@
 //! Hostile hosts among honest ones: nothing is unaccounted for, and honest applications are served.
 //!
-//! A line of routers with a producer at its far end. Links lose, repeat and reorder frames; one is cut for a while. At
+//! A line of routers with a producer at its far end. Links lose, repeat and reorder frames; some are cut for a while;
+//! routers stand still, so that their clocks jump, and start again without their tables. At
 //! each router there is a local consumer and one on another host. At one router a hostile host with 40 faces does its
 //! worst for the whole time: Interests of an hour that nobody answers, others that are answered, Interests for what the
 //! honest ones want, Data that nobody asked for, Nacks, and bytes that are no packet. PITs are small, so that the host
@@ -87,9 +88,9 @@ struct Tally {
     displaced: u64,
 }
 
-fn run(seed: u64, tally: &mut Tally) {
-    let mut random = Rng::with_seed(seed);
-    let mut net = Network::new(seed, 0);
+/// 2 to 4 routers in a row, with producers of `/p` and of the silent `/dead` at the end. Links lose, repeat and
+/// reorder; some are cut, some routers stand still or start again.
+fn routers_in_a_row(net: &mut Network, random: &mut Rng) -> Vec<NodeId> {
     let engine =
         EngineConfig { pit_capacity_entries: PIT_CAPACITY, cs_capacity_packets: 64, ..EngineConfig::default() };
     let size = random.usize(2..5);
@@ -116,12 +117,29 @@ fn run(seed: u64, tally: &mut Tally) {
             net.at(cut_ns + 100 * MS_NS, move |net| net.set_link_up(connection.link, true));
         }
     }
+    for &node in &nodes {
+        let at_ns = net.now_ns() + random.u64(500..3000) * MS_NS;
+        match random.u8(..4) {
+            0 => net.at(at_ns, move |net| net.restart(node)),
+            1 => {
+                let still_ns = random.u64(1..300) * MS_NS;
+                net.at(at_ns, move |net| net.stand_still(node, still_ns));
+            }
+            _ => {}
+        }
+    }
     let home = nodes[size - 1];
     let producer = net.attach(home, Producer::of_content(100, 1000));
     net.add_route(home, "/p", producer.face, 0);
     let silent = net.attach(home, Producer::new(|_| None));
     net.add_route(home, "/dead", silent.face, 0);
+    nodes
+}
 
+fn run(seed: u64, tally: &mut Tally) {
+    let mut random = Rng::with_seed(seed);
+    let mut net = Network::new(seed, 0);
+    let nodes = routers_in_a_row(&mut net, &mut random);
     let options = ConsumerOptions {
         interval_ns: 5 * MS_NS,
         lifetime_ms: 2000,
@@ -135,7 +153,7 @@ fn run(seed: u64, tally: &mut Tally) {
         honest.push((true, net.attach(node, Consumer::new(names(2 * index), options)).app));
         honest.push((false, net.attach_host(node, index, Consumer::new(names(2 * index + 1), options)).app));
     }
-    let (target, until_ns) = (nodes[random.usize(..size)], net.now_ns() + ATTACK_NS);
+    let (target, until_ns) = (nodes[random.usize(..nodes.len())], net.now_ns() + ATTACK_NS);
     let attackers: Vec<AppId> =
         (0..FACES).map(|_| net.attach_host(target, 100, Attacker { until_ns, sent_interests: 0 }).app).collect();
 

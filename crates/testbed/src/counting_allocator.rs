@@ -1,5 +1,5 @@
-//! An allocator that counts, for tests of code that must not allocate. Such a test has a file of its own, because the
-//! allocator is the whole process's:
+//! An allocator that counts, for tests of code that must not allocate, or must give back what it allocates. Such a test
+//! has a file of its own, because the allocator is the whole process's:
 //!
 //! ```
 //! # use namewire_testbed::counting_allocator::{CountingAllocator, without_allocation};
@@ -23,29 +23,37 @@ pub struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count() {
-    // A thread that ends has no counter any more; no thread of such a test ends while it counts.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+fn count(allocations: u64, bytes: i64) {
+    // A thread that ends has no counters any more; no thread of such a test ends while it counts.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
+    let _ = LIVE_BYTES.try_with(|count| count.set(count.get() + bytes));
+}
+
+/// Bytes that this thread allocated, less those that it freed.
+pub fn live_bytes() -> i64 {
+    LIVE_BYTES.get()
 }
 
 // SAFETY: every call goes to the system's allocator with the arguments that the caller vouches for. Counting allocates
 // nothing (a const thread local without a destructor).
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(1, layout.size() as i64);
         // SAFETY: as above.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(0, -(layout.size() as i64));
         // SAFETY: as above; the block came from `System`.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(1, size as i64 - layout.size() as i64);
         // SAFETY: as above; the block came from `System`.
         unsafe { System.realloc(block, layout, size) }
     }

@@ -59,6 +59,8 @@ pub struct Arrival {
     pub headers: LpHeaders,
     /// Its bytes.
     pub wire: Vec<u8>,
+    /// No worker has seen it.
+    pub is_new: bool,
     visits: Visits,
 }
 
@@ -128,6 +130,18 @@ impl Forwarder {
             costs: None,
             scratch: NameHashes::default(),
         })
+    }
+
+    /// Empties PITs, Content Stores and all else that engines keep, as a new start does. FIB, faces and strategies
+    /// stay.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the tables.
+    pub fn restart(&mut self, config: EngineConfig, key: HashKey, seed: u64) -> io::Result<()> {
+        let fresh = Forwarder::with_key(config, self.engines.len(), key, seed)?;
+        (self.engines, self.dispatcher) = (fresh.engines, fresh.dispatcher);
+        Ok(())
     }
 
     /// One worker with one route.
@@ -223,7 +237,7 @@ impl Forwarder {
     /// Finds the first worker for a packet that `receiver` has read from its face.
     pub fn dispatch(&mut self, receiver: u8, face: FaceId, headers: LpHeaders, wire: Vec<u8>) -> Arrival {
         let mut visits = self.dispatcher.route(receiver, &headers, &wire, &mut self.scratch);
-        Arrival { worker: visits.take(receiver), face, headers, wire, visits }
+        Arrival { worker: visits.take(receiver), face, headers, wire, is_new: true, visits }
     }
 
     /// Lets one worker decide a batch.
@@ -248,7 +262,7 @@ impl Forwarder {
             let Frame { face, headers, packet, .. } = &frames[usize::from(frame)];
             let next = visits.take(number);
             assert_ne!(next, number, "a worker hands over to itself");
-            Arrival { worker: next, face: *face, headers: *headers, wire: packet.to_vec(), visits }
+            Arrival { worker: next, face: *face, headers: *headers, wire: packet.to_vec(), is_new: false, visits }
         };
         let handed_over = worker.out.hand_over.iter().map(hand_over).collect();
         (self.costs, self.route_requests) = (costs, route_requests);
