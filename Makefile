@@ -33,7 +33,8 @@ help:
 	@echo 'make fuzz-long EXECUTIONS=100000000 inputs in sum, most for parsers; the corpus is minimised and kept'
 	@echo 'make sanitize  address sanitizer, thread sanitizer and Miri, with a nightly compiler'
 	@echo 'make interop   python-ndn and NDNts through a running router'
-	@echo 'make system    tests too long for make test: dying links, full disks (need root), 1000 kills, 10^7 Interests through core routers'
+	@echo 'make system    tests too long for make test: dying links, full disks (need root), 1000 kills, 10^7 Interests through core'
+	@echo '               routers and among hostile hosts, a day of churn in simulation and five minutes on sockets'
 	@echo 'make clean     removes everything built'
 	@echo 'make distclean also removes what was installed into the checkout'
 
@@ -125,7 +126,8 @@ sanitize:
 	$(call say,sanitize: Miri)
 	@tools/sanitize.sh miri
 
-# Not part of `make test`: it needs root, and takes some ten minutes.
+# Not part of `make test`: it needs root, and takes some twenty minutes.
+SOAK_SECONDS := 300
 system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system
@@ -135,6 +137,10 @@ system: build
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
 	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores --test hostile \
+		-- --nocapture
+	$(call say,system: a simulated day of churn; then SOAK_SECONDS of it on sockets)
+	NAMEWIRE_SIM_HOURS=24 cargo test --release --locked --package namewire-sim --test soak -- --nocapture
+	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --package namewire-cli --test soak \
 		-- --nocapture
 
 clean:
