@@ -8,10 +8,12 @@
 //! | `pending` | PIT entries | Interests of new names that live for an hour, from one of [`PORTS`] sockets after the other |
 //! | `long` | bytes of long Interests | the same, of 8 kB |
 //! | `joined` | downstreams | many sockets ask for the same names |
-//! | `faces` | faces | over UDP a datagram of two bytes from each new port; over streams connections that stay silent |
+//! | `faces` | faces | over UDP a datagram of two bytes from each new port; over streams connections that stay silent; over Ethernet an Interest from each new, forged station address |
 //! | `unread` | bytes of send queues | connections that ask for stored Data of 8 kB and never read |
 //! | `fragments` | bytes of reassembly | first fragments from many ports |
 //! | `stream` | rings and time | one stream that writes as fast as it can |
+//!
+//! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
 //!
 //! Limits: the number of sockets is limited by the process's file descriptors, which it raises as far as it may.
 
@@ -22,7 +24,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use namewire_packet::{InterestBuilder, NameBuf, Nonce, tlv};
+use namewire_faces::ethernet;
+use namewire_packet::{InterestBuilder, NameBuf, Nonce, nfd::MacAddress, tlv};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sockets of an attack that needs several.
@@ -37,6 +40,8 @@ const SILENT: usize = 20_000;
 /// Sockets and names of `joined`.
 const JOINING: usize = 300;
 const JOINED_NAMES: u64 = 500;
+/// Where NDN is sent to all routers of a link (drop-in.md §2).
+const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);
 /// Connections that never read.
 const UNREAD: usize = 150;
 /// Names of the stored Data that `unread` asks for: `/stored/0` and so on.
@@ -47,6 +52,8 @@ pub const ATTACK_PREFIX: &str = "/attack";
 pub const STORED_PREFIX: &str = "/stored";
 const HOUR_MS: u64 = 3_600_000;
 const LARGE_BYTES: usize = 8_000;
+/// The same in one frame.
+const LARGE_IN_FRAME_BYTES: usize = 1_350;
 /// Time between two looks at the clock.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -70,6 +77,10 @@ pub enum Way {
     Udp,
     Tcp,
     Unix,
+    /// To the router's station
+    Ethernet,
+    /// To the group that routers join
+    EthernetGroup,
 }
 
 /// The options of `namewire-lab attack`.
@@ -90,6 +101,12 @@ pub struct AttackPlan {
     /// Address to send from
     #[arg(long)]
     pub bind: Option<IpAddr>,
+    /// Interface to send from
+    #[arg(long)]
+    pub interface: Option<String>,
+    /// The router's Ethernet address
+    #[arg(long)]
+    pub station: Option<MacAddress>,
     /// How long
     #[arg(long, default_value_t = 5)]
     pub seconds: u64,
@@ -101,6 +118,22 @@ pub struct AttackPlan {
 enum Socket {
     Datagram(UdpSocket),
     Stream(Box<dyn Stream>),
+    Link(Link),
+}
+
+/// The way to a station.
+struct Link {
+    socket: socket2::Socket,
+    to: MacAddress,
+}
+
+impl Link {
+    /// Sends a packet from the station of this number.
+    fn send(&self, from: u64, packet: &[u8]) -> bool {
+        let [.., a, b, c, d] = from.to_be_bytes();
+        let frame = ethernet::whole_frame(self.to, MacAddress([2, 1, a, b, c, d]), packet);
+        self.socket.send(&frame).is_ok()
+    }
 }
 
 trait Stream: std::io::Write {}
@@ -112,6 +145,7 @@ impl Socket {
     fn send(&mut self, packet: &[u8]) -> bool {
         match self {
             Socket::Datagram(socket) => socket.send(packet).is_ok(),
+            Socket::Link(link) => link.send(0, packet),
             // A stream that took a part of a packet is of no further use.
             Socket::Stream(stream) => matches!(stream.write(packet), Ok(written) if written == packet.len()),
         }
@@ -140,8 +174,23 @@ impl AttackPlan {
                 stream.set_nonblocking(true)?;
                 Socket::Stream(Box::new(stream))
             }
+            Way::Ethernet | Way::EthernetGroup => Socket::Link(self.open_link()?),
         };
         Ok(socket)
+    }
+
+    fn is_over_ethernet(&self) -> bool {
+        matches!(self.way, Way::Ethernet | Way::EthernetGroup)
+    }
+
+    fn open_link(&self) -> anyhow::Result<Link> {
+        let station = self.station.context("--station must name the router's Ethernet address")?;
+        let interface = self.interface.as_ref().context("--interface must say where to send from")?;
+        let any = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
+        let index = rustix::net::netdevice::name_to_index(&any, interface)?;
+        let socket = ethernet::open_whole_frames(index)?;
+        socket.set_nonblocking(true)?;
+        Ok(Link { socket, to: if self.way == Way::EthernetGroup { GROUP } else { station } })
     }
 
     /// As many sockets as the router and the system allow, up to `count`.
@@ -177,12 +226,17 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
             spread(plan, (PORTS, PER_PORT), |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, 0))
         }
         Attack::Long => {
-            spread(plan, (PORTS, 1), |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, LARGE_BYTES))
+            let bytes = if plan.is_over_ethernet() { LARGE_IN_FRAME_BYTES } else { LARGE_BYTES };
+            spread(plan, (PORTS, 1), |number| interest(&format!("{ATTACK_PREFIX}/{number}"), number, bytes))
         }
         Attack::Joined => spread(plan, (JOINING, 1), |number| {
             interest(&format!("{ATTACK_PREFIX}/{}", number / JOINING as u64 % JOINED_NAMES), number, 0)
         }),
         Attack::Faces if plan.way == Way::Udp => plan.paced(|_| plan.open().is_ok_and(|mut port| port.send(&[5, 0]))),
+        Attack::Faces if plan.is_over_ethernet() => {
+            let link = plan.open_link()?;
+            plan.paced(|number| link.send(number, &interest(&format!("{ATTACK_PREFIX}/{number}"), number, 0)))
+        }
         Attack::Faces => {
             let mut silent = Vec::new();
             plan.paced(|_| silent.len() < SILENT && plan.open().map(|socket| silent.push(socket)).is_ok())
@@ -282,6 +336,8 @@ mod tests {
             router: Some(router.local_addr().unwrap()),
             socket: None,
             bind: None,
+            interface: None,
+            station: None,
             seconds: 1,
             rate: 200,
         };

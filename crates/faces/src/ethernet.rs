@@ -29,6 +29,9 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// that is shorter.
 pub(crate) const LEAST_PAYLOAD_BYTES: usize = 46;
 
+/// Two addresses and the type of a frame.
+const HEADER_BYTES: usize = 14;
+
 /// The packet socket of an interface.
 #[derive(Debug)]
 pub struct LinkSocket {
@@ -50,6 +53,24 @@ pub fn open(interface: u32, name: &str, mtu: usize) -> io::Result<LinkSocket> {
     socket.set_nonblocking(true)?;
     sys::bind_to_link(socket.as_fd(), interface)?;
     Ok(LinkSocket { socket: socket.into(), interface, name: name.to_owned(), mtu })
+}
+
+/// Opens an interface for whole frames, with their Ethernet headers: for programs that speak as several stations. It
+/// receives the NDN frames of the interface.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_whole_frames(interface: u32) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
+    sys::bind_to_link(socket.as_fd(), interface)?;
+    Ok(socket)
+}
+
+/// A frame that carries a packet of at most 1500 bytes.
+pub fn whole_frame(to: MacAddress, from: MacAddress, packet: &[u8]) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &sys::ETHERTYPE_NDN.to_be_bytes(), packet].concat();
+    frame.resize(frame.len().max(HEADER_BYTES + LEAST_PAYLOAD_BYTES), 0);
+    frame
 }
 
 /// Facts about a face to a station or a group.
@@ -95,6 +116,15 @@ mod tests {
         for whole in [&[5, 2, 7, 0][..], &[5, 9, 7, 0], &[5], &[], &[0xfd, 0, 5, 0]] {
             assert_eq!(without_padding(whole), whole);
         }
+    }
+
+    #[test]
+    fn a_whole_frame_has_its_header_and_its_least_length() {
+        let (to, from) = (MacAddress([1, 2, 3, 4, 5, 6]), MacAddress([2, 0, 0, 0, 0, 7]));
+        let frame = whole_frame(to, from, &[5, 2, 7, 0]);
+        assert_eq!(frame[..18], [1, 2, 3, 4, 5, 6, 2, 0, 0, 0, 0, 7, 0x86, 0x24, 5, 2, 7, 0]);
+        assert_eq!((frame.len(), without_padding(&frame[14..])), (60, &[5, 2, 7, 0][..]));
+        assert_eq!(whole_frame(to, from, &[5; 100]).len(), 114);
     }
 
     #[test]

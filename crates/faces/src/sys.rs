@@ -335,7 +335,7 @@ impl RawAddress {
 }
 
 /// The EtherType of NDN (drop-in.md §2).
-const ETHERTYPE_NDN: u16 = 0x8624;
+pub(crate) const ETHERTYPE_NDN: u16 = 0x8624;
 
 /// Makes a packet socket receive NDN frames from one interface.
 pub(crate) fn bind_to_link(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {

@@ -15,7 +15,10 @@
 //! `router-sockets`: 138,605 per second). All processes share the processors, so an attack that takes time from all of
 //! them shows too; the paced attacks leave time.
 //!
-//! Limits: attackers over Ethernet are not covered. A local attacker is another user of the machine (`nobody`), which
+//! Attackers over Ethernet are on the cable of the remote applications. *Faces, Ethernet* forges the address of each
+//! frame; the others come from one station.
+//!
+//! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
 //! needs root, as the namespaces do; without, the rows say so.
 
 mod network;
@@ -37,7 +40,7 @@ use crate::process::{self, BoundProcess};
 use crate::router_control::RouterControl;
 use crate::router_process::{RouterProcess, find_program, run_load};
 use crate::sample_table::SampleTable;
-use network::{Network, Peer};
+use network::{INTERFACE, Network, Peer, STATION};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "hostile",
@@ -69,6 +72,11 @@ const CASES: &[Case] = &[
     Case { id: "faces, Unix", attack: Attack::Faces, way: Way::Unix, rate: 5_000 },
     Case { id: "unread Data, TCP", attack: Attack::Unread, way: Way::Tcp, rate: 5_000 },
     Case { id: "unread Data, Unix", attack: Attack::Unread, way: Way::Unix, rate: 5_000 },
+    Case { id: "pending, Ethernet", attack: Attack::Pending, way: Way::Ethernet, rate: 20_000 },
+    Case { id: "pending, Ethernet group", attack: Attack::Pending, way: Way::EthernetGroup, rate: 20_000 },
+    Case { id: "long Interests, Ethernet", attack: Attack::Long, way: Way::Ethernet, rate: 10_000 },
+    Case { id: "faces, Ethernet", attack: Attack::Faces, way: Way::Ethernet, rate: 5_000 },
+    Case { id: "fragments, Ethernet", attack: Attack::Fragments, way: Way::Ethernet, rate: 10_000 },
     Case { id: "fragments, UDP", attack: Attack::Fragments, way: Way::Udp, rate: 10_000 },
     Case { id: "one stream, TCP", attack: Attack::Stream, way: Way::Tcp, rate: 0 },
     Case { id: "one stream, Unix", attack: Attack::Stream, way: Way::Unix, rate: 0 },
@@ -186,6 +194,7 @@ impl Run<'_> {
         let mut command = self.network.on_router(&self.program);
         let listens = self.network.listens().to_string();
         command.args(["run", "--listen-udp", &listens, "--listen-tcp", &listens, "--workers", &workers.to_string()]);
+        command.args(["--ethernet", "--interface", INTERFACE]);
         let router = RouterProcess::start_command(command, self.network.listens(), None)?;
         // For the local attacker, which is another user.
         for path in [router.socket().parent(), Some(router.socket())].into_iter().flatten() {
@@ -200,7 +209,7 @@ impl Run<'_> {
         };
         let mut command = match case.way {
             Way::Unix => Command::new(&self.context.program),
-            Way::Udp | Way::Tcp => self.network.on_peers(&self.context.program),
+            _ => self.network.on_peers(&self.context.program),
         };
         if case.way == Way::Unix {
             command.uid(NOBODY);
@@ -208,7 +217,7 @@ impl Run<'_> {
         command.arg("attack").arg(name(&|| clap::ValueEnum::to_possible_value(&case.attack)));
         command.args(["--way", &name(&|| clap::ValueEnum::to_possible_value(&case.way))]);
         command.args(["--router", &router.udp().to_string()]).arg("--socket").arg(router.socket());
-        command.args(["--bind", &Peer::Hostile.address().to_string()]);
+        command.args(["--bind", &Peer::Hostile.address().to_string(), "--interface", INTERFACE, "--station", STATION]);
         command.args(["--seconds", &seconds.to_string(), "--rate", &case.rate.to_string()]);
         BoundProcess::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()), None)
     }

@@ -9,6 +9,10 @@ use anyhow::ensure;
 /// The router's address.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 const PORT: u16 = 6_363;
+/// The name of both ends of the cable.
+pub(super) const INTERFACE: &str = "eth0";
+/// The router's Ethernet address.
+pub(super) const STATION: &str = "02:00:00:00:00:01";
 
 /// See the module. Dropping it removes the namespaces.
 #[derive(Debug)]
@@ -24,14 +28,15 @@ impl Network {
         let (router, peers) = (network.router(), network.peers());
         ip(&["netns", "add", &router])?;
         ip(&["netns", "add", &peers])?;
-        ip(&["-n", &router, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", &peers])?;
-        ip(&["-n", &router, "addr", "add", &format!("{ROUTER}/24"), "dev", "eth0"])?;
+        ip(&["-n", &router, "link", "add", INTERFACE, "type", "veth", "peer", "name", INTERFACE, "netns", &peers])?;
+        ip(&["-n", &router, "addr", "add", &format!("{ROUTER}/24"), "dev", INTERFACE])?;
         for peer in [Peer::Hostile, Peer::Honest] {
-            ip(&["-n", &peers, "addr", "add", &format!("{}/24", peer.address()), "dev", "eth0"])?;
+            ip(&["-n", &peers, "addr", "add", &format!("{}/24", peer.address()), "dev", INTERFACE])?;
         }
+        ip(&["-n", &router, "link", "set", INTERFACE, "address", STATION])?;
         for namespace in [&router, &peers] {
             ip(&["-n", namespace, "link", "set", "lo", "up"])?;
-            ip(&["-n", namespace, "link", "set", "eth0", "up"])?;
+            ip(&["-n", namespace, "link", "set", INTERFACE, "up"])?;
         }
         Ok(network)
     }
