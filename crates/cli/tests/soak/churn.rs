@@ -150,11 +150,16 @@ fn exchange(place: &Place, random: &mut fastrand::Rng) {
         1 => {
             let socket = place.udp();
             socket.set_read_timeout(Some(WAIT)).unwrap();
-            exchange_over(&mut |packet| drop(socket.send(packet).unwrap()), &mut || {
-                let mut bytes = [0; 9_000];
-                let length = socket.recv(&mut bytes).expect("an answer");
-                bytes[..length].to_vec()
-            });
+            exchange_over(
+                &mut |packet| {
+                    socket.send(packet).unwrap();
+                },
+                &mut || {
+                    let mut bytes = [0; 9_000];
+                    let length = socket.recv(&mut bytes).expect("an answer");
+                    bytes[..length].to_vec()
+                },
+            );
         }
         _ => {
             let mut stream = place.unix();
