@@ -41,6 +41,7 @@ ARROWS = {
     "tables": {"packet"},
     "designs": {"packet", "tables"},
     "engine": {"packet", "shares", "tables"},
+    "afxdp": set(),
     "faces": {"packet", "shares"},
     "tagnet": {"packet", "tables"},
     "security": {"packet"},
