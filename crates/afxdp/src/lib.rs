@@ -3,8 +3,10 @@
 //!
 //! | question | file |
 //! | --- | --- |
+//! | how does one queue of an interface receive and send? | [`socket`] |
 //! | which frame memory belongs to whom at which time? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
+//! | how many queues does an interface have, and how long are its frames? | [`interface`] |
 //!
 //! ```text
 //!   card ──► steer.c ──► RX ring ──► XdpSocket::receive ──► fill ring ──► card
@@ -20,7 +22,19 @@
 //! The crate knows frames, not NDN packets: it depends on no other crate of the workspace.
 #![cfg(target_os = "linux")]
 
+pub mod interface;
 mod mapping;
 mod queue;
 mod ring;
+pub mod socket;
 mod umem;
+
+pub use interface::rx_queues;
+pub use socket::{Options, Statistics, XdpSocket};
+
+use std::io;
+
+/// The error of a step, with the name of the step in front of its text.
+fn failed(step: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{step}: {error}"))
+}
