@@ -3,6 +3,7 @@
 //!
 //! | question | file |
 //! | --- | --- |
+//! | which frames go to the router? | [`program`], `bpf/steer.c` |
 //! | how does one queue of an interface receive and send? | [`socket`] |
 //! | which frame memory belongs to whom at which time? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
@@ -24,12 +25,14 @@
 
 pub mod interface;
 mod mapping;
+pub mod program;
 mod queue;
 mod ring;
 pub mod socket;
 mod umem;
 
 pub use interface::rx_queues;
+pub use program::{AttachMode, Program};
 pub use socket::{Options, Statistics, XdpSocket};
 
 use std::io;
