@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs tests under a sanitizer or Miri, over the crates whose files may contain `unsafe` (docs/unsafe.md).
 #
-#   tools/sanitize.sh address   reads and writes outside of objects, use after free: tables, shares, faces
+#   tools/sanitize.sh address   reads and writes outside of objects, use after free: tables, shares, faces, afxdp
 #   tools/sanitize.sh thread    data races: readers and writer of the FIB, rings, whole routers with several workers
 #   tools/sanitize.sh miri      undefined behaviour of the parts of tables that need no mapped memory
 #
@@ -25,7 +25,7 @@ address)
     # Leaks are not reported: some tests leak on purpose, and the C library's threads keep memory.
     ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS="-Zsanitizer=address" cargo +nightly test --locked --target "$target" \
         --target-dir "$directory" --package namewire-tables --package namewire-shares --package namewire-faces \
-        --lib --tests
+        --package namewire-afxdp --lib --tests
     ;;
 thread)
     # The sanitizer sees calls of the C library, not system calls: it must know that memory which one thread unmaps and
