@@ -42,7 +42,7 @@ ARROWS = {
     "designs": {"packet", "tables"},
     "engine": {"packet", "shares", "tables"},
     "afxdp": set(),
-    "faces": {"packet", "shares"},
+    "faces": {"packet", "shares", "afxdp"},
     "tagnet": {"packet", "tables"},
     "security": {"packet"},
     "management": {"packet", "security", "shares"},

@@ -1,30 +1,11 @@
-//! What the system says about an interface: its receive queues, and the length of its frames.
+//! What the system says about an interface: the length of its frames.
 //!
-//! Source: Documentation/ABI/testing/sysfs-class-net-queues of Linux; netdevice(7) for the ioctl. The number of queues
-//! is from /sys, so it is about the network namespace for which /sys was mounted. Cost: a few system calls, only when a
-//! socket opens.
+//! Source: netdevice(7). Cost: a few system calls, only when a socket opens.
 #![allow(unsafe_code, reason = "leaf: rustix has no call for the ioctl SIOCGIFMTU")]
 
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-
-/// How many RX queues an interface has.
-///
-/// # Errors
-/// `NotFound` if there is no interface of this name, `InvalidInput` if it cannot be one's name.
-pub fn rx_queues(name: &str) -> io::Result<u32> {
-    let is_name = !name.is_empty() && name.len() < libc::IFNAMSIZ && !name.contains('/') && !name.starts_with('.');
-    if !is_name {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no interface can have the name {name:?}")));
-    }
-    let mut queues = 0;
-    for entry in std::fs::read_dir(Path::new("/sys/class/net").join(name).join("queues"))? {
-        queues += u32::from(entry?.file_name().as_encoded_bytes().starts_with(b"rx-"));
-    }
-    Ok(queues)
-}
 
 /// The MTU of an interface: most bytes of a frame after its Ethernet header.
 pub(crate) fn mtu(interface: u32) -> io::Result<usize> {
@@ -47,29 +28,4 @@ pub(crate) fn mtu(interface: u32) -> io::Result<usize> {
     // SAFETY: the kernel wrote this variant; before, it was written above.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_leave_the_folder_are_refused() {
-        for name in ["", ".", "..", "../block", "a/b", "a-name-of-16-byte"] {
-            assert_eq!(rx_queues(name).expect_err(name).kind(), io::ErrorKind::InvalidInput, "{name}");
-        }
-    }
-
-    #[test]
-    fn the_loopback_interface_has_one_queue() {
-        match rx_queues("lo") {
-            Ok(queues) => assert_eq!(queues, 1),
-            Err(why) => println!("skipped, because /sys does not show the loopback interface: {why}"),
-        }
-    }
-
-    #[test]
-    fn an_interface_that_does_not_exist_is_not_found() {
-        assert_eq!(rx_queues("nw-absent").expect_err("absent").kind(), io::ErrorKind::NotFound);
-    }
 }

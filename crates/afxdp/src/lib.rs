@@ -7,7 +7,7 @@
 //! | how does one queue of an interface receive and send? | [`socket`] |
 //! | which frame memory belongs to whom at which time? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
-//! | how many queues does an interface have, and how long are its frames? | [`interface`] |
+//! | how long are the frames of an interface? | `interface` |
 //!
 //! ```text
 //!   card ──► steer.c ──► RX ring ──► XdpSocket::receive ──► fill ring ──► card
@@ -23,7 +23,7 @@
 //! The crate knows frames, not NDN packets: it depends on no other crate of the workspace.
 #![cfg(target_os = "linux")]
 
-pub mod interface;
+mod interface;
 mod mapping;
 pub mod program;
 mod queue;
@@ -31,7 +31,6 @@ mod ring;
 pub mod socket;
 mod umem;
 
-pub use interface::rx_queues;
 pub use program::{AttachMode, Program};
 pub use socket::{Options, Statistics, XdpSocket};
 

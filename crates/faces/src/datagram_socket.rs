@@ -25,7 +25,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use namewire_packet::FaceId;
 use namewire_shares::{HolderId, Pool};
@@ -33,6 +33,7 @@ use namewire_shares::{HolderId, Pool};
 use crate::CloseReason;
 use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
+use crate::datagram_port::DatagramPort;
 use crate::ethernet::LEAST_PAYLOAD_BYTES;
 use crate::remote::Remote;
 use crate::sys::{self, MAX_MESSAGE_BYTES, MAX_SEGMENTS, Outgoing};
@@ -91,6 +92,8 @@ pub(crate) enum Peers {
     Nobody { receiver: usize },
     /// The stations on an Ethernet link.
     Link(LinkPeers),
+    /// The same stations: another receive queue of that link's interface.
+    Queue { link: usize },
 }
 
 /// The faces of an Ethernet interface.
@@ -108,7 +111,7 @@ pub(crate) struct LinkPeers {
 }
 
 pub(crate) struct DatagramSocket {
-    pub(crate) socket: OwnedFd,
+    pub(crate) port: DatagramPort,
     pub(crate) peers: Peers,
     /// In the driver's list of sources to read.
     pub(crate) is_ready: bool,
@@ -146,14 +149,14 @@ pub(crate) struct Sender {
 impl DatagramSocket {
     /// With `offload`, runs are sent and received as one message where the kernel can. `waiting`: how much of the queue
     /// each holder has, if several faces share the socket.
-    pub(crate) fn new(socket: OwnedFd, peers: Peers, offload: bool, waiting: Option<Pool>) -> Self {
-        let is_link = matches!(peers, Peers::Link(_));
+    pub(crate) fn new(port: DatagramPort, peers: Peers, offload: bool, waiting: Option<Pool>) -> Self {
+        let is_link = matches!(peers, Peers::Link(_) | Peers::Queue { .. });
         let offload = offload && !is_link;
         if offload {
-            sys::coalesce_received(socket.as_fd());
+            sys::coalesce_received(port.as_fd());
         }
         DatagramSocket {
-            socket,
+            port,
             peers,
             is_ready: false,
             is_dirty: false,
@@ -244,7 +247,7 @@ impl DatagramSocket {
                 destination: first.sender.destination,
             })
         });
-        let sent = sys::send_batch(self.socket.as_fd(), messages)?;
+        let sent = self.port.send(messages)?;
         Ok(runs[..sent].iter().map(|&run| usize::from(run)).sum())
     }
 
@@ -287,7 +290,7 @@ impl DatagramSocket {
 
     /// Bytes queued, the kernel's included.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.queued_bytes() as u64 + sys::unsent_bytes(self.socket.as_fd(), false)
+        self.queued_bytes() as u64 + self.port.unsent_bytes()
     }
 
     /// Forgets the datagrams queued for a face that is being removed.
@@ -395,7 +398,7 @@ mod tests {
     fn sender() -> DatagramSocket {
         let socket = peerless();
         let local = socket.local_addr().unwrap();
-        DatagramSocket::new(socket.into(), Peers::Anyone { local }, true, None)
+        DatagramSocket::new(DatagramPort::Socket(socket.into()), Peers::Anyone { local }, true, None)
     }
 
     fn next(socket: &UdpSocket) -> Vec<u8> {
@@ -427,7 +430,7 @@ mod tests {
     fn where_runs_are_refused_their_datagrams_go_alone() {
         let (receiver, address) = receiver();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
-        sys::turn_checksums_off(socket.socket.as_fd());
+        sys::turn_checksums_off(socket.port.as_fd());
         let text = |i: usize| vec![i as u8; [60, 60, 20, 60, 60][i % 5]];
         for i in 0..10 {
             socket.queue(of(1, Some(address)), b"", &text(i), &mut pool);
@@ -474,8 +477,12 @@ mod tests {
     fn only_a_connected_socket_knows_whom_a_report_is_about() {
         let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
         let remote = "127.0.0.1:9".parse().unwrap();
-        let one =
-            DatagramSocket::new(peerless().into(), Peers::One { face: FaceId(1), local: remote, remote }, true, None);
+        let one = DatagramSocket::new(
+            DatagramPort::Socket(peerless().into()),
+            Peers::One { face: FaceId(1), local: remote, remote },
+            true,
+            None,
+        );
         for (mut socket, reports) in
             [(sender(), vec![]), (one, vec![(FaceId(1), Failure::Report(CloseReason::Refused))])]
         {

@@ -2,16 +2,16 @@
 //!
 //! One packet socket per interface gives the payload of each frame and its sender; the kernel writes and reads the
 //! Ethernet header. The socket needs CAP_NET_RAW. The interface decides about VLAN tags: on a VLAN interface frames
-//! carry its tag, on others none.
+//! carry its tag, on others none. On request, AF_XDP takes the place of the packet socket (`xdp_port`).
 //!
 //! Faces are never local. The MTU is the interface's, at most 8800 bytes. Larger packets are fragmented, also to a
 //! group; the receiver reassembles the fragments of each sender separately.
 //!
-//! Limit: one group per interface. The kernel does not say to which group a frame was sent. So the group's face
+//! Limit: one group per interface. The packet socket does not say to which group a frame was sent. So the group's face
 //! receives the frames of every NDN group that any process on this machine has joined on the interface.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use namewire_packet::{
     MAX_PACKET_BYTES,
@@ -20,6 +20,8 @@ use namewire_packet::{
 };
 use socket2::{Domain, Socket, Type};
 
+use crate::datagram_port::DatagramPort;
+use crate::xdp_port::{self, HEADER_BYTES};
 use crate::{FaceInfo, sys};
 
 /// Kernel receive buffer asked for, in bytes; the kernel may grant less.
@@ -29,30 +31,63 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// that is shorter.
 pub(crate) const LEAST_PAYLOAD_BYTES: usize = 46;
 
-/// Two addresses and the type of a frame.
-const HEADER_BYTES: usize = 14;
+/// How frames of an interface are to get to the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkIo {
+    /// By a packet socket.
+    Socket,
+    /// By AF_XDP, or not at all.
+    Xdp,
+    /// By AF_XDP if the interface and the privileges of the process allow it, otherwise by a packet socket.
+    Auto,
+}
 
-/// The packet socket of an interface.
-#[derive(Debug)]
+/// The open ports of an interface: a packet socket, or an AF_XDP socket for each receive queue.
 pub struct LinkSocket {
-    pub(crate) socket: OwnedFd,
+    /// The first one also sends.
+    pub(crate) ports: Vec<DatagramPort>,
     pub(crate) interface: u32,
     pub(crate) name: String,
     pub(crate) mtu: usize,
+    pub(crate) how: String,
 }
 
-/// Opens the interface of this number, name and MTU (in bytes).
+impl LinkSocket {
+    /// In words, how frames get to the router, and if not by AF_XDP although it was wanted, why.
+    pub fn how(&self) -> &str {
+        &self.how
+    }
+}
+
+/// Opens the interface of this number, name, address and MTU (in bytes).
 ///
 /// # Errors
-/// `PermissionDenied` without CAP_NET_RAW; otherwise if there is no such interface or no descriptor is left.
-pub fn open(interface: u32, name: &str, mtu: usize) -> io::Result<LinkSocket> {
+/// `PermissionDenied` without CAP_NET_RAW; otherwise if there is no such interface or no descriptor is left, and with
+/// [`LinkIo::Xdp`] if AF_XDP does not work there.
+pub fn open(interface: u32, name: &str, address: MacAddress, mtu: usize, wanted: LinkIo) -> io::Result<LinkSocket> {
+    let tried = match wanted {
+        LinkIo::Socket => None,
+        LinkIo::Xdp | LinkIo::Auto => Some(xdp_port::open(interface, address)),
+    };
+    let (ports, how) = match (tried, wanted) {
+        (Some(Ok((ports, how))), _) => (ports.into_iter().map(|port| DatagramPort::Xdp(Box::new(port))).collect(), how),
+        (Some(Err(error)), LinkIo::Xdp) => return Err(error),
+        (Some(Err(error)), _) => {
+            (vec![open_packet_socket(interface)?], format!("a packet socket, because AF_XDP does not work: {error}"))
+        }
+        (None, _) => (vec![open_packet_socket(interface)?], "a packet socket".to_owned()),
+    };
+    Ok(LinkSocket { ports, interface, name: name.to_owned(), mtu, how })
+}
+
+fn open_packet_socket(interface: u32) -> io::Result<DatagramPort> {
     // Protocol 0: it receives nothing before it is bound to the interface.
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
     // Best effort: a small buffer only loses more in a burst.
     let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
     sys::bind_to_link(socket.as_fd(), interface)?;
-    Ok(LinkSocket { socket: socket.into(), interface, name: name.to_owned(), mtu })
+    Ok(DatagramPort::Socket(socket.into()))
 }
 
 /// Opens an interface for whole frames, with their Ethernet headers: for programs that speak as several stations. It

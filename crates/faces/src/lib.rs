@@ -5,13 +5,15 @@
 //! * **The link service**, sans-IO: [`LinkService`] turns frames into network packets and back ([`reassembly`],
 //!   [`fragmentation`], [`reliability`], [`congestion`]). The simulator uses it unchanged.
 //! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. Each
-//!   transport has a file for its peculiarities: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`].
+//!   transport has a file for its peculiarities: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`]. Frames of
+//!   an interface come by a packet socket or by AF_XDP (`datagram_port`, `xdp_port`).
 //!
 //! Every refusal is a [`LinkDrop`]; every event of a face is a [`FaceEvent`]. Only `sys` and `peer_credentials` have
 //! `unsafe` code.
 
 mod buffer_pool;
 pub mod congestion;
+mod datagram_port;
 mod datagram_socket;
 pub mod driver_config;
 pub mod ethernet;
@@ -37,6 +39,7 @@ pub mod udp;
 pub mod udp_multicast;
 pub mod unix;
 mod waker;
+mod xdp_port;
 
 pub use congestion::LinkPolicy;
 pub use driver_config::DriverConfig;

@@ -54,7 +54,6 @@ mod timers;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
@@ -74,6 +73,7 @@ use rest::Rest;
 use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
+use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
@@ -178,7 +178,7 @@ impl SocketDriver {
         self.check_room(face, &udp::face_info(local, remote, persistency, mtu))?;
         let socket = udp::connect(local, remote)?;
         let info = udp::face_info(socket.local_addr()?, remote, persistency, mtu);
-        let index = self.watch_datagrams(socket.into(), Peers::One { face, local, remote })?;
+        let index = self.watch_datagrams(DatagramPort::Socket(socket.into()), Peers::One { face, local, remote })?;
         let channel = Channel::Datagram { socket: index, destination: None };
         let options = self.datagram_options(&Remote::Udp(remote), mtu);
         self.insert_face(face, channel, options, info.clone());
@@ -193,7 +193,7 @@ impl SocketDriver {
     pub fn add_udp_listener(&mut self, socket: UdpSocket) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
-        self.watch_datagrams(socket.into(), Peers::Anyone { local })?;
+        self.watch_datagrams(DatagramPort::Socket(socket.into()), Peers::Anyone { local })?;
         Ok(())
     }
 
@@ -297,10 +297,10 @@ impl SocketDriver {
         self.poller.watch(socket, Source::Stream(face))
     }
 
-    fn watch_datagrams(&mut self, socket: OwnedFd, peers: Peers) -> io::Result<usize> {
+    fn watch_datagrams(&mut self, port: DatagramPort, peers: Peers) -> io::Result<usize> {
         let is_shared = matches!(peers, Peers::Anyone { .. } | Peers::Link(_));
         let waiting = is_shared.then(|| self.config.pool("datagram-queue", self.config.udp_queue_bytes));
-        self.sockets.add(&self.poller, socket, peers, self.config.udp_offload, waiting)
+        self.sockets.add(&self.poller, port, peers, self.config.udp_offload, waiting)
     }
 
     /// Options of a face to `remote` whose frames are datagrams. Ethernet faces mark no congestion, as in NFD.
@@ -378,7 +378,7 @@ impl SocketDriver {
     fn close_datagrams(&mut self, index: usize) {
         let Some(own) = self.sockets.remove(index) else { return };
         self.outlet.forget_queued(own.queued_bytes());
-        self.poller.forget(&own.socket);
+        self.poller.forget(&own.port);
         if let Peers::Nobody { receiver } = own.peers {
             self.close_datagrams(receiver);
         }

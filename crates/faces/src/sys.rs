@@ -214,6 +214,25 @@ impl ReceivedBatch {
         Ok(received)
     }
 
+    /// Makes a frame that did not come by `recvmmsg` the i-th message.
+    pub(crate) fn note_frame(&mut self, i: usize, bytes: usize, from: LinkAddress, addressee: Addressee) {
+        let (mut link, _) = RawAddress::new(Remote::Ethernet(from));
+        let kind = match addressee {
+            Addressee::Us => libc::PACKET_HOST,
+            Addressee::Group => libc::PACKET_MULTICAST,
+            Addressee::Others => libc::PACKET_OTHERHOST,
+        };
+        // SAFETY:
+        // - `new` wrote the variant `link`, whose fields are integers;
+        // - sockaddr_storage is at least as large and as aligned as sockaddr_ll.
+        unsafe {
+            link.link.sll_pkttype = kind;
+            (&raw mut self.sources[i]).cast::<libc::sockaddr_ll>().write(link.link);
+        }
+        self.controls[i] = SegmentControl::NONE;
+        self.lengths[i] = bytes as u32; // at most a slot
+    }
+
     /// Bytes of the i-th message.
     pub(crate) fn len(&self, i: usize) -> usize {
         self.lengths[i] as usize

@@ -4,10 +4,10 @@ use std::io::{ErrorKind, Read};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
-use namewire_afxdp::{AttachMode, Program, XdpSocket, rx_queues};
+use namewire_afxdp::{AttachMode, Program, XdpSocket};
 
 use crate::calls::packet_socket;
-use crate::network::{NDN, OURS, PATIENCE, PEERS, WIDE, frame, ip, is_empty, next_frame, receive, run, wait_for};
+use crate::network::{NDN, OURS, PATIENCE, PEERS, frame, ip, is_empty, next_frame, receive, run, wait_for};
 use crate::{COPY, LENGTHS};
 
 /// An EtherType for experiments (IEEE 802).
@@ -96,36 +96,6 @@ fn every_queue_may_have_a_socket() {
         });
         assert!(is_empty(&kernel));
     });
-}
-
-/// /sys shows the network namespace for which it was mounted, so a process with a mount of its own counts.
-#[test]
-fn queues_are_counted() {
-    run(|network| {
-        network.cable_of_two_queues();
-        for (name, queues) in [(OURS, "1"), (WIDE, "2")] {
-            let output = Command::new("unshare")
-                .args(["--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$0\" \"$@\""])
-                .arg(std::env::current_exe().expect("this test"))
-                .args(["--exact", "steering::a_process_that_counts", "--ignored", "--nocapture"])
-                .env(CHILDS_INTERFACE, name)
-                .output();
-            let output = output.expect("unshare of util-linux");
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert!(
-                text.contains(&format!("{name} has {queues} queues")),
-                "{text}{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-    });
-}
-
-#[test]
-#[ignore = "the child of the test above"]
-fn a_process_that_counts() {
-    let Ok(name) = std::env::var(CHILDS_INTERFACE) else { return };
-    println!("{name} has {} queues", rx_queues(&name).expect("it exists"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Faces with peers on a link: UDP multicast, and Ethernet, unicast and multicast.
 //!
-//! A UDP multicast face has two sockets of its own. All Ethernet faces of an interface share one packet socket, which
-//! one worker owns. Frames to this station belong to their sender's face, frames to the group to the group's face.
+//! A UDP multicast face has two sockets of its own. All Ethernet faces of an interface share one packet socket, or
+//! one AF_XDP socket for each receive queue, which one worker owns. Frames to this station belong to their sender's
+//! face, frames to the group to the group's face.
 
 use std::io;
 
@@ -11,13 +12,13 @@ use namewire_packet::{
 };
 
 use super::{Channel, SocketDriver};
-use crate::datagram_socket::{LinkPeers, Peers};
+use crate::datagram_port::DatagramPort;
+use crate::datagram_socket::{DatagramSocket, LinkPeers, Peers};
 use crate::ethernet::{self, LinkSocket};
 use crate::remote::{LinkAddress, Remote};
-use crate::sys::{self, Addressee};
+use crate::sys::Addressee;
 use crate::udp_multicast::MulticastSockets;
 use crate::{AddFaceError, CloseReason, FaceInfo, LinkDrop, LinkOptions};
-use std::os::fd::AsFd;
 
 impl SocketDriver {
     /// Takes over the sockets of a UDP multicast face. As in NFD, packets above the MTU are refused, not fragmented.
@@ -33,8 +34,10 @@ impl SocketDriver {
     ) -> Result<(), AddFaceError> {
         self.check_room(face, &info)?;
         let own = sockets.sender.local_addr()?;
-        let receiver = self.watch_datagrams(sockets.receiver.into(), Peers::Group { face, own })?;
-        let sender = match self.watch_datagrams(sockets.sender.into(), Peers::Nobody { receiver }) {
+        let receiver =
+            self.watch_datagrams(DatagramPort::Socket(sockets.receiver.into()), Peers::Group { face, own })?;
+        let sender = match self.watch_datagrams(DatagramPort::Socket(sockets.sender.into()), Peers::Nobody { receiver })
+        {
             Ok(sender) => sender,
             Err(error) => {
                 self.close_datagrams(receiver);
@@ -46,30 +49,43 @@ impl SocketDriver {
         Ok(())
     }
 
-    /// Takes over the packet socket of an interface. With `listens`, an unknown station that sends this one a frame in
+    /// Takes over the ports of an interface. With `listens`, an unknown station that sends this one a frame in
     /// the shape of an NDN packet becomes an on-demand face.
     ///
     /// # Errors
-    /// If the socket cannot be watched.
+    /// If a socket cannot be watched.
     pub fn add_link(&mut self, link: LinkSocket, listens: bool) -> io::Result<()> {
-        let LinkSocket { socket, interface, name, mtu } = link;
-        self.watch_datagrams(socket, Peers::Link(LinkPeers { interface, name, mtu, listens, group: None }))?;
+        let LinkSocket { ports, interface, name, mtu, .. } = link;
+        let mut ports = ports.into_iter();
+        let Some(first) = ports.next() else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let link = Peers::Link(LinkPeers { interface, name, mtu, listens, group: None });
+        let index = self.watch_datagrams(first, link)?;
+        for port in ports {
+            if let Err(error) = self.watch_datagrams(port, Peers::Queue { link: index }) {
+                self.remove_link(interface);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
-    /// Closes an interface's packet socket and all its faces ([`CloseReason::InterfaceGone`]).
+    /// Closes an interface's ports and all its faces ([`CloseReason::InterfaceGone`]).
     pub fn remove_link(&mut self, interface: u32) {
         let Some((index, _)) = self.sockets.link(interface) else { return };
         for face in self.faces.of_socket(index) {
             self.close(face, CloseReason::InterfaceGone);
         }
+        self.sockets.queues_of(index).into_iter().for_each(|queue| self.close_datagrams(queue));
         self.close_datagrams(index);
     }
 
     /// Sets the new MTU of the interface, in bytes. Faces that had the old one follow; a face whose MTU a command has
     /// lowered keeps it while it fits.
     pub fn set_link_mtu(&mut self, interface: u32, mtu: usize) {
-        let Some((index, link)) = self.sockets.link(interface) else { return };
+        let Some((index, _)) = self.sockets.link(interface) else { return };
+        let room_bytes = self.sockets.get(index).map_or(usize::MAX, |socket| socket.port.payload_bytes_max());
+        let mtu = mtu.min(room_bytes);
+        let Some((_, link)) = self.sockets.link(interface) else { return };
         let before = std::mem::replace(&mut link.mtu, mtu);
         for face in self.faces.of_socket(index) {
             if self.info(face).is_some_and(|info| ethernet::follows_link(info.mtu, before, mtu)) {
@@ -130,8 +146,13 @@ impl SocketDriver {
         if let Some(other) = link.group {
             return Err(AddFaceError::Exists(other));
         }
-        sys::join_link_group(socket.socket.as_fd(), interface, group)?;
+        socket.port.join(interface, group)?;
         link.group = Some(face);
+        for queue in self.sockets.queues_of(index) {
+            if let Some(DatagramSocket { port: DatagramPort::Xdp(port), .. }) = self.sockets.get_mut(queue) {
+                port.hear(group);
+            }
+        }
         Ok(())
     }
 
@@ -143,6 +164,10 @@ impl SocketDriver {
         remote: Remote,
         bytes: &[u8],
     ) -> Option<FaceId> {
+        let index = match &self.sockets.get(index)?.peers {
+            Peers::Queue { link } => *link,
+            _ => index,
+        };
         let Peers::Link(link) = &self.sockets.get(index)?.peers else { return None };
         let face = match (self.inlet.messages.addressee(message), remote) {
             // No station has a group address: a face to it would send to the whole group.
@@ -187,7 +212,8 @@ mod tests {
     fn driver(listens: bool) -> SocketDriver {
         let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap().into();
-        let link = LinkSocket { socket, interface: INTERFACE, name: "eth0".to_owned(), mtu: 1500 };
+        let (ports, name) = (vec![DatagramPort::Socket(socket)], "eth0".to_owned());
+        let link = LinkSocket { ports, interface: INTERFACE, name, mtu: 1500, how: "a packet socket".to_owned() };
         driver.add_link(link, listens).unwrap();
         driver
     }

@@ -208,7 +208,7 @@ impl Outlet {
         socket.flush(&mut self.pool, |face, failure| self.failed.push((face, failure)));
         self.queued_bytes -= before - socket.queued_bytes();
         if socket.is_blocked != was_blocked {
-            poller.watch_room(&socket.socket, Source::Datagrams(index), socket.is_blocked);
+            poller.watch_room(&socket.port, Source::Datagrams(index), socket.is_blocked);
         }
     }
 

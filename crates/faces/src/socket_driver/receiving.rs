@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
@@ -159,7 +158,7 @@ impl SocketDriver {
         let wanted = batch.max_packets.saturating_sub(batch.packets.len()).div_ceil(socket.datagrams_per_message);
         let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_BYTES);
         // A pending error (a peer's port is closed) is returned once, instead of datagrams.
-        let received = match self.inlet.messages.receive(socket.socket.as_fd(), free, MESSAGE_SLOT_BYTES, slots) {
+        let received = match socket.port.receive(&mut self.inlet.messages, free, MESSAGE_SLOT_BYTES, slots) {
             Ok(received) => received,
             Err(error) => {
                 self.note_receive_error(index, &error);
@@ -255,7 +254,7 @@ impl SocketDriver {
             // The kernel gives each member a copy, also the sender.
             Peers::Group { own, .. } if is_same_remote(remote, *own) => None,
             Peers::Group { face, .. } => Some(*face),
-            Peers::Nobody { .. } | Peers::Link(_) => None,
+            Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } => None,
         }
     }
 

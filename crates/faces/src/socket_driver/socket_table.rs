@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
 use namewire_shares::Pool;
 
 use super::poller::{Poller, Source};
+use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::{DatagramSocket, LinkPeers, Peers};
 
 #[derive(Default)]
@@ -32,15 +32,15 @@ impl SocketTable {
     pub(super) fn add(
         &mut self,
         poller: &Poller,
-        socket: OwnedFd,
+        port: DatagramPort,
         peers: Peers,
         offload: bool,
         waiting: Option<Pool>,
     ) -> io::Result<usize> {
         let free = self.sockets.iter().position(Option::is_none);
         let index = free.unwrap_or(self.sockets.len());
-        poller.watch(&socket, Source::Datagrams(index))?;
-        let socket = Some(DatagramSocket::new(socket, peers, offload, waiting));
+        poller.watch(&port, Source::Datagrams(index))?;
+        let socket = Some(DatagramSocket::new(port, peers, offload, waiting));
         match free {
             Some(index) => self.sockets[index] = socket,
             None => self.sockets.push(socket),
@@ -86,5 +86,12 @@ impl SocketTable {
             Peers::Link(link) if link.interface == interface => Some((index, link)),
             _ => None,
         })
+    }
+
+    /// The other queues of the link at this index.
+    pub(super) fn queues_of(&self, of_link: usize) -> Vec<usize> {
+        let is_queue = |socket: &DatagramSocket| matches!(socket.peers, Peers::Queue { link } if link == of_link);
+        let indexed = self.sockets.iter().enumerate();
+        indexed.filter(|(_, socket)| socket.as_ref().is_some_and(is_queue)).map(|(index, _)| index).collect()
     }
 }
