@@ -59,6 +59,7 @@ struct Face {
     link_type: String,
     flags: Vec<&'static str>,
     mtu_bytes: Option<u64>,
+    port: Option<String>,
     expires_ms: Option<u64>,
     base_congestion_marking_interval_ns: Option<u64>,
     default_congestion_threshold_bytes: Option<u64>,
@@ -84,6 +85,7 @@ impl From<&FaceStatus> for Face {
             link_type: face.link_type.to_string(),
             flags: flag_words(face.flags),
             mtu_bytes: face.mtu,
+            port: face.port.clone(),
             expires_ms: face.expiration_period_ms,
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
@@ -145,7 +147,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
             vec![
                 face.face_id.to_string(),
                 face.remote_uri.clone(),
-                face.local_uri.clone(),
+                local_and_port(face),
                 face.scope.clone(),
                 face.persistency.clone(),
                 format!("{}/{}/{}", face.in_interests, face.in_data, face.in_nacks),
@@ -157,6 +159,12 @@ async fn list(global: &Global) -> Result<(), Failure> {
         table(&rows, "no faces")
     })?;
     Ok(())
+}
+
+/// The local end, for an Ethernet face with its driver: `dev://eth1 by AF_XDP`.
+fn local_and_port(face: &Face) -> String {
+    let driver = face.port.as_deref().and_then(|port| port.split(',').next());
+    driver.map_or_else(|| face.local_uri.clone(), |driver| format!("{} by {driver}", face.local_uri))
 }
 
 async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure> {
@@ -173,6 +181,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Local", face.local_uri.clone()),
             ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
             ("Flags", if face.flags.is_empty() { "-".to_owned() } else { face.flags.join(", ") }),
+            ("Port", or_none(face.port.clone())),
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),

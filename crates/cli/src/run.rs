@@ -12,7 +12,7 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
-    settings::{Choice, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
+    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
 };
@@ -90,6 +90,10 @@ pub(crate) struct Args {
     /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
     #[arg(long)]
     pub(crate) ethernet: bool,
+    /// How frames of --ethernet get to the router: by a packet socket, by xdp (AF_XDP; needs CAP_NET_ADMIN and CAP_BPF
+    /// too), or auto: by xdp where it works [default: socket]
+    #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>(), requires = "ethernet")]
+    pub(crate) ethernet_io: Option<EthernetIo>,
     /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
     #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) interfaces: Vec<InterfacePattern>,
@@ -253,6 +257,7 @@ impl Args {
         multicast.enabled |= self.multicast;
         ethernet.listen |= self.ethernet;
         ethernet.multicast |= self.ethernet;
+        ethernet.io = self.ethernet_io.unwrap_or(ethernet.io);
         for (given, both) in [
             (&self.interfaces, [&mut multicast.interfaces, &mut ethernet.interfaces]),
             (&self.denied_interfaces, [&mut multicast.except, &mut ethernet.except]),
@@ -427,7 +432,8 @@ fn where_to_connect(router: &RouterHandle) -> String {
     let others: Vec<String> = tcp.chain(udp).chain(websocket).collect();
     let others = if others.is_empty() { String::new() } else { format!("; also listening on {}", others.join(", ")) };
     let version = env!("CARGO_PKG_VERSION");
-    format!("namewire {version} is running: {connect}{others}")
+    let ports: String = router.ports().iter().map(|port| format!("\n{port}")).collect();
+    format!("namewire {version} is running: {connect}{others}{ports}")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod choice;
 mod cs;
 mod engine;
 mod entries;
+mod ethernet_io;
 mod faces;
 mod fib;
 mod pit;
@@ -21,6 +22,7 @@ use crate::{
 pub use choice::{Choice, Named};
 pub use cs::CsSection;
 pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
+pub use ethernet_io::EthernetIo;
 pub use faces::{
     EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection, WebSocketSection,
 };

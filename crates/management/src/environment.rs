@@ -48,6 +48,9 @@ pub trait Environment: StrategyRegistry {
     /// The design that holds the FIB, and its memory.
     fn fib_usage(&self) -> FibUsage;
 
+    /// In words, how frames get to the router from the interface that is the local end of a face; `None` for others.
+    fn port_of(&self, local: &FaceUri) -> Option<String>;
+
     /// Local FaceUris that make or accept faces, for `faces/channels`.
     fn channels(&self) -> Vec<FaceUri>;
 

@@ -106,6 +106,7 @@ impl FaceProperties {
             mtu: self.shown_mtu(),
             counters: environment.face_counters(self.face),
             flags: self.flags,
+            port: environment.port_of(&self.local),
         }
     }
 }

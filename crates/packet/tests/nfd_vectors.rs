@@ -116,12 +116,17 @@ fn face_status() -> FaceStatus {
             n_out_bytes: 8,
         },
         flags: 6,
+        port: None,
     }
 }
 
 #[test]
 fn faces() {
     check_entry("M-facestatus", &face_status());
+    let with_port = FaceStatus { port: Some("a packet socket".into()), ..face_status() };
+    let mut wire = Vec::new();
+    with_port.encode(&mut wire);
+    assert_eq!(FaceStatus::decode(&wire), Ok(with_port));
     check_entry("M-channelstatus", &ChannelStatus { local_uri: LOCAL.into() });
     let filter = FaceQueryFilter {
         face_id: Some(FaceId(261)),

@@ -61,6 +61,7 @@ pub struct RouterHandle {
     udp: Vec<SocketAddr>,
     websocket: Vec<FaceUri>,
     warnings: Vec<String>,
+    ports: Vec<String>,
     revision: watch::Receiver<u64>,
     faces_lost: watch::Receiver<u64>,
 }
@@ -95,6 +96,11 @@ impl RouterHandle {
     /// router runs without it.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// How frames of each interface get to the router, in words, if the configuration leaves a choice.
+    pub fn ports(&self) -> &[String] {
+        &self.ports
     }
 
     /// Connects an application that runs in this process, as if it had connected to the Unix socket. The router's face
@@ -189,7 +195,7 @@ impl Router {
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         let (revision, revision_seen) = watch::channel(0);
         let (faces_lost, faces_lost_seen) = watch::channel(0);
-        let mut warnings = node.start_links();
+        let (mut warnings, ports) = node.start_links();
         warnings.extend(core_role(settings.fib.design.0));
         let control = Control::new(node, management, anchors, OperatorDesk::new(revision, faces_lost))?;
         let tcp = listeners.tcp_addresses();
@@ -206,6 +212,7 @@ impl Router {
             udp,
             websocket,
             warnings,
+            ports,
             revision: revision_seen,
             faces_lost: faces_lost_seen,
         })

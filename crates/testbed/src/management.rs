@@ -64,6 +64,9 @@ impl Environment for Router {
     fn forwarder_status(&self) -> ForwarderStatus {
         ForwarderStatus { nfd_version: "test".to_owned(), n_cs_entries: 7, ..Default::default() }
     }
+    fn port_of(&self, _: &FaceUri) -> Option<String> {
+        None
+    }
     fn cs_info(&self) -> CsInfo {
         self.cs
     }

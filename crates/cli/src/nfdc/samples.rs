@@ -31,6 +31,7 @@ pub(crate) fn face() -> FaceStatus {
             n_out_bytes: 8,
         },
         flags: 6,
+        port: None,
     }
 }
 

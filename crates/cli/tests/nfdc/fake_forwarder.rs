@@ -129,6 +129,7 @@ fn face(id: u64, local: &str) -> FaceStatus {
         mtu: None,
         counters: FaceCounters::default(),
         flags: 0,
+        port: None,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
+use super::ethernet_io::EthernetIo;
 use super::{Role, StateSync, TagNeighbours};
 use namewire_designs::fib::{
     FibPrefetch,
@@ -60,6 +61,7 @@ named! {
     UnsolicitedPolicy: &Self::ALL;
     Role: &Self::ALL;
     StateSync: &Self::ALL;
+    EthernetIo: &Self::ALL;
     TagNeighbours: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];

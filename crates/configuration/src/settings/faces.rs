@@ -1,5 +1,6 @@
 //! The tables under `[faces]`: the listeners and links that make faces.
 
+use super::ethernet_io::EthernetIo;
 use super::ranges::{idle_timeout, max_per_worker};
 use crate::{InterfacePattern, text::Mac, units::Span};
 use namewire_packet::nfd::{
@@ -139,6 +140,8 @@ pub struct EthernetSection {
     pub interfaces: Vec<InterfacePattern>,
     /// See [`MulticastSection::except`].
     pub except: Vec<InterfacePattern>,
+    /// How frames get to the router.
+    pub io: EthernetIo,
 }
 
 /// Addresses to listen on if none are given, except those in use.
@@ -278,6 +281,7 @@ impl Default for EthernetSection {
             ad_hoc: false,
             interfaces: all_interfaces(),
             except: Vec::new(),
+            io: EthernetIo::default(),
         }
     }
 }

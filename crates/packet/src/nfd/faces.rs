@@ -6,9 +6,9 @@ use super::{
     field::{Fields, NfdError},
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CHANNEL_STATUS, DATASET_ENTRY, DEFAULT_CONGESTION_THRESHOLD,
-        EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PERSISTENCY, FACE_QUERY_FILTER,
-        FACE_SCOPE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA, N_IN_INTERESTS, N_IN_NACKS, N_OUT_BYTES,
-        N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
+        EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PERSISTENCY, FACE_PORT,
+        FACE_QUERY_FILTER, FACE_SCOPE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA, N_IN_INTERESTS,
+        N_IN_NACKS, N_OUT_BYTES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
     },
 };
 use crate::FaceId;
@@ -59,6 +59,8 @@ element! {
         pub counters: FaceCounters = N_IN_INTERESTS,
         /// [`super::face_flags`].
         pub flags: u64 = FLAGS,
+        /// In words, how frames of an Ethernet face get to the router; our addition.
+        pub port: Option<String> = FACE_PORT,
     }
 }
 

@@ -22,6 +22,8 @@ pub mod types {
     pub const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
     pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
     pub const MTU: u32 = 137;
+    /// In FaceStatus, after all others, where other programs stop to read.
+    pub const FACE_PORT: u32 = 33_026;
 
     // Datasets reuse 128 to 135.
     pub const DATASET_ENTRY: u32 = 128;

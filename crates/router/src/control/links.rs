@@ -19,9 +19,9 @@ use super::{
 use crate::messages::{ToControl, ToWorker};
 use namewire_configuration::{
     InterfacePattern,
-    settings::{EthernetSection, MulticastSection},
+    settings::{EthernetIo, EthernetSection, MulticastSection},
 };
-use namewire_faces::{LinkPolicy, ethernet, group_holder, udp_multicast};
+use namewire_faces::{LinkPolicy, ethernet, ethernet::LinkIo, group_holder, udp_multicast};
 use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
@@ -85,6 +85,8 @@ struct Link {
     worker: u8,
     name: String,
     mtu: usize,
+    /// In words, how frames get to the router.
+    how: String,
     /// Unknown stations get faces.
     listens: bool,
 }
@@ -111,6 +113,20 @@ impl LinkFaces {
     pub(crate) fn mtu_of(&self, local: &FaceUri) -> Option<usize> {
         let FaceUri::Dev(name) = local else { return None };
         self.links.values().find(|link| link.name == *name).map(|link| link.mtu)
+    }
+
+    /// In words, how frames of the interface that is the local end of a face get to the router.
+    pub(crate) fn port_of(&self, local: &FaceUri) -> Option<&str> {
+        let FaceUri::Dev(name) = local else { return None };
+        self.links.values().find(|link| link.name == *name).map(|link| link.how.as_str())
+    }
+
+    /// How each interface came to its port, where the configuration leaves a choice.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        if self.ethernet.io == EthernetIo::Socket {
+            return Vec::new();
+        }
+        self.links.values().map(|link| format!("dev://{}: {}", link.name, link.how)).collect()
     }
 
     /// The face is gone, or was never made.
@@ -321,11 +337,18 @@ impl LinkFaces {
         if let Some(link) = self.links.get(&interface.index) {
             return Ok(link.worker);
         }
-        let socket = ethernet::open(interface.index, &interface.name, interface.mtu)?;
+        let Some(address) = interface.ethernet else { return Err(io::ErrorKind::Unsupported.into()) };
+        let wanted = match self.ethernet.io {
+            EthernetIo::Socket => LinkIo::Socket,
+            EthernetIo::Xdp => LinkIo::Xdp,
+            EthernetIo::Auto => LinkIo::Auto,
+        };
+        let socket = ethernet::open(interface.index, &interface.name, address, interface.mtu, wanted)?;
+        let how = socket.how().to_owned();
         let worker = faces.choose_worker();
         let listens = self.listens(interface);
         faces.send(worker, ToWorker::AddLink { interface: interface.index, socket, listens });
-        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, listens };
+        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, how, listens };
         self.links.insert(interface.index, link);
         Ok(worker)
     }

@@ -74,15 +74,17 @@ impl Node {
         Times { mono_ns: self.shared.now_ns(), unix_ms: unix_ms() }
     }
 
-    /// Opens the links that the configuration wants. Returns those that could not be opened, in words.
-    pub(crate) fn start_links(&mut self) -> Vec<String> {
-        match self.links.subscribe().and_then(|()| interfaces::list()) {
+    /// Opens the links that the configuration wants. Returns, in words, those that could not be opened, and how frames
+    /// of the others get to the router where the configuration leaves a choice.
+    pub(crate) fn start_links(&mut self) -> (Vec<String>, Vec<String>) {
+        let problems = match self.links.subscribe().and_then(|()| interfaces::list()) {
             Ok(interfaces) => {
                 self.link_states.follow(&self.faces, &interfaces);
                 self.links.follow(&mut self.faces, &interfaces).problems
             }
             Err(error) => vec![self.links.unlisted(&error)],
-        }
+        };
+        (problems, self.links.choices())
     }
 
     /// The interfaces have changed: closes and opens faces, and tells workers about links that are down or up.

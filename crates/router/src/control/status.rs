@@ -57,6 +57,10 @@ impl Environment for Node {
         self.faces.expiration(face).map(|left| left.as_millis() as u64)
     }
 
+    fn port_of(&self, local: &FaceUri) -> Option<String> {
+        self.links.port_of(local).map(str::to_owned)
+    }
+
     fn forwarder_status(&self) -> ForwarderStatus {
         let status = self.shared.total_status();
         let counters = status.counters;
