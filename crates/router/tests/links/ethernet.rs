@@ -42,51 +42,54 @@ fn exchange(consumer: &mut Application, mut producer: Application, prefix: &str,
 
 #[test]
 fn a_station_becomes_a_face_and_large_data_comes_in_fragments() {
-    let Some(segment) = Segment::new(2) else { return };
-    let near = segment.start(0, |_| ());
-    let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
-    let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
-    assert_eq!(created.local_uri.as_deref(), Some("dev://eth0"));
-    assert_eq!((created.mtu, created.face_persistency), (Some(1500), Some(0)));
-    near.add_route("/far", created.face_id.unwrap());
-    let mut producer = far.application();
-    producer.register("/far");
-    exchange(&mut near.application(), producer, "/far", 50);
-    let on_demand = far.face(&station(0));
-    assert_eq!(on_demand.local_uri, "dev://eth0");
-    assert_eq!(on_demand.face_scope, FaceScope::NonLocal);
-    assert_eq!(on_demand.face_persistency, FacePersistency::OnDemand);
-    assert_eq!(on_demand.link_type, LinkType::PointToPoint);
-    assert_eq!(on_demand.counters.n_in_interests, 50);
-    assert_eq!(on_demand.counters.n_out_data, 50);
-    let left_ms = on_demand.expiration_period_ms.expect("it closes when idle");
-    assert!((1..=600_000).contains(&left_ms), "{left_ms} ms left of 600 s");
-    assert_eq!(near.face(&station(1)).expiration_period_ms, None, "persistent");
-    for host in [&near, &far] {
-        let channels: Vec<ChannelStatus> = host.application().dataset("/faces/channels");
-        assert!(channels.iter().any(|channel| channel.local_uri == "dev://eth0"));
+    for segment in Segment::with_each_port(2) {
+        let near = segment.start(0, |_| ());
+        let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
+        let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
+        assert_eq!(created.local_uri.as_deref(), Some("dev://eth0"));
+        assert_eq!((created.mtu, created.face_persistency), (Some(1500), Some(0)));
+        near.add_route("/far", created.face_id.unwrap());
+        let mut producer = far.application();
+        producer.register("/far");
+        exchange(&mut near.application(), producer, "/far", 50);
+        let on_demand = far.face(&station(0));
+        assert_eq!(on_demand.local_uri, "dev://eth0");
+        assert_eq!(on_demand.face_scope, FaceScope::NonLocal);
+        assert_eq!(on_demand.face_persistency, FacePersistency::OnDemand);
+        assert_eq!(on_demand.link_type, LinkType::PointToPoint);
+        assert_eq!(on_demand.counters.n_in_interests, 50);
+        assert_eq!(on_demand.counters.n_out_data, 50);
+        let left_ms = on_demand.expiration_period_ms.expect("it closes when idle");
+        assert!((1..=600_000).contains(&left_ms), "{left_ms} ms left of 600 s");
+        assert_eq!(near.face(&station(1)).expiration_period_ms, None, "persistent");
+        for host in [&near, &far] {
+            let channels: Vec<ChannelStatus> = host.application().dataset("/faces/channels");
+            assert!(channels.iter().any(|channel| channel.local_uri == "dev://eth0"));
+        }
     }
 }
 
 #[test]
 fn commands_are_refused_with_a_reason() {
-    let Some(segment) = Segment::new(2) else { return };
-    let host = segment.start(0, |_| ());
-    let code = |remote: &str, local: Option<&str>| create(&host, remote, local, None).unwrap_err().0;
-    assert_eq!(code(&station(1), None), 406, "which interface?");
-    assert_eq!(code(GROUP, Some("dev://eth0")), 406, "a group is configured");
-    assert_eq!(code(&station(1), Some("dev://eth9")), 504);
-    assert_eq!(code(&station(1), Some("dev://lo")), 504, "no Ethernet");
-    let small = create(&host, &station(1), Some("dev://eth0"), Some(600)).unwrap();
-    assert_eq!(small.mtu, Some(600));
-    assert_eq!(code(&station(1), Some("dev://eth0")), 409);
-    let larger = ControlParameters { face_id: small.face_id, mtu: Some(8800), ..Default::default() };
-    let updated = host.application().succeed("/faces/update", larger);
-    assert_eq!(updated.mtu, Some(1500), "no more than the interface takes");
-    assert_eq!(host.face(&station(1)).mtu, Some(1500));
+    for segment in Segment::with_each_port(2) {
+        let host = segment.start(0, |_| ());
+        let code = |remote: &str, local: Option<&str>| create(&host, remote, local, None).unwrap_err().0;
+        assert_eq!(code(&station(1), None), 406, "which interface?");
+        assert_eq!(code(GROUP, Some("dev://eth0")), 406, "a group is configured");
+        assert_eq!(code(&station(1), Some("dev://eth9")), 504);
+        assert_eq!(code(&station(1), Some("dev://lo")), 504, "no Ethernet");
+        let small = create(&host, &station(1), Some("dev://eth0"), Some(600)).unwrap();
+        assert_eq!(small.mtu, Some(600));
+        assert_eq!(code(&station(1), Some("dev://eth0")), 409);
+        let larger = ControlParameters { face_id: small.face_id, mtu: Some(8800), ..Default::default() };
+        let updated = host.application().succeed("/faces/update", larger);
+        assert_eq!(updated.mtu, Some(1500), "no more than the interface takes");
+        assert_eq!(host.face(&station(1)).mtu, Some(1500));
+    }
 }
 
-/// The story: the packet socket was opened for a face made by command, and never listened.
+/// The story: the packet socket was opened for a face made by command, and never listened. AF_XDP does not open an
+/// interface that is down.
 #[test]
 fn an_interface_that_comes_up_later_is_listened_to() {
     let Some(segment) = Segment::new(2) else { return };
@@ -107,84 +110,87 @@ fn an_interface_that_comes_up_later_is_listened_to() {
 
 #[test]
 fn three_routers_speak_to_a_group_in_fragments() {
-    let Some(segment) = Segment::new(3) else { return };
-    let listening = |config: &mut Configuration| config.settings.faces.ethernet.multicast = true;
-    let hosts: Vec<Host> = (0..3).map(|host| segment.start(host, listening)).collect();
-    let face = hosts[0].face(GROUP);
-    assert_eq!(face.local_uri, "dev://eth0");
-    assert_eq!((face.link_type, face.face_persistency), (LinkType::MultiAccess, FacePersistency::Permanent));
-    assert_eq!(face.mtu, Some(1500));
-    let mut threads = Vec::new();
-    // Two producers answer at the same time. Their fragments must not be mixed.
-    for (host, prefix) in [(1, "/one"), (2, "/two")] {
-        hosts[host].face(GROUP);
-        hosts[0].add_route(prefix, face.face_id);
-        let mut producer = hosts[host].application();
-        producer.register(prefix);
+    for segment in Segment::with_each_port(3) {
+        let listening = |config: &mut Configuration| config.settings.faces.ethernet.multicast = true;
+        let hosts: Vec<Host> = (0..3).map(|host| segment.start(host, listening)).collect();
+        let face = hosts[0].face(GROUP);
+        assert_eq!(face.local_uri, "dev://eth0");
+        assert_eq!((face.link_type, face.face_persistency), (LinkType::MultiAccess, FacePersistency::Permanent));
+        assert_eq!(face.mtu, Some(1500));
+        let mut threads = Vec::new();
+        // Two producers answer at the same time. Their fragments must not be mixed.
+        for (host, prefix) in [(1, "/one"), (2, "/two")] {
+            hosts[host].face(GROUP);
+            hosts[0].add_route(prefix, face.face_id);
+            let mut producer = hosts[host].application();
+            producer.register(prefix);
+            let mut consumer = hosts[0].application();
+            threads.push(std::thread::spawn(move || exchange(&mut consumer, producer, prefix, 50)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let counters = hosts[0].face(GROUP).counters;
+        assert_eq!((counters.n_out_interests, counters.n_in_data), (100, 100));
+        assert_eq!(counters.n_in_interests, 0, "what it sent did not come back");
+        // A router that neither listens nor knows a station takes nothing from it.
+        create(&hosts[0], &station(1), Some("dev://eth0"), None)
+            .map(|face| {
+                hosts[0].add_route("/unheard", face.face_id.unwrap());
+            })
+            .unwrap();
         let mut consumer = hosts[0].application();
-        threads.push(std::thread::spawn(move || exchange(&mut consumer, producer, prefix, 50)));
+        let interest = consumer.interest(name("/unheard/x")).lifetime_ms(300).build();
+        consumer.send(&interest);
+        eventually("it is counted", || hosts[1].application().drops("link.foreign-remote") > 0);
+        assert!(!hosts[1].has_face(&station(0)));
     }
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let counters = hosts[0].face(GROUP).counters;
-    assert_eq!((counters.n_out_interests, counters.n_in_data), (100, 100));
-    assert_eq!(counters.n_in_interests, 0, "what it sent did not come back");
-    // A router that neither listens nor knows a station takes nothing from it.
-    create(&hosts[0], &station(1), Some("dev://eth0"), None)
-        .map(|face| {
-            hosts[0].add_route("/unheard", face.face_id.unwrap());
-        })
-        .unwrap();
-    let mut consumer = hosts[0].application();
-    let interest = consumer.interest(name("/unheard/x")).lifetime_ms(300).build();
-    consumer.send(&interest);
-    eventually("it is counted", || hosts[1].application().drops("link.foreign-remote") > 0);
-    assert!(!hosts[1].has_face(&station(0)));
 }
 
 #[test]
 fn faces_follow_the_mtu_and_the_end_of_their_interface() {
-    let Some(segment) = Segment::new(2) else { return };
-    let listening = |config: &mut Configuration| {
-        config.settings.faces.ethernet.listen = true;
-        config.settings.faces.ethernet.multicast = true;
-        config.settings.faces.udp.idle_timeout = Span(Duration::from_millis(700));
-    };
-    let (near, far) = (segment.start(0, listening), segment.start(1, listening));
-    let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
-    let permanent = Some(FacePersistency::Permanent.code());
-    let update = ControlParameters { face_id: created.face_id, face_persistency: permanent, ..Default::default() };
-    near.application().succeed("/faces/update", update);
-    create(&near, &station(8), Some("dev://eth0"), None).unwrap();
-    near.add_route("/far", created.face_id.unwrap());
-    let mut producer = far.application();
-    producer.register("/far");
-    segment.ip(0, "link set eth0 mtu 1000");
-    segment.ip(1, "link set eth0 mtu 1000");
-    eventually("the MTU is the interface's", || {
-        near.face(&station(1)).mtu == Some(1000) && [&near, &far].iter().all(|host| host.face(GROUP).mtu == Some(1000))
-    });
-    exchange(&mut near.application(), producer, "/far", 5);
-    assert!(far.has_face(&station(0)));
-    eventually("an idle on-demand face closes", || !far.has_face(&station(0)));
-    assert!(near.has_face(&station(8)), "a persistent one does not");
-    segment.ip(0, "link set eth0 down");
-    eventually("the group's face goes", || !near.has_face(GROUP));
-    eventually("a persistent one goes as well", || !near.has_face(&station(8)));
-    assert!(near.has_face(&station(1)), "a permanent one stays: the cable may come back");
-    segment.ip(0, "link set eth0 up");
-    near.face(GROUP);
-    let mut producer = far.application();
-    producer.register("/again");
-    near.add_route("/again", created.face_id.unwrap());
-    let mut probe = near.application();
-    eventually("the bridge has noticed that the cable is back", || {
-        let interest = probe.interest(name("/again/probe")).lifetime_ms(100).build();
-        probe.send(&interest);
-        producer.receive_within(Duration::from_millis(200)).is_some()
-    });
-    exchange(&mut near.application(), producer, "/again", 5);
-    segment.ip(0, "link del eth0");
-    eventually("nothing is left of the interface", || !near.has_face(GROUP) && !near.has_face(&station(1)));
+    for segment in Segment::with_each_port(2) {
+        let listening = |config: &mut Configuration| {
+            config.settings.faces.ethernet.listen = true;
+            config.settings.faces.ethernet.multicast = true;
+            config.settings.faces.udp.idle_timeout = Span(Duration::from_millis(700));
+        };
+        let (near, far) = (segment.start(0, listening), segment.start(1, listening));
+        let created = create(&near, &station(1), Some("dev://eth0"), None).unwrap();
+        let permanent = Some(FacePersistency::Permanent.code());
+        let update = ControlParameters { face_id: created.face_id, face_persistency: permanent, ..Default::default() };
+        near.application().succeed("/faces/update", update);
+        create(&near, &station(8), Some("dev://eth0"), None).unwrap();
+        near.add_route("/far", created.face_id.unwrap());
+        let mut producer = far.application();
+        producer.register("/far");
+        segment.ip(0, "link set eth0 mtu 1000");
+        segment.ip(1, "link set eth0 mtu 1000");
+        eventually("the MTU is the interface's", || {
+            near.face(&station(1)).mtu == Some(1000)
+                && [&near, &far].iter().all(|host| host.face(GROUP).mtu == Some(1000))
+        });
+        exchange(&mut near.application(), producer, "/far", 5);
+        assert!(far.has_face(&station(0)));
+        eventually("an idle on-demand face closes", || !far.has_face(&station(0)));
+        assert!(near.has_face(&station(8)), "a persistent one does not");
+        segment.ip(0, "link set eth0 down");
+        eventually("the group's face goes", || !near.has_face(GROUP));
+        eventually("a persistent one goes as well", || !near.has_face(&station(8)));
+        assert!(near.has_face(&station(1)), "a permanent one stays: the cable may come back");
+        segment.ip(0, "link set eth0 up");
+        near.face(GROUP);
+        let mut producer = far.application();
+        producer.register("/again");
+        near.add_route("/again", created.face_id.unwrap());
+        let mut probe = near.application();
+        eventually("the bridge has noticed that the cable is back", || {
+            let interest = probe.interest(name("/again/probe")).lifetime_ms(100).build();
+            probe.send(&interest);
+            producer.receive_within(Duration::from_millis(200)).is_some()
+        });
+        exchange(&mut near.application(), producer, "/again", 5);
+        segment.ip(0, "link del eth0");
+        eventually("nothing is left of the interface", || !near.has_face(GROUP) && !near.has_face(&station(1)));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Hosts on one Ethernet segment: each has a namespace, and a bridge in another namespace joins them.
 
 use crate::application::{Application, eventually, name};
-use namewire_configuration::{Configuration, Settings};
+use namewire_configuration::{Configuration, Settings, settings::EthernetIo};
 use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, FaceStatus},
@@ -19,6 +19,8 @@ use std::{
 pub(crate) struct Segment {
     number: u32,
     hosts: usize,
+    /// How the routers' Ethernet frames get to them.
+    pub(crate) io: EthernetIo,
 }
 
 /// A host with its router.
@@ -43,7 +45,7 @@ impl Segment {
     /// made, it prints a line that says so and returns `None`.
     pub(crate) fn new(hosts: usize) -> Option<Segment> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let segment = Segment { number: NEXT.fetch_add(1, Ordering::Relaxed), hosts };
+        let segment = Segment { number: NEXT.fetch_add(1, Ordering::Relaxed), hosts, io: EthernetIo::Socket };
         let hub = segment.namespace("hub");
         for needed in [format!("ip netns add {hub}"), format!("ip -n {hub} link add br0 type bridge")] {
             let output = Command::new("sh").args(["-c", &needed]).output().expect("a shell");
@@ -67,6 +69,17 @@ impl Segment {
         Some(segment)
     }
 
+    /// A segment for each way in which Ethernet frames can get to routers; none where namespaces cannot be made.
+    pub(crate) fn with_each_port(hosts: usize) -> impl Iterator<Item = Segment> {
+        let ways = [EthernetIo::Socket, EthernetIo::Xdp].into_iter();
+        ways.filter_map(move |io| Segment::new(hosts).map(|segment| segment.with(io)))
+    }
+
+    pub(crate) fn with(mut self, io: EthernetIo) -> Self {
+        self.io = io;
+        self
+    }
+
     fn namespace(&self, part: &str) -> String {
         format!("nw{}-{}-{part}", id(), self.number)
     }
@@ -74,6 +87,12 @@ impl Segment {
     /// Runs `ip` in a host's namespace.
     pub(crate) fn ip(&self, host: usize, arguments: &str) {
         must(&format!("ip -n {} {arguments}", self.namespace(&host.to_string())));
+    }
+
+    /// What `ip` prints in a host's namespace.
+    pub(crate) fn output(&self, host: usize, arguments: &str) -> String {
+        let output = run(&format!("ip -n {} {arguments}", self.namespace(&host.to_string())));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Runs `ip` in the namespace of the bridge, whose end of host `n`'s cable is `port<n>`.
@@ -99,6 +118,7 @@ impl Segment {
         let mut config = Configuration::from(Settings::listening_nowhere());
         let Settings { router, faces, .. } = &mut config.settings;
         (router.workers, router.seed) = (2, Some(host as u64));
+        faces.ethernet.io = self.io;
         (faces.unix.enabled, faces.unix.path) = (true, Some(directory.path().join("nfd.sock")));
         change(&mut config);
         let router = self.on_host(host, || Router::start(&config).unwrap());

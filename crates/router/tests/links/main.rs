@@ -4,6 +4,7 @@
 //! reach it over Unix sockets, which namespaces do not separate. Namespaces need root (CAP_SYS_ADMIN and
 //! CAP_NET_ADMIN). Without it, a test says so and passes.
 
+mod af_xdp;
 #[path = "../application/mod.rs"]
 mod application;
 mod ethernet;

@@ -1,0 +1,109 @@
+//! AF_XDP: what else than forwarding an operator expects of it. The tests in `ethernet.rs` run over it as well.
+
+use crate::{
+    application::{eventually, name},
+    hosts::{Host, Segment},
+};
+use namewire_configuration::settings::EthernetIo;
+use namewire_packet::nfd::ControlParameters;
+use std::{net::UdpSocket, time::Duration};
+
+const FAR: &str = "ether://[02:00:00:00:00:02]";
+const NEAR: &str = "ether://[02:00:00:00:00:01]";
+
+/// A near and a far host. The near one has a face to the far one, and a route for `/far`.
+fn two_hosts(segment: &Segment) -> [Host; 2] {
+    let near = segment.start(0, |_| ());
+    let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
+    let (uri, local_uri) = (Some(FAR.to_owned()), Some("dev://eth0".to_owned()));
+    let create = ControlParameters { uri, local_uri, ..Default::default() };
+    let face = near.application().succeed("/faces/create", create).face_id.unwrap();
+    near.add_route("/far", face);
+    [near, far]
+}
+
+/// Fetches `/far/ROUND/0` and on.
+fn exchange([near, far]: &[Host; 2], round: usize, count: usize) {
+    let mut producer = far.application();
+    producer.register("/far");
+    let serving = std::thread::spawn(move || producer.serve(count, &[7; 3000]));
+    let mut consumer = near.application();
+    for index in 0..count {
+        let reply = consumer.express(&format!("/far/{round}/{index}")).expect("Data");
+        assert_eq!(reply.data().content().len(), 3000);
+    }
+    serving.join().unwrap();
+}
+
+fn xdp_segment() -> Option<Segment> {
+    Segment::new(2).map(|segment| segment.with(EthernetIo::Xdp))
+}
+
+/// A datagram from the near host to the far one.
+fn datagram_arrives(segment: &Segment) -> bool {
+    let socket =
+        |host: usize| segment.on_host(host, move || UdpSocket::bind(format!("10.77.0.{}:7000", host + 1)).unwrap());
+    let (from, to) = (socket(0), socket(1));
+    to.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    from.send_to(b"not NDN", "10.77.0.2:7000").unwrap();
+    let mut bytes = [0; 100];
+    matches!(to.recv(&mut bytes), Ok(7))
+}
+
+#[test]
+fn other_traffic_goes_on_and_the_end_of_the_router_is_the_end_of_the_program() {
+    let Some(segment) = xdp_segment() else { return };
+    let hosts = two_hosts(&segment);
+    let is_attached = |host: usize| segment.output(host, "-d link show eth0").contains("prog/xdp");
+    exchange(&hosts, 0, 20);
+    assert!(datagram_arrives(&segment));
+    assert!(is_attached(0) && is_attached(1));
+    drop(hosts);
+    // A process that this one starts meanwhile holds copies of the descriptors for a moment.
+    eventually("the programs are gone", || !is_attached(0) && !is_attached(1));
+    // The next routers find everything as the first ones did.
+    exchange(&two_hosts(&segment), 0, 20);
+}
+
+#[test]
+fn faces_say_how_their_frames_come() {
+    let Some(segment) = xdp_segment() else { return };
+    let hosts = two_hosts(&segment);
+    exchange(&hosts, 0, 1);
+    for (host, remote) in [(&hosts[0], FAR), (&hosts[1], NEAR)] {
+        let port = host.face(remote).port.expect("an Ethernet face has a port");
+        assert!(port.starts_with("AF_XDP, native mode, copy, 1 queue"), "{port}");
+    }
+    assert_eq!(hosts[1].router.ports(), ["dev://eth0: AF_XDP, native mode, copy, 1 queue"]);
+}
+
+#[test]
+fn auto_takes_a_packet_socket_where_frames_are_too_large_and_says_why() {
+    let Some(segment) = Segment::new(2).map(|segment| segment.with(EthernetIo::Auto)) else { return };
+    segment.hub_ip("link set port0 mtu 9000");
+    segment.ip(0, "link set eth0 mtu 9000");
+    let hosts = two_hosts(&segment);
+    let port = hosts[0].face(FAR).port.unwrap();
+    assert!(port.starts_with("a packet socket, because AF_XDP does not work: "), "{port}");
+    exchange(&hosts, 0, 5);
+    assert!(hosts[1].face(NEAR).port.unwrap().starts_with("AF_XDP"), "the far interface has no such frames");
+}
+
+/// The rings wrap around many times. Some Interests find no answer: their frames leave the memory in other order.
+#[test]
+fn nothing_is_lost_over_many_turns_of_the_rings() {
+    let Some(segment) = xdp_segment() else { return };
+    let hosts = two_hosts(&segment);
+    exchange(&hosts, 0, 3000);
+    let mut consumer = hosts[0].application();
+    let counters = hosts[0].face(FAR).counters;
+    assert_eq!((counters.n_out_interests, counters.n_in_data), (3000, 3000));
+    for round in 0..300 {
+        let interest = consumer.interest(name(&format!("/far/silent/{round}"))).lifetime_ms(10).build();
+        consumer.send(&interest);
+    }
+    eventually("they are over", || {
+        hosts[0].face(FAR).counters.n_out_interests >= 3300 && hosts[0].application().status().n_pit_entries == 0
+    });
+    exchange(&hosts, 1, 3000);
+}
