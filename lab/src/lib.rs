@@ -29,6 +29,7 @@ pub mod load;
 pub mod machine;
 mod name_arena;
 mod name_sets;
+mod namespaces;
 mod network_graph;
 mod numbered_names;
 mod papers;

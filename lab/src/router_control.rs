@@ -93,12 +93,13 @@ impl RouterControl {
         Ok(())
     }
 
-    /// Creates the face `uri`, or finds the one that exists.
+    /// Creates the face `uri`, an Ethernet one on the interface `local`, or finds the one that exists.
     ///
     /// # Errors
     /// If the router refuses.
-    pub fn create_face(&mut self, uri: &str) -> anyhow::Result<FaceId> {
-        let parameters = ControlParameters { uri: Some(uri.to_owned()), ..ControlParameters::default() };
+    pub fn create_face(&mut self, uri: &str, local: Option<&str>) -> anyhow::Result<FaceId> {
+        let (uri_text, local_uri) = (Some(uri.to_owned()), local.map(str::to_owned));
+        let parameters = ControlParameters { uri: uri_text, local_uri, ..ControlParameters::default() };
         let response = self.command("faces", "create", &parameters)?;
         match (response.code, response.body.and_then(|body| body.face_id)) {
             (200 | 409, Some(face)) => Ok(face),

@@ -167,7 +167,21 @@ impl RouterProcess {
         transport: Transport,
         options: &[String],
     ) -> anyhow::Result<LoadReport> {
-        let mut command = load_command(lab, transport);
+        self.load_by(Command::new(lab), cpu, transport, options)
+    }
+
+    /// The same by a command that starts `namewire-lab`, for example in another namespace.
+    ///
+    /// # Errors
+    /// If the load cannot be made.
+    pub fn load_by(
+        &self,
+        command: Command,
+        cpu: Option<usize>,
+        transport: Transport,
+        options: &[String],
+    ) -> anyhow::Result<LoadReport> {
+        let mut command = load_command(command, transport);
         command
             .arg("--socket")
             .arg(&self.socket)
@@ -192,14 +206,24 @@ impl RelayProcess {
     /// # Errors
     /// If it does not come up.
     pub fn start(lab: &Path, transport: Transport, cpu: Option<usize>) -> anyhow::Result<Self> {
+        let mut command = Command::new(lab);
+        command.arg("relay");
+        Self::start_command(command, transport, cpu)
+    }
+
+    /// The same by a command `namewire-lab relay`, with its options but those of the transport.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn start_command(mut command: Command, transport: Transport, cpu: Option<usize>) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("namewire-lab-").tempdir()?;
         let socket = directory.path().join("relay.sock");
         let (mut lines, writer) = std::io::pipe().map(|(reader, writer)| (BufReader::new(reader).lines(), writer))?;
-        let mut command = Command::new(lab);
-        command.arg("relay").stdin(Stdio::null()).stdout(writer);
+        command.stdin(Stdio::null()).stdout(writer);
         match transport {
             Transport::Unix => command.arg("--socket").arg(&socket),
             Transport::Udp => command.arg("--udp"),
+            Transport::Ethernet => &mut command,
         };
         let process = BoundProcess::start(&mut command, cpu)?;
         drop(command); // it holds the pipe's writer, which must close when the relay ends
@@ -223,7 +247,21 @@ impl RelayProcess {
         transport: Transport,
         options: &[String],
     ) -> anyhow::Result<LoadReport> {
-        let mut command = load_command(lab, transport);
+        self.load_by(Command::new(lab), cpu, transport, options)
+    }
+
+    /// The same by a command that starts `namewire-lab`, for example in another namespace.
+    ///
+    /// # Errors
+    /// If the load cannot be made.
+    pub fn load_by(
+        &self,
+        command: Command,
+        cpu: Option<usize>,
+        transport: Transport,
+        options: &[String],
+    ) -> anyhow::Result<LoadReport> {
+        let mut command = load_command(command, transport);
         command.arg("--relay").arg("--socket").arg(&self.socket).args(["--watch", &self.process.id().to_string()]);
         if let Some((consumer, producer)) = self.sides {
             command.args(["--udp", &consumer.to_string(), "--relay-producer", &producer.to_string()]);
@@ -232,11 +270,11 @@ impl RelayProcess {
     }
 }
 
-fn load_command(lab: &Path, transport: Transport) -> Command {
-    let mut command = Command::new(lab);
+fn load_command(mut command: Command, transport: Transport) -> Command {
     let transport = match transport {
         Transport::Unix => "unix",
         Transport::Udp => "udp",
+        Transport::Ethernet => "ethernet",
     };
     command.args(["load", "--transport", transport]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -13,6 +13,7 @@ mod filter_model;
 mod hash_flood;
 mod hostile;
 mod interest_flood;
+mod io;
 mod level_pulling;
 mod nametrie;
 pub(crate) mod packet_costs;
@@ -39,6 +40,7 @@ use crate::experiment::Experiment;
 /// All experiments, in the order in which `namewire-lab list` shows them.
 pub const TABLE: &[Experiment] = &[
     router_sockets::EXPERIMENT,
+    io::EXPERIMENT,
     prefetch::EXPERIMENT,
     packet_costs::EXPERIMENT,
     #[cfg(feature = "networks")]

@@ -5,15 +5,16 @@
 //! local, so commands use the Unix socket: they create a face to the producer's socket and a route to that face. The
 //! face is destroyed when the load ends.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use namewire_packet::{FaceId, Name, NameBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::exchange_packets::{ExchangePackets, Received};
+use super::frame_port::FramePort;
 use super::load_face::LoadFace;
 use super::{LoadPlan, Transport};
 use crate::router_control::RouterControl;
@@ -33,7 +34,7 @@ pub(super) struct Connection {
     pub(super) consumer: LoadFace,
     pub(super) producer: LoadFace,
     pub(super) packets: ExchangePackets,
-    /// The UDP face created for this load, and the connection that created it.
+    /// The UDP or Ethernet face created for this load, and the connection that created it.
     made_face: Option<(RouterControl, FaceId)>,
 }
 
@@ -48,6 +49,7 @@ impl Connection {
             (Transport::Unix, relay) => Self::open_unix(plan, packets, (!relay).then_some(prefix)),
             (Transport::Udp, false) => Self::open_udp(plan, packets, prefix),
             (Transport::Udp, true) => Self::open_udp_relay(plan, packets),
+            (Transport::Ethernet, relay) => Self::open_ethernet(plan, packets, (!relay).then_some(prefix)),
         }
     }
 
@@ -82,7 +84,7 @@ impl Connection {
         let mut control = RouterControl::connect(&plan.socket)
             .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
         let producer = UdpSocket::bind((plan.bind, 0))?;
-        let face = control.create_face(&format!("udp4://{}", producer.local_addr()?))?;
+        let face = control.create_face(&format!("udp4://{}", producer.local_addr()?), None)?;
         control.register(prefix, Some(face))?;
         let consumer = UdpSocket::bind((plan.bind, 0))?;
         consumer.connect(router)?;
@@ -99,7 +101,7 @@ impl Connection {
 
     fn open_udp_relay(plan: &LoadPlan, packets: ExchangePackets) -> anyhow::Result<Self> {
         let connect = |relay| -> anyhow::Result<LoadFace> {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let socket = UdpSocket::bind((plan.bind, 0))?;
             socket.connect(relay)?;
             socket.send(&HELLO)?;
             Ok(LoadFace::datagram(socket)?)
@@ -107,6 +109,31 @@ impl Connection {
         let consumer = connect(plan.udp.context("--udp must say where the relay listens")?)?;
         let producer = connect(plan.relay_producer.context("--relay-producer must say where the relay listens")?)?;
         let mut connection = Self { consumer, producer, packets, made_face: None };
+        connection.probe()?;
+        Ok(connection)
+    }
+
+    fn open_ethernet(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
+        let ([consumer, producer], [consumer_peer, producer_peer]) = (&plan.interfaces[..], &plan.stations[..]) else {
+            bail!("Ethernet needs two --interfaces and two --stations");
+        };
+        let made_face = match (prefix, &plan.producer[..]) {
+            (None, _) => None,
+            (Some(prefix), [station, device]) => {
+                let mut control = RouterControl::connect(&plan.socket)
+                    .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
+                let face = control.create_face(&format!("ether://[{station}]"), Some(&format!("dev://{device}")))?;
+                control.register(prefix, Some(face))?;
+                Some((control, face))
+            }
+            (Some(_), _) => bail!("--producer must say the station and the router's interface"),
+        };
+        let mut connection = Self {
+            consumer: LoadFace::frames(FramePort::open(consumer, *consumer_peer)?),
+            producer: LoadFace::frames(FramePort::open(producer, *producer_peer)?),
+            packets,
+            made_face,
+        };
         connection.probe()?;
         Ok(connection)
     }

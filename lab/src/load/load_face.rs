@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 
 use namewire_packet::tlv::element_size;
 
+use super::frame_port::FramePort;
 use super::message_batch::{self, ReceiveBatch};
 
 /// Room for received bytes of a stream that are not handled yet.
@@ -81,6 +82,7 @@ pub(crate) struct LoadFace {
 enum Socket {
     Stream { stream: UnixStream, buffer: Box<[u8]>, start: usize, end: usize },
     Datagram { socket: UdpSocket, batch: Box<ReceiveBatch> },
+    Frames(Box<FramePort>),
 }
 
 impl LoadFace {
@@ -105,11 +107,17 @@ impl LoadFace {
         Ok(Self { socket: Socket::Datagram { socket, batch: Box::default() }, outbox: Outbox::default() })
     }
 
+    /// Takes over an interface.
+    pub(super) fn frames(port: FramePort) -> Self {
+        Self { socket: Socket::Frames(Box::new(port)), outbox: Outbox::default() }
+    }
+
     /// The descriptor, to wait for.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         match &self.socket {
             Socket::Stream { stream, .. } => stream.as_fd(),
             Socket::Datagram { socket, .. } => socket.as_fd(),
+            Socket::Frames(port) => port.as_fd(),
         }
     }
 
@@ -132,6 +140,18 @@ impl LoadFace {
                         outbox.sent_bytes = outbox.ends.get(outbox.sent.wrapping_sub(1)).copied().unwrap_or(0);
                     })
                 }
+                Socket::Frames(port) => {
+                    let mut count = 0;
+                    let mut from = outbox.sent_bytes;
+                    for &end in &outbox.ends[outbox.sent..] {
+                        if !port.send(&outbox.bytes[from..end]) {
+                            break;
+                        }
+                        (from, count) = (end, count + 1);
+                    }
+                    (outbox.sent, outbox.sent_bytes) = (outbox.sent + count, from);
+                    port.flush().map(|()| count)
+                }
             };
             match result {
                 Ok(0) => break,
@@ -151,6 +171,7 @@ impl LoadFace {
     pub(crate) fn receive(&mut self, mut visit: impl FnMut(&[u8], &mut Outbox)) -> io::Result<usize> {
         let outbox = &mut self.outbox;
         match &mut self.socket {
+            Socket::Frames(port) => Ok(port.receive(|packet| visit(packet, outbox))),
             Socket::Datagram { socket, batch } => match batch.receive(socket.as_fd()) {
                 Ok(count) => {
                     batch.datagrams().for_each(|datagram| visit(datagram, outbox));

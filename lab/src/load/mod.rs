@@ -6,7 +6,7 @@
 //! the router's CPU account contains only the router's work.
 //!
 //! * `exchange_packets`: what is sent, and the check of what comes back.
-//! * `load_face`, `message_batch`: sockets, many packets a system call.
+//! * `load_face`, `message_batch`, `frame_port`: sockets, many packets a system call.
 //! * `connection`: connects consumer and producer to the router, or to a relay.
 //! * `exchange`: the loop: window, pace, latencies, losses.
 //! * `relay`: the lower bound: a process that only copies packets.
@@ -14,6 +14,7 @@
 mod connection;
 mod exchange;
 mod exchange_packets;
+mod frame_port;
 mod load_face;
 mod message_batch;
 pub mod relay;
@@ -24,6 +25,7 @@ pub(crate) use load_face::LoadFace;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use namewire_packet::nfd::MacAddress;
 use serde::{Deserialize, Serialize};
 
 /// Why a load could not be made.
@@ -56,6 +58,8 @@ pub enum Transport {
     Unix,
     /// UDP over the loopback interface.
     Udp,
+    /// Ethernet frames by AF_XDP, the consumer on one interface and the producer on another.
+    Ethernet,
 }
 
 /// What load to make; also the options of `namewire-lab load`.
@@ -80,6 +84,15 @@ pub struct LoadPlan {
     /// Address of the UDP sockets of consumer and producer
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: IpAddr,
+    /// Interfaces of consumer and producer for Ethernet
+    #[arg(long, value_delimiter = ',')]
+    pub interfaces: Vec<String>,
+    /// Ethernet addresses of the router, or of the relay, at the other ends of the two cables
+    #[arg(long, value_delimiter = ',')]
+    pub stations: Vec<MacAddress>,
+    /// Ethernet address of the producer, and the router's interface towards it
+    #[arg(long, value_delimiter = ',')]
+    pub producer: Vec<String>,
     /// Number of measured Interests
     #[arg(long)]
     pub count: u32,

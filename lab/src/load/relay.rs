@@ -1,19 +1,21 @@
 //! The bare relay: a process that only copies packets between two sockets.
 //!
 //! Question answered: what do kernel sockets alone cost for this traffic? The relay parses no packet. Unix: large reads
-//! and writes of bytes. UDP: `recvmmsg` and `sendmmsg`, no segmentation offload. It gives the lower bound for a
-//! router's cost.
+//! and writes of bytes. UDP: `recvmmsg` and `sendmmsg`, no segmentation offload. Ethernet: AF_XDP between two
+//! interfaces. It gives the lower bound for a router's cost.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use namewire_packet::nfd::MacAddress;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::connection::HELLO;
+use super::frame_port::FramePort;
 use super::message_batch::{self, ReceiveBatch};
 
 /// Bytes copied by one read and write.
@@ -25,11 +27,20 @@ const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Clone, Debug, clap::Args)]
 pub struct RelayPlan {
     /// Unix socket to listen on: the first connection is one side, the second the other
-    #[arg(long, conflicts_with = "udp")]
+    #[arg(long, conflicts_with_all = ["udp", "interfaces"])]
     pub socket: Option<PathBuf>,
     /// Relay UDP between two ports of its own, instead
-    #[arg(long, required_unless_present = "socket")]
+    #[arg(long, conflicts_with = "interfaces", required_unless_present_any = ["socket", "interfaces"])]
     pub udp: bool,
+    /// Address of the two ports
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind: IpAddr,
+    /// Relay Ethernet frames between two interfaces, instead
+    #[arg(long, value_delimiter = ',', requires = "stations")]
+    pub interfaces: Vec<String>,
+    /// Ethernet addresses at the other ends of the two interfaces
+    #[arg(long, value_delimiter = ',')]
+    pub stations: Vec<MacAddress>,
 }
 
 /// Copies until a side closes (Unix) or the process is ended (UDP). When it is ready it prints one line: `ready`, or
@@ -38,6 +49,11 @@ pub struct RelayPlan {
 /// # Errors
 /// If a socket breaks.
 pub fn run(plan: &RelayPlan) -> anyhow::Result<()> {
+    if let ([first, second], [first_peer, second_peer]) = (&plan.interfaces[..], &plan.stations[..]) {
+        let ports = [FramePort::open(first, *first_peer)?, FramePort::open(second, *second_peer)?];
+        println!("ready");
+        return relay_frames(ports);
+    }
     match &plan.socket {
         Some(path) => {
             let listener = UnixListener::bind(path).with_context(|| format!("cannot listen on {}", path.display()))?;
@@ -46,7 +62,7 @@ pub fn run(plan: &RelayPlan) -> anyhow::Result<()> {
             relay_streams(first, second)
         }
         None => {
-            let sides = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+            let sides = [UdpSocket::bind((plan.bind, 0))?, UdpSocket::bind((plan.bind, 0))?];
             println!("ready {} {}", sides[0].local_addr()?, sides[1].local_addr()?);
             relay_datagrams(sides)
         }
@@ -141,6 +157,23 @@ fn relay_datagrams(sides: [UdpSocket; 2]) -> anyhow::Result<()> {
             }
             send_all(&sides[to], &bytes, &ends)?;
         }
+    }
+}
+
+/// Frames that find no room are lost, as on any full link.
+fn relay_frames(mut ports: [FramePort; 2]) -> anyhow::Result<()> {
+    loop {
+        let mut descriptors = ports.each_ref().map(|port| PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN));
+        poll(&mut descriptors, None)?;
+        let [first, second] = &mut ports;
+        first.receive(|packet| {
+            second.send(packet);
+        });
+        second.receive(|packet| {
+            first.send(packet);
+        });
+        first.flush()?;
+        second.flush()?;
     }
 }
 

@@ -21,8 +21,6 @@
 //! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
 //! needs root, as the namespaces do; without, the rows say so.
 
-mod network;
-
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -36,11 +34,11 @@ use namewire_packet::{DataBuilder, Interest, InterestBuilder, NameBuf, Nonce, lp
 use crate::attack::{ATTACK_PREFIX, Attack, STORED_NAMES, STORED_PREFIX, Way};
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::load::{LoadReport, Transport};
+use crate::namespaces::{Network, Peer, interface, router_station};
 use crate::process::{self, BoundProcess};
 use crate::router_control::RouterControl;
 use crate::router_process::{RouterProcess, find_program, run_load};
 use crate::sample_table::SampleTable;
-use network::{INTERFACE, Network, Peer, STATION};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "hostile",
@@ -127,7 +125,7 @@ struct Run<'a> {
 }
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let network = match Network::new() {
+    let network = match Network::new(1) {
         Ok(network) => network,
         Err(error) => return Ok(refused(&format!("network namespaces cannot be made: {error:#}"))),
     };
@@ -194,7 +192,7 @@ impl Run<'_> {
         let mut command = self.network.on_router(&self.program);
         let listens = self.network.listens().to_string();
         command.args(["run", "--listen-udp", &listens, "--listen-tcp", &listens, "--workers", &workers.to_string()]);
-        command.args(["--ethernet", "--interface", INTERFACE]);
+        command.args(["--ethernet", "--interface", &interface(0)]);
         let router = RouterProcess::start_command(command, self.network.listens(), None)?;
         // For the local attacker, which is another user.
         for path in [router.socket().parent(), Some(router.socket())].into_iter().flatten() {
@@ -217,7 +215,8 @@ impl Run<'_> {
         command.arg("attack").arg(name(&|| clap::ValueEnum::to_possible_value(&case.attack)));
         command.args(["--way", &name(&|| clap::ValueEnum::to_possible_value(&case.way))]);
         command.args(["--router", &router.udp().to_string()]).arg("--socket").arg(router.socket());
-        command.args(["--bind", &Peer::Hostile.address().to_string(), "--interface", INTERFACE, "--station", STATION]);
+        command.args(["--bind", &Peer::Hostile.address().to_string()]);
+        command.args(["--interface", &interface(0), "--station", &router_station(0)]);
         command.args(["--seconds", &seconds.to_string(), "--rate", &case.rate.to_string()]);
         BoundProcess::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()), None)
     }
@@ -228,7 +227,7 @@ impl Run<'_> {
         let load = |transport: Transport, stream: u16| {
             let mut command = match transport {
                 Transport::Unix => Command::new(&self.context.program),
-                Transport::Udp => self.network.on_peers(&self.context.program),
+                _ => self.network.on_peers(&self.context.program),
             };
             let transport = if transport == Transport::Unix { "unix" } else { "udp" };
             command.args(["load", "--transport", transport]).arg("--socket").arg(router.socket());
