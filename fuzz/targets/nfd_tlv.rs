@@ -10,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use namewire_packet::Data;
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
-    ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DropCounter,
-    FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus, PoolHolding,
-    RibEntry, StrategyChoice, decode_dataset, encode_dataset,
+    CaptureRecord, CaptureStream, ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry,
+    DropCounter, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus,
+    PoolHolding, RibEntry, StrategyChoice, decode_dataset, encode_dataset,
 };
 
 /// Decodes, encodes, decodes: both results are equal.
@@ -42,6 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     dataset::<FibUsage>(bytes);
     dataset::<DropCounter>(bytes);
     dataset::<PoolHolding>(bytes);
+    capture(bytes);
     if let Ok(data) = Data::parse(bytes)
         && let Ok(announcement) = PrefixAnnouncement::read(&data)
     {
@@ -64,4 +65,23 @@ fn dataset<T: DatasetEntry + PartialEq + Debug>(bytes: &[u8]) {
         let wire = encode_dataset(&entries);
         assert_eq!(decode_dataset::<T>(&wire).expect("what we write, we read"), entries);
     }
+}
+
+/// A stream of records: the same ones come out wherever it is cut.
+fn capture(bytes: &[u8]) {
+    let records = |piece_bytes: usize| {
+        let (mut stream, mut records) = (CaptureStream::default(), Vec::<CaptureRecord>::new());
+        for piece in bytes.chunks(piece_bytes) {
+            stream.push(piece);
+            loop {
+                match stream.next_record() {
+                    Ok(Some(record)) => records.push(record),
+                    Ok(None) => break,
+                    Err(_) => return records,
+                }
+            }
+        }
+        records
+    };
+    assert_eq!(records(3), records(bytes.len().max(1)));
 }

@@ -7,6 +7,7 @@
 //! fields, and use the first of a repeated field. All values are owned (`String`, [`NameBuf`](crate::NameBuf)), since
 //! this is the slow path. Input is one packet or one fetched dataset, and memory is proportional to it.
 
+mod capture_record;
 mod control_parameters;
 mod control_response;
 mod cs_info;
@@ -29,6 +30,7 @@ mod strategy_choice;
 mod tag_route;
 mod tag_tree;
 
+pub use capture_record::{CaptureFace, CaptureFrame, CaptureLeft, CaptureRecord, CaptureStream, MAX_RECORD_BYTES};
 pub use control_parameters::ControlParameters;
 pub use control_response::ControlResponse;
 pub use cs_info::CsInfo;

@@ -66,6 +66,15 @@ pub mod types {
     pub const TREE_CHILD: u32 = 134;
     pub const TREE_ROUTERS_BELOW: u32 = 135;
     pub const TREE_DESCRIPTORS: u32 = 136;
+    pub const CAPTURE_FACE: u32 = 128;
+    pub const CAPTURE_FRAME: u32 = 129;
+    pub const CAPTURE_LEFT: u32 = 130;
+    pub const CAPTURE_IS_OUT: u32 = 128;
+    pub const CAPTURE_TIME: u32 = 129;
+    pub const CAPTURE_FRAME_LEN: u32 = 130;
+    pub const CAPTURE_FRAME_BYTES: u32 = 131;
+    pub const CAPTURE_MISSED: u32 = 132;
+    pub const CAPTURE_REASON: u32 = 133;
     pub const TAG_DESCRIPTOR: u32 = 128;
     pub const TAG_BRANCH: u32 = 129;
     pub const TAG_SERVES: u32 = 130;
