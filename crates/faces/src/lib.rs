@@ -12,6 +12,7 @@
 //! `unsafe` code.
 
 mod buffer_pool;
+pub mod capture;
 pub mod congestion;
 mod datagram_port;
 mod datagram_socket;

@@ -25,11 +25,13 @@
 //! Data is fragmented, the announcement and the Data together have at most 8800 bytes.
 
 mod encoding;
+mod tapping;
 
 use namewire_packet::lp::{LpHeaders, LpPacket};
 use namewire_packet::tlv::types;
 use namewire_packet::{MAX_PACKET_BYTES, PacketError};
 
+use crate::capture::FaceTap;
 use crate::congestion::CongestionMarker;
 use crate::fragmentation::Fragmenter;
 use crate::legality::check_headers;
@@ -109,6 +111,8 @@ pub struct LinkService {
     counters: LinkCounters,
     peer_speaks_lp: bool,
     scratch: Vec<u8>,
+    /// The captures that the link is in.
+    taps: Vec<FaceTap>,
 }
 
 /// [`Received`] without the borrow of the assembled bytes.
@@ -131,6 +135,7 @@ impl LinkService {
             counters: LinkCounters::default(),
             peer_speaks_lp: false,
             scratch: Vec::new(),
+            taps: Vec::new(),
         };
         link.set_policy(options.policy);
         link
@@ -151,6 +156,9 @@ impl LinkService {
     /// Those of [`LinkService::receive`].
     pub fn receive_from(&mut self, now_ns: u64, sender: u64, frame: &[u8]) -> Result<Received<'_>, LinkDrop> {
         self.counters.in_bytes += frame.len() as u64;
+        if !self.taps.is_empty() {
+            self.tap_received(frame);
+        }
         let accepted = match self.accept(now_ns, sender, frame) {
             Ok(accepted) => accepted,
             Err(reason) => {

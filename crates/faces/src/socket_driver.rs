@@ -19,6 +19,7 @@
 //!   `recovery.rs` adds Acks and retransmissions.
 //! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down, `rest.rs` gives
 //!   memory back.
+//! * `captures.rs` lets link services show their frames to captures.
 //!
 //! Cost: a batch takes one read and one write per stream face, and one `recvmmsg` and one `sendmmsg` per 64 datagrams.
 //! A packet takes one hash look-up of the face when it is sent, and one of the remote when it is received from a
@@ -34,6 +35,7 @@
 //! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
 mod admission;
+mod captures;
 mod face;
 mod face_table;
 mod faceless;
@@ -74,6 +76,7 @@ use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
 use crate::datagram_port::DatagramPort;
+use crate::capture::CaptureTap;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
@@ -99,6 +102,8 @@ pub struct SocketDriver {
     timers: TimerQueue,
     rest: Rest,
     faceless: Faceless,
+    /// Captures that take new faces.
+    captures: Vec<CaptureTap>,
     events: Vec<FaceEvent>,
     now_ns: u64,
 }
@@ -121,6 +126,7 @@ impl SocketDriver {
             timers: TimerQueue::default(),
             rest: Rest::default(),
             faceless: Faceless::default(),
+            captures: Vec::new(),
             events: Vec::new(),
             now_ns: 0,
             config,
@@ -322,7 +328,8 @@ impl SocketDriver {
 
     fn insert_face(&mut self, id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo) {
         let holder = self.config.holders.enter(&info.holder());
-        let face = Face::new(id, holder, channel, link, info, self.now_ns);
+        let mut face = Face::new(id, holder, channel, link, info, self.now_ns);
+        self.tap_new_face(&mut face);
         face.publish();
         self.places.pool.take(face.place, 1);
         self.faces.insert(face);
@@ -341,7 +348,9 @@ impl SocketDriver {
             face.link.restart();
             face.settle_unacknowledged(&mut self.unacknowledged);
             self.events.push(FaceEvent::Down { face: id, reason });
-        } else if self.take_face(id).is_some() {
+        } else {
+            face.link.end_taps(reason);
+            self.take_face(id);
             self.events.push(FaceEvent::Closed { face: id, reason });
         }
     }
@@ -349,7 +358,8 @@ impl SocketDriver {
     /// Removes a face and its socket from every table and publishes its last counters. Entries in lists of turns,
     /// touched faces and timers become stale: ids are never reused.
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
-        let face = self.faces.remove(id)?;
+        let mut face = self.faces.remove(id)?;
+        face.link.end_taps("closed by command");
         self.config.holders.leave(face.holder);
         self.places.pool.give_back(face.place, 1);
         self.rest.note_face(face.reassembly_bytes);

@@ -30,6 +30,20 @@ impl LinkService {
         packet: &[u8],
         mut emit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
+        if !self.taps.is_empty() {
+            return self.encode_tapped(now_ns, headers, packet, &mut emit);
+        }
+        self.encode_untapped(now_ns, headers, packet, emit)
+    }
+
+    #[inline]
+    pub(super) fn encode_untapped(
+        &mut self,
+        now_ns: u64,
+        headers: &LpHeaders,
+        packet: &[u8],
+        mut emit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), LinkDrop> {
         let announcement = headers.announcement(packet);
         let packet = headers.packet(packet);
         // The Data matters more: it goes without the announcement if both do not fit the link or a peer's limit.
@@ -156,6 +170,13 @@ impl LinkService {
     /// Emits frames that are due without a packet: retransmissions of lost ones, if `may_retransmit`, and Acks. Emits
     /// nothing without reliability.
     pub fn pump(&mut self, now_ns: u64, may_retransmit: bool, mut emit: impl FnMut(&[u8], &[u8])) {
+        if !self.taps.is_empty() {
+            return self.pump_tapped(now_ns, may_retransmit, &mut emit);
+        }
+        self.pump_untapped(now_ns, may_retransmit, emit);
+    }
+
+    pub(super) fn pump_untapped(&mut self, now_ns: u64, may_retransmit: bool, mut emit: impl FnMut(&[u8], &[u8])) {
         let Some(reliability) = &mut self.reliability else { return };
         let mut out_bytes = 0;
         let mut count_and_emit = |header: &[u8], slice: &[u8]| {

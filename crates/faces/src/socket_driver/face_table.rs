@@ -39,6 +39,11 @@ impl FaceTable {
         self.faces.values().map(|face| &**face)
     }
 
+    /// Calls `change` with each face, in arbitrary order.
+    pub(super) fn each_mut(&mut self, change: impl FnMut(&mut Face)) {
+        self.faces.values_mut().map(|face| &mut **face).for_each(change);
+    }
+
     /// The face, marked to be published and flushed at the end of the turn.
     #[inline]
     pub(super) fn touch(&mut self, id: FaceId) -> Option<&mut Face> {
