@@ -214,8 +214,13 @@ impl Reader<'_> {
                     "fib" => privileges.fib = true,
                     "cs" => privileges.cs = true,
                     "strategy-choice" => privileges.strategy_choice = true,
-                    "tags" => privileges.tags = true, // our addition
-                    _ => self.unknown("privileges", module, &["faces", "fib", "cs", "strategy-choice", "tags"]),
+                    "tags" => privileges.tags = true,       // our addition
+                    "capture" => privileges.capture = true, // our addition
+                    _ => self.unknown(
+                        "privileges",
+                        module,
+                        &["faces", "fib", "cs", "strategy-choice", "tags", "capture"],
+                    ),
                 }
             }
             // NFD warns and continues, because the certificate may come later. Then NFD reloads it.

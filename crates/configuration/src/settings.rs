@@ -197,6 +197,8 @@ pub enum Privilege {
     Rib,
     /// `tags`.
     Tags,
+    /// `capture`.
+    Capture,
 }
 
 /// `[state]`.

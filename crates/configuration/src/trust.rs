@@ -111,6 +111,7 @@ fn privileges(given: &[Privilege]) -> Privileges {
         strategy_choice: has(Privilege::StrategyChoice),
         rib: has(Privilege::Rib),
         tags: has(Privilege::Tags),
+        capture: has(Privilege::Capture),
     }
 }
 

@@ -65,6 +65,7 @@ namewire_packet::names! {
         StrategyChoice = "strategy-choice",
         Rib = "rib",
         Tags = "tags",
+        Capture = "capture",
     }
 }
 
@@ -79,7 +80,7 @@ impl Module {
         match self {
             Module::Rib => config.localhost_rib.as_ref(),
             Module::Tags => config.localhost_tags.as_ref(),
-            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice => None,
+            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice | Module::Capture => None,
         }
     }
 
@@ -91,6 +92,7 @@ impl Module {
             Module::StrategyChoice => privileges.strategy_choice,
             Module::Rib => privileges.rib,
             Module::Tags => privileges.tags,
+            Module::Capture => privileges.capture,
         }
     }
 }

@@ -32,6 +32,9 @@ pub(crate) enum Verb {
     TagsAdvertise,
     TagsWithdraw,
     TagsJoin,
+    CaptureStart,
+    CaptureAdd,
+    CaptureStop,
 }
 
 use Field::{
@@ -79,6 +82,9 @@ impl Verb {
             (b"tags", b"advertise") => Verb::TagsAdvertise,
             (b"tags", b"withdraw") => Verb::TagsWithdraw,
             (b"tags", b"join") => Verb::TagsJoin,
+            (b"capture", b"start") => Verb::CaptureStart,
+            (b"capture", b"add") => Verb::CaptureAdd,
+            (b"capture", b"stop") => Verb::CaptureStop,
             _ => return None,
         })
     }
@@ -114,6 +120,9 @@ impl Verb {
             Verb::TagsAdvertise => (&[Tags, Flags], &[FaceId, ExpirationPeriod]),
             Verb::TagsWithdraw => (&[Tags], &[FaceId]),
             Verb::TagsJoin => (&[], &[FaceId]),
+            Verb::CaptureStart => (&[], &[FaceId, LocalUri, Count, Mtu]),
+            Verb::CaptureAdd => (&[Field::Name, FaceId], &[]),
+            Verb::CaptureStop => (&[Field::Name], &[]),
         }
     }
 
@@ -126,7 +135,14 @@ impl Verb {
             Verb::StrategyChoiceSet | Verb::StrategyChoiceUnset => Module::StrategyChoice,
             Verb::RibRegister | Verb::RibUnregister => Module::Rib,
             Verb::TagsAdvertise | Verb::TagsWithdraw | Verb::TagsJoin => Module::Tags,
+            Verb::CaptureStart | Verb::CaptureAdd | Verb::CaptureStop => Module::Capture,
         }
+    }
+
+    /// True for a verb whose FaceId 0, or none, means the face that the command came from (§5).
+    pub(crate) const fn takes_self(self) -> bool {
+        !matches!(self, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase)
+            && !matches!(self.module(), Module::Capture)
     }
 
     /// Checks that required fields are there and forbidden fields are not, and that Flags come with Mask in verbs that

@@ -11,6 +11,7 @@ use crate::{
         Denial, Module, Prefix,
         gate::{Admission, Arrival},
     },
+    capture_commands::{add_to_capture, start_capture, stop_capture},
     command::{Refusal, Verb, malformed, read_parameters, refusal},
     datasets::Dataset,
     effect::Effect,
@@ -97,6 +98,8 @@ impl Management {
             self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
         } else if (module, verb) == (b"faces", b"events") {
             self.events.on_request(now, interest, &reply_to, &mut self.replies, out);
+        } else if (module, verb) == (b"capture", b"piece") {
+            self.on_piece_request(now, incoming, interest, environment);
         } else if let Some(verb) = found {
             self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
         } else {
@@ -143,9 +146,7 @@ impl Management {
         if let Err(refusal) = verb.check_fields(&parameters) {
             return self.replies.refuse(reply_to, &refusal, out);
         }
-        // FaceId 0, or none, means the face that the command came from (§5).
-        let takes_self = !matches!(verb, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase);
-        if takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
+        if verb.takes_self() && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
             parameters.face_id = Some(incoming);
         }
         let result = match verb {
@@ -163,6 +164,9 @@ impl Management {
             Verb::TagsAdvertise => advertise_tags(now, incoming, parameters, environment).map(Some),
             Verb::TagsWithdraw => withdraw_tags(incoming, parameters, environment).map(Some),
             Verb::TagsJoin => join_tags(incoming, &parameters, environment).map(Some),
+            Verb::CaptureStart => start_capture(now, incoming, parameters, environment).map(Some),
+            Verb::CaptureAdd => add_to_capture(incoming, parameters, environment).map(Some),
+            Verb::CaptureStop => stop_capture(incoming, parameters, environment).map(Some),
         };
         match result {
             Ok(Some(body)) => {

@@ -1,6 +1,6 @@
 //! What management asks of the router while it handles one request.
 
-use crate::{strategy_choice::StrategyRegistry, tag_plane::TagPlane};
+use crate::{capture_plane::CapturePlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
 use namewire_packet::{
     FaceId,
     nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus, PoolHolding},
@@ -56,4 +56,9 @@ pub trait Environment: StrategyRegistry {
 
     /// TagNet's tables; `None` while TagNet is off.
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane>;
+
+    /// Captures of frames; `None` if there are no frames.
+    fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
+        None
+    }
 }

@@ -13,6 +13,7 @@
 //!                                         fib_computation ─► Fib, NewNextHops, Reply
 //!                              face commands ─► CreateFace … done ────► Reply
 //!                              tag_commands ──► TagPlane of the router ► Reply
+//!                          capture_commands ──► CapturePlane of the router ► Reply
 //! ```
 //!
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`). The modules cite the project's notes on it as
@@ -21,6 +22,8 @@
 mod announcement_store;
 pub mod announcements;
 mod authorization;
+mod capture_commands;
+mod capture_plane;
 mod command;
 mod counters;
 mod cs_erasure;
@@ -54,6 +57,7 @@ mod tag_plane;
 pub mod trust_config;
 
 pub use authorization::Denial;
+pub use capture_plane::{CapturePlane, CaptureRefusal, WantedCapture, WantedFaces};
 pub use counters::ManagementCounters;
 pub use cs_erasure::MAX_ERASED;
 pub use data_validator::{DataValidator, NotAccepted};

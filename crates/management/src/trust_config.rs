@@ -15,8 +15,8 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustConfig {
     /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow every command of `faces`, `fib`,
-    /// `cs` and `strategy-choice`. They also allow the commands of `rib` and `tags`, unless `localhost_rib` or
-    /// `localhost_tags` says otherwise.
+    /// `cs`, `strategy-choice` and `capture`. They also allow the commands of `rib` and `tags`, unless `localhost_rib`
+    /// or `localhost_tags` says otherwise.
     /// Default true.
     pub peer_credentials: bool,
     /// Groups whose members may command as the router's own user may.
@@ -97,11 +97,14 @@ pub struct Privileges {
     pub rib: bool,
     /// `tags`: advertise, withdraw, join.
     pub tags: bool,
+    /// `capture`: start, add, stop.
+    pub capture: bool,
 }
 
 impl Privileges {
     /// Every module.
-    pub const ALL: Self = Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true, tags: true };
+    pub const ALL: Self =
+        Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true, tags: true, capture: true };
 }
 
 /// A validator section: rules, or a permission for all signed packets.

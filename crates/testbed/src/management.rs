@@ -4,8 +4,8 @@
 use crate::packet::uri;
 use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
-    CreateFace, Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management, ManagementConfig,
-    PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane, Times, TrustConfig,
+    CapturePlane, CreateFace, Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management,
+    ManagementConfig, PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane, Times, TrustConfig,
 };
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
@@ -35,6 +35,8 @@ pub struct Router {
     pub cs: CsInfo,
     /// TagNet, if it is on.
     pub tag_plane: Option<Box<dyn TagPlane>>,
+    /// Captures, if there are any.
+    pub capture_plane: Option<Box<dyn CapturePlane>>,
 }
 
 impl StrategyRegistry for Router {
@@ -105,6 +107,10 @@ impl Environment for Router {
 
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
         self.tag_plane.as_deref_mut().map(|plane| plane as &mut dyn TagPlane)
+    }
+
+    fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
+        self.capture_plane.as_deref_mut().map(|plane| plane as &mut dyn CapturePlane)
     }
 
     fn channels(&self) -> Vec<FaceUri> {

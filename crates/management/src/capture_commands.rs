@@ -1,0 +1,112 @@
+//! `capture`: an operator has the frames of faces copied, and fetches the copies.
+//!
+//! The module is ours; NFD has no captures. Its commands follow the rules of the protocol.
+//!
+//! | verb | takes | answer |
+//! | --- | --- | --- |
+//! | `start` | FaceId, LocalUri (`dev://`) or neither (all); Count?: one frame in so many; Mtu?: its bytes | Name |
+//! | `add` | Name, FaceId | the same |
+//! | `stop` | Name | the same |
+//!
+//! Pieces have the names `<Name>/seq=<n>`, from 0. Their Contents, joined, are the stream of
+//! [`CaptureRecord`](namewire_packet::nfd::CaptureRecord)s; the last one has a FinalBlockId. A piece comes when there
+//! is something to tell, and after a while if there is not.
+//!
+//! Frames are confidential. A capture therefore serves only the face that began it, and the router sends pieces there
+//! directly, past its tables. As an ordinary answer, a piece would also satisfy a shorter Interest with CanBePrefix of
+//! another application. The random number in the name only keeps others from asking for the same names.
+
+use crate::{
+    capture_plane::{CapturePlane, CaptureRefusal, WantedCapture, WantedFaces},
+    command::{Refusal, invalid_parameters, refusal},
+    environment::{Environment, Times},
+    management::Management,
+};
+use namewire_packet::{
+    FaceId, Interest, MAX_PACKET_BYTES, NameBuf,
+    nfd::{ControlParameters, FaceUri},
+    tlv::types::SEQUENCE_NUM_COMPONENT,
+};
+
+type CommandResult = Result<ControlParameters, Refusal>;
+
+/// `capture/start`.
+pub(crate) fn start_capture(
+    now: Times,
+    incoming: FaceId,
+    parameters: ControlParameters,
+    environment: &mut dyn Environment,
+) -> CommandResult {
+    let faces = match (parameters.face_id, &parameters.local_uri) {
+        (None, None) => WantedFaces::All,
+        (Some(face), None) => WantedFaces::One(face),
+        (None, Some(uri)) => match uri.parse() {
+            Ok(uri @ FaceUri::Dev(_)) => WantedFaces::Of(uri),
+            _ => return Err(invalid_parameters("LocalUri must be dev:// and the name of a network interface")),
+        },
+        (Some(_), Some(_)) => return Err(invalid_parameters("FaceId and LocalUri exclude each other")),
+    };
+    let one_in = parameters.count.unwrap_or(1);
+    if one_in == 0 {
+        return Err(invalid_parameters("Count must not be 0"));
+    }
+    if parameters.mtu.is_some_and(|bytes| bytes == 0 || bytes > MAX_PACKET_BYTES as u64) {
+        return Err(invalid_parameters(&format!("Mtu must be 1 to {MAX_PACKET_BYTES}")));
+    }
+    let wanted = WantedCapture { faces, one_in, snap_bytes: parameters.mtu };
+    let name = plane(environment)?.start(now, incoming, wanted).map_err(refused)?;
+    Ok(ControlParameters { name: Some(name), ..parameters })
+}
+
+/// `capture/add`.
+pub(crate) fn add_to_capture(
+    incoming: FaceId,
+    parameters: ControlParameters,
+    environment: &mut dyn Environment,
+) -> CommandResult {
+    let face = parameters.face_id.ok_or_else(|| invalid_parameters("FaceId is required"))?;
+    plane(environment)?.add(incoming, name_of(&parameters)?.as_name(), face).map_err(refused)?;
+    Ok(parameters)
+}
+
+/// `capture/stop`.
+pub(crate) fn stop_capture(
+    incoming: FaceId,
+    parameters: ControlParameters,
+    environment: &mut dyn Environment,
+) -> CommandResult {
+    plane(environment)?.stop(incoming, name_of(&parameters)?.as_name()).map_err(refused)?;
+    Ok(parameters)
+}
+
+impl Management {
+    /// A request for a piece. One for a capture of another face gets no answer: it would reach the pending Interest of
+    /// the face that may have the piece.
+    pub(crate) fn on_piece_request(
+        &mut self,
+        now: Times,
+        incoming: FaceId,
+        interest: &Interest<'_>,
+        environment: &mut dyn Environment,
+    ) {
+        let name = interest.name();
+        let last = name.last().filter(|last| last.type_number == SEQUENCE_NUM_COMPONENT);
+        let sequence = last.and_then(|last| last.as_nni());
+        let is_served = sequence.is_some_and(|sequence| {
+            environment.capture_plane().is_some_and(|plane| plane.fetch(now, incoming, name.parent(), sequence))
+        });
+        self.replies.counters.not_kept += u64::from(!is_served);
+    }
+}
+
+fn plane(environment: &mut dyn Environment) -> Result<&mut dyn CapturePlane, Refusal> {
+    environment.capture_plane().ok_or_else(|| refused(CaptureRefusal::Unavailable))
+}
+
+fn name_of(parameters: &ControlParameters) -> Result<&NameBuf, Refusal> {
+    parameters.name.as_ref().ok_or_else(|| invalid_parameters("Name is required"))
+}
+
+fn refused(why: CaptureRefusal) -> Refusal {
+    refusal(why.code(), why.to_string())
+}

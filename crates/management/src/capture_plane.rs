@@ -1,0 +1,95 @@
+//! What management asks of captures: to begin and end them, and to send what they caught.
+//!
+//! Management decides who may command, and answers. The router copies the frames.
+
+use crate::environment::Times;
+use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceUri};
+
+/// What a capture shall take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedCapture {
+    /// The faces.
+    pub faces: WantedFaces,
+    /// One frame in so many, at least 1.
+    pub one_in: u64,
+    /// Bytes of each frame; `None` means all.
+    pub snap_bytes: Option<u64>,
+}
+
+/// The faces of a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WantedFaces {
+    /// This one, and those of later `capture/add` commands.
+    One(FaceId),
+    /// Those of this local end (`dev://`), also later ones.
+    Of(FaceUri),
+    /// All, also later ones.
+    All,
+}
+
+/// Why a capture command is refused. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureRefusal {
+    /// There is no such face.
+    #[error("Face {0} not found")]
+    NoFace(FaceId),
+    /// There is no such network interface.
+    #[error("There is no network interface {0}")]
+    NoInterface(String),
+    /// A client that captured itself would capture what it captured.
+    #[error("Face {0} is the client's own, which cannot be captured")]
+    OwnFace(FaceId),
+    /// The client has no such capture.
+    #[error("There is no such capture of this client")]
+    NoCapture,
+    /// Faces are named before the first piece is fetched.
+    #[error("The capture has begun, and takes no more faces")]
+    Begun,
+    /// Too many captures run.
+    #[error("{0} captures run already, which is the limit")]
+    TooMany(usize),
+    /// Too many faces are named one by one.
+    #[error("A capture takes at most {0} faces that are named one by one; capture all")]
+    TooManyFaces(usize),
+    /// A router without sockets has no frames.
+    #[error("This forwarder captures nothing")]
+    Unavailable,
+}
+
+impl CaptureRefusal {
+    /// The status code of the answer.
+    pub const fn code(&self) -> u64 {
+        match self {
+            CaptureRefusal::NoFace(_) | CaptureRefusal::NoInterface(_) => 404,
+            CaptureRefusal::NoCapture => 410,
+            CaptureRefusal::OwnFace(_) | CaptureRefusal::Begun => 409,
+            CaptureRefusal::TooMany(_) | CaptureRefusal::Unavailable => 503,
+            CaptureRefusal::TooManyFaces(_) => 507,
+        }
+    }
+}
+
+/// The part of the router that captures frames. A capture belongs to the face whose client began it, and ends with it.
+pub trait CapturePlane {
+    /// Begins a capture and returns its name.
+    ///
+    /// # Errors
+    /// If there is no such face or interface, or a limit is met.
+    fn start(&mut self, now: Times, client: FaceId, wanted: WantedCapture) -> Result<NameBuf, CaptureRefusal>;
+
+    /// Adds a face to a capture of faces that are named.
+    ///
+    /// # Errors
+    /// If there is no such face or capture, or a limit is met.
+    fn add(&mut self, client: FaceId, capture: Name<'_>, face: FaceId) -> Result<(), CaptureRefusal>;
+
+    /// Ends a capture. What it caught can still be fetched.
+    ///
+    /// # Errors
+    /// If there is no such capture.
+    fn stop(&mut self, client: FaceId, capture: Name<'_>) -> Result<(), CaptureRefusal>;
+
+    /// Takes a request for a piece of a capture; false if the client has no such capture. The router sends the answer
+    /// to that face alone.
+    fn fetch(&mut self, now: Times, client: FaceId, capture: Name<'_>, sequence: u64) -> bool;
+}
