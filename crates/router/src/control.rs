@@ -4,6 +4,7 @@
 //! is a management Interest or an event of a face. Management answers with effects, and [`Control::carry_out`] carries
 //! them out in order.
 
+mod captures;
 mod face_commands;
 mod faces;
 mod fib_writer;
@@ -17,6 +18,7 @@ mod own_address;
 mod status;
 mod tags;
 
+pub(crate) use captures::Captures;
 pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
 pub(crate) use fib_writer::FibWriter;
 pub(crate) use held_answers::HeldAnswers;
@@ -145,6 +147,7 @@ impl Control {
             give_pages_back();
         }
         self.node.run_tags();
+        self.node.run_captures();
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
@@ -167,6 +170,7 @@ impl Control {
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
             self.pages_due_ns,
+            self.node.captures.next_deadline_ns(self.node.shared.now_ns()),
             self.node.tags.as_ref().map(|tags| tags.next_deadline_ns(self.node.shared.now_ns())),
         ];
         let earliest = deadlines.into_iter().flatten().min();
@@ -378,6 +382,7 @@ impl Control {
     fn close_face(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
         if self.node.forget_face(face) {
             self.node.tag_face_down(face);
+            self.node.end_captures_of(face);
             let now = self.node.times();
             let before = effects.len();
             self.management.on_face_closed(now, face, effects);

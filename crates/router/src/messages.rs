@@ -4,8 +4,8 @@ use crate::{cs_settings::CsSettings, descriptors::TakenDescriptors, requests::Re
 use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::dispatch::Visits;
 use namewire_faces::{
-    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, ethernet::LinkSocket,
-    udp_multicast::MulticastSockets,
+    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, capture::CaptureTap,
+    ethernet::LinkSocket, udp_multicast::MulticastSockets,
 };
 use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{
@@ -80,6 +80,12 @@ pub(crate) enum ToWorker {
     ConfigureCs(CsSettings),
     /// Erase from the Content Store, then report [`ToControl::CsErased`].
     EraseCs(CsErasure),
+    /// Copy the frames of a face of this worker.
+    CaptureFace { face: FaceId, tap: CaptureTap },
+    /// Copy the frames of the faces that the capture takes by itself.
+    CaptureScope(CaptureTap),
+    /// End a capture.
+    EndCapture { id: u64 },
     /// End the thread.
     Stop,
 }

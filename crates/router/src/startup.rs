@@ -5,7 +5,7 @@ use crate::{
     StartError,
     content_stores::ContentStores,
     control::{
-        Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, TagControl,
+        Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, TagControl,
         inbox::ControlInbox,
         node::{Listening, Node, NodeCounts},
     },
@@ -257,6 +257,7 @@ fn node(
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
         tags,
+        captures: Captures::default(),
         counts,
     }
 }

@@ -1,6 +1,7 @@
 //! The node apart from its management: one part for each thing that control looks after.
 
 use super::{
+    captures::Captures,
     faces::Faces,
     fib_writer::FibWriter,
     held_answers::HeldAnswers,
@@ -42,6 +43,7 @@ pub(crate) struct Node {
     pub(crate) held_answers: HeldAnswers,
     /// `None` while TagNet is off.
     pub(crate) tags: Option<TagControl>,
+    pub(crate) captures: Captures,
     pub(crate) counts: NodeCounts,
 }
 

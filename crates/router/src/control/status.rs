@@ -8,7 +8,7 @@ use crate::{
     shared::unix_ms,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
-use namewire_management::{Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
+use namewire_management::{CapturePlane, Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
@@ -101,6 +101,7 @@ impl Environment for Node {
         report.add("router.connection-refused", self.faces.counts().refused_connections);
         report.add("router.link-face-failed", self.links.failures());
         PoolReport::of(&self.shared).add_refusals(&mut report);
+        report.add("capture.frames-missed", self.captures.missed());
         report.add_all("state", self.held_answers.counts());
         report.add_all("websocket", self.websockets.counts());
         report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
@@ -170,6 +171,10 @@ impl Environment for Node {
 
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
         self.tags.as_mut().map(|tags| tags as &mut dyn TagPlane)
+    }
+
+    fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
+        Some(self)
     }
 
     fn channels(&self) -> Vec<FaceUri> {

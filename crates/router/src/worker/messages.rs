@@ -79,6 +79,9 @@ impl Worker {
             ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
+            ToWorker::CaptureFace { face, tap } => driver.capture_face(face, &tap),
+            ToWorker::CaptureScope(tap) => driver.capture_scope(tap),
+            ToWorker::EndCapture { id } => driver.end_capture(id),
         }
     }
 

@@ -1,0 +1,365 @@
+//! Captures under way: they read what workers copied, cut it into pieces and send the pieces to their clients.
+//!
+//! ```text
+//!   workers ─ records, at most QUEUE_BYTES ─► buffer ─► piece 0, 1, 2 … ─► the client's face
+//!                                                          └ the last few are kept, to be sent again
+//! ```
+//!
+//! Records are taken only when the client has asked for the piece that they go into. So a client that reads slowly, or
+//! not at all, leaves them in the queue. Frames that find no room there are missed and counted. While a client waits,
+//! control looks for records every [`LOOK_NS`]; workers wake nobody.
+//!
+//! Limits: [`MAX_CAPTURES`] captures; [`MAX_NAMED_FACES`] faces named in one; a queue of [`QUEUE_BYTES`] each;
+//! [`WINDOW`] pieces kept and as many asked for. A capture whose client asks for nothing ends after [`PATIENCE_NS`],
+//! and with its face at once.
+
+use super::{interfaces, node::Node};
+use crate::{messages::ToWorker, senders::WorkerSender};
+use namewire_faces::capture::{CaptureOptions, CaptureReader, CaptureScope, CaptureTap, Taken, capture};
+use namewire_management::{CapturePlane, CaptureRefusal, Times, WantedCapture, WantedFaces};
+use namewire_packet::{
+    DataBuilder, FaceId, MAX_PACKET_BYTES, Name, NameBuf,
+    nfd::{DatasetEntry, FaceUri},
+    tlv::types::SEQUENCE_NUM_COMPONENT,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+/// Most captures at a time.
+const MAX_CAPTURES: usize = 4;
+
+/// Most faces that a capture names one by one.
+const MAX_NAMED_FACES: usize = 64;
+
+/// Bytes of records that wait for one client: what a gigabit link carries in 30 ms.
+const QUEUE_BYTES: usize = 4 << 20;
+
+/// Most content of a piece, as in datasets.
+const PIECE_BYTES: usize = 8000;
+
+/// Pieces kept to be sent again, and pieces that may be asked for ahead.
+const WINDOW: u64 = 32;
+
+/// How often control looks for records while a client waits.
+const LOOK_NS: u64 = 10_000_000;
+
+/// A client that waits gets an empty piece after this time. So its Interests can be short-lived, which matters because
+/// they stay in the PIT as long as they live.
+const NEWS_NS: u64 = 250_000_000;
+
+/// A capture ends when its client has asked for nothing for this long.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// See the module documentation.
+#[derive(Default)]
+pub(crate) struct Captures {
+    running: Vec<Running>,
+    /// Frames missed by captures that are over.
+    missed_before: u64,
+}
+
+/// One capture.
+struct Running {
+    id: u64,
+    name: NameBuf,
+    client: FaceId,
+    /// Faces can be added while control holds this end.
+    tap: Option<CaptureTap>,
+    named_faces: usize,
+    reader: CaptureReader,
+    /// Records that no piece has yet.
+    buffer: Vec<u8>,
+    /// No record comes any more.
+    is_over: bool,
+    /// The last pieces that were made, up to `next_sequence`.
+    kept: VecDeque<Vec<u8>>,
+    next_sequence: u64,
+    /// The pieces asked for, and when to send them even if they are empty.
+    wanted: BTreeMap<u64, u64>,
+    ends_ns: u64,
+}
+
+impl Running {
+    /// Takes a request for a piece. Returns the piece if it was made before.
+    fn ask(&mut self, now_ns: u64, sequence: u64) -> Option<Vec<u8>> {
+        self.ends_ns = now_ns + PATIENCE_NS;
+        // Now all faces are named: when they have closed, the capture is over.
+        self.tap = None;
+        if sequence < self.next_sequence {
+            let first_kept = self.next_sequence - self.kept.len() as u64;
+            return self.kept.get(usize::try_from(sequence.checked_sub(first_kept)?).ok()?).cloned();
+        }
+        if sequence < self.next_sequence + WINDOW && !self.has_last_piece() {
+            self.wanted.entry(sequence).or_insert(now_ns + NEWS_NS);
+        }
+        None
+    }
+
+    /// The next piece, if it is wanted and there is something to tell, or nothing was told for long.
+    fn next_piece(&mut self, now_ns: u64) -> Option<Vec<u8>> {
+        let due_ns = *self.wanted.get(&self.next_sequence)?;
+        self.fill();
+        if self.buffer.is_empty() && !self.is_over && now_ns < due_ns {
+            return None;
+        }
+        let len = self.buffer.len().min(PIECE_BYTES);
+        let mut name = self.name.clone();
+        name.push_typed_nni(SEQUENCE_NUM_COMPONENT, self.next_sequence);
+        let mut data = DataBuilder::new(&name).content(&self.buffer[..len]);
+        if self.is_over && len == self.buffer.len() {
+            data = data.final_block_id(name.as_name().last()?);
+            self.wanted.clear();
+        }
+        let packet = data.sign_digest();
+        self.buffer.drain(..len);
+        self.wanted.remove(&self.next_sequence);
+        self.next_sequence += 1;
+        self.kept.push_back(packet.clone());
+        if self.kept.len() as u64 > WINDOW {
+            self.kept.pop_front();
+        }
+        Some(packet)
+    }
+
+    fn fill(&mut self) {
+        while self.buffer.len() < PIECE_BYTES && !self.is_over {
+            match self.reader.take() {
+                Taken::Record(record) => record.encode(&mut self.buffer),
+                Taken::Nothing => return,
+                Taken::Ended => self.is_over = true,
+            }
+        }
+    }
+
+    fn has_last_piece(&self) -> bool {
+        self.is_over && self.buffer.is_empty() && self.next_sequence > 0 && self.wanted.is_empty()
+    }
+}
+
+impl Captures {
+    /// When [`Node::run_captures`] has something to do.
+    pub(crate) fn next_deadline_ns(&self, now_ns: u64) -> Option<u64> {
+        let due_ns = |of: &Running| if of.wanted.is_empty() { of.ends_ns } else { now_ns + LOOK_NS };
+        self.running.iter().map(due_ns).min()
+    }
+
+    /// Frames that found no room, in all captures so far.
+    pub(crate) fn missed(&self) -> u64 {
+        self.running.iter().map(|of| of.reader.missed()).sum::<u64>() + self.missed_before
+    }
+
+    fn of(&mut self, client: FaceId, name: Name<'_>) -> Option<&mut Running> {
+        self.running.iter_mut().find(|of| of.client == client && of.name.as_name() == name)
+    }
+
+    /// Forgets the captures that this says, and ends them at the workers.
+    fn end_all(&mut self, workers: &[WorkerSender], is_over: impl Fn(&Running) -> bool) {
+        for running in self.running.extract_if(.., |of| is_over(of)) {
+            self.missed_before += running.reader.missed();
+            tell_end(workers, running.id);
+        }
+    }
+}
+
+fn tell_end(workers: &[WorkerSender], id: u64) {
+    workers.iter().for_each(|worker| worker.send(ToWorker::EndCapture { id }));
+}
+
+impl Node {
+    /// Sends the pieces that are ready, and ends captures whose clients are silent.
+    pub(crate) fn run_captures(&mut self) {
+        if self.captures.running.is_empty() {
+            return;
+        }
+        let now_ns = self.shared.now_ns();
+        self.captures.end_all(&self.workers, |of| of.ends_ns <= now_ns);
+        for running in &mut self.captures.running {
+            while let Some(packet) = running.next_piece(now_ns) {
+                if let Some(record) = self.faces.get(running.client) {
+                    self.faces.send(record.worker, ToWorker::Transmit { face: running.client, packet });
+                }
+            }
+        }
+    }
+
+    /// Ends the captures of a face that is gone.
+    pub(super) fn end_captures_of(&mut self, face: FaceId) {
+        self.captures.end_all(&self.workers, |of| of.client == face);
+    }
+
+    fn capture_scope(&self, client: FaceId, wanted: &WantedFaces) -> Result<CaptureScope, CaptureRefusal> {
+        match wanted {
+            WantedFaces::All => Ok(CaptureScope::All),
+            WantedFaces::One(face) => self.check_face(client, *face).map(|()| CaptureScope::Named),
+            WantedFaces::Of(uri) => {
+                let FaceUri::Dev(name) = uri else { return Err(CaptureRefusal::NoInterface(uri.to_string())) };
+                let interfaces = interfaces::list().unwrap_or_default();
+                let interface = interfaces.into_values().find(|interface| interface.name == *name);
+                let interface = interface.ok_or_else(|| CaptureRefusal::NoInterface(name.clone()))?;
+                let mut addresses = interface.addresses;
+                if interface.is_loopback {
+                    // They have the scope of the host, and are not listed.
+                    addresses.extend([IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)]);
+                }
+                Ok(CaptureScope::Interface { name: interface.name, addresses })
+            }
+        }
+    }
+
+    fn check_face(&self, client: FaceId, face: FaceId) -> Result<(), CaptureRefusal> {
+        if face == client {
+            return Err(CaptureRefusal::OwnFace(face));
+        }
+        self.faces.get(face).map(|_| ()).ok_or(CaptureRefusal::NoFace(face))
+    }
+
+    fn capture_face(&self, face: FaceId, tap: CaptureTap) {
+        if let Some(record) = self.faces.get(face) {
+            self.faces.send(record.worker, ToWorker::CaptureFace { face, tap });
+        }
+    }
+}
+
+impl CapturePlane for Node {
+    fn start(&mut self, now: Times, client: FaceId, wanted: WantedCapture) -> Result<NameBuf, CaptureRefusal> {
+        let scope = self.capture_scope(client, &wanted.faces)?;
+        if self.captures.running.len() >= MAX_CAPTURES {
+            return Err(CaptureRefusal::TooMany(MAX_CAPTURES));
+        }
+        let mut random = [0; 8];
+        if self.faces.get(client).is_none() || getrandom::fill(&mut random).is_err() {
+            return Err(CaptureRefusal::Unavailable);
+        }
+        let mut name = NameBuf::new();
+        for part in [b"localhost".as_slice(), b"nfd", b"capture", b"piece", &random] {
+            name.push_generic(part);
+        }
+        let id = u64::from_ne_bytes(random);
+        let snap_bytes = wanted.snap_bytes.map_or(MAX_PACKET_BYTES, |bytes| bytes as usize);
+        let options = CaptureOptions { id, scope, client, one_in: wanted.one_in, snap_bytes, queue_bytes: QUEUE_BYTES };
+        let (tap, reader) = capture(options);
+        match wanted.faces {
+            WantedFaces::One(face) => self.capture_face(face, tap.clone()),
+            WantedFaces::Of(_) | WantedFaces::All => {
+                self.workers.iter().for_each(|worker| worker.send(ToWorker::CaptureScope(tap.clone())));
+            }
+        }
+        self.captures.running.push(Running {
+            id,
+            name: name.clone(),
+            client,
+            tap: Some(tap),
+            named_faces: 1,
+            reader,
+            buffer: Vec::new(),
+            is_over: false,
+            kept: VecDeque::new(),
+            next_sequence: 0,
+            wanted: BTreeMap::new(),
+            ends_ns: now.mono_ns + PATIENCE_NS,
+        });
+        Ok(name)
+    }
+
+    fn add(&mut self, client: FaceId, capture: Name<'_>, face: FaceId) -> Result<(), CaptureRefusal> {
+        self.check_face(client, face)?;
+        let running = self.captures.of(client, capture).ok_or(CaptureRefusal::NoCapture)?;
+        if running.named_faces >= MAX_NAMED_FACES {
+            return Err(CaptureRefusal::TooManyFaces(MAX_NAMED_FACES));
+        }
+        let tap = running.tap.clone().ok_or(CaptureRefusal::Begun)?;
+        running.named_faces += 1;
+        self.capture_face(face, tap);
+        Ok(())
+    }
+
+    fn stop(&mut self, client: FaceId, capture: Name<'_>) -> Result<(), CaptureRefusal> {
+        let running = self.captures.of(client, capture).ok_or(CaptureRefusal::NoCapture)?;
+        running.tap = None;
+        tell_end(&self.workers, running.id);
+        Ok(())
+    }
+
+    fn fetch(&mut self, now: Times, client: FaceId, capture: Name<'_>, sequence: u64) -> bool {
+        let Some(running) = self.captures.of(client, capture) else { return false };
+        if let Some(packet) = running.ask(now.mono_ns, sequence)
+            && let Some(record) = self.faces.get(client)
+        {
+            self.faces.send(record.worker, ToWorker::Transmit { face: client, packet });
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::Data;
+
+    fn running(tap: Option<CaptureTap>, reader: CaptureReader) -> Running {
+        let name: NameBuf = "/localhost/nfd/capture/piece/x".parse().unwrap();
+        Running {
+            id: 1,
+            name,
+            client: FaceId(256),
+            tap,
+            named_faces: 1,
+            reader,
+            buffer: Vec::new(),
+            is_over: false,
+            kept: VecDeque::new(),
+            next_sequence: 0,
+            wanted: BTreeMap::new(),
+            ends_ns: PATIENCE_NS,
+        }
+    }
+
+    fn options() -> CaptureOptions {
+        CaptureOptions {
+            id: 1,
+            scope: CaptureScope::All,
+            client: FaceId(256),
+            one_in: 1,
+            snap_bytes: 8800,
+            queue_bytes: QUEUE_BYTES,
+        }
+    }
+
+    #[test]
+    fn pieces_come_in_order_again_if_asked_and_the_last_one_says_so() {
+        let (tap, reader) = capture(options());
+        let mut running = running(None, reader);
+        (0..700).for_each(|face| tap.tell_gone(FaceId(face))); // some 14 kB
+        assert_eq!(running.ask(0, 1), None);
+        assert_eq!(running.next_piece(0), None, "piece 0 was not asked for");
+        assert_eq!(running.ask(0, 0), None);
+        let pieces = [running.next_piece(0).unwrap(), running.next_piece(0).unwrap()];
+        let content = |piece: &[u8]| Data::parse(piece).unwrap().content().len();
+        assert_eq!(content(&pieces[0]), PIECE_BYTES);
+        assert_eq!([running.ask(0, 0), running.ask(0, 1)], pieces.map(Some));
+        running.ask(NEWS_NS, 2);
+        running.ask(NEWS_NS, 2 + WINDOW);
+        assert_eq!(running.wanted.len(), 1, "too far ahead");
+        assert_eq!(running.next_piece(NEWS_NS), None);
+        assert_eq!(content(&running.next_piece(2 * NEWS_NS).unwrap()), 0, "a sign of life");
+        drop(tap);
+        running.ask(0, 3);
+        let last = running.next_piece(0).unwrap();
+        let last = Data::parse(&last).unwrap();
+        assert_eq!(last.final_block_id(), last.name().last());
+        assert_eq!((running.ask(0, 4), running.wanted.len()), (None, 0));
+    }
+
+    #[test]
+    fn an_idle_client_is_waited_for_and_a_waiting_one_is_served() {
+        let (_tap, reader) = capture(options());
+        let mut captures = Captures { running: vec![running(None, reader)], ..Captures::default() };
+        assert_eq!(captures.next_deadline_ns(5), Some(PATIENCE_NS));
+        captures.running[0].ask(0, 0);
+        assert_eq!(captures.next_deadline_ns(5), Some(5 + LOOK_NS));
+        captures.end_all(&[], |of| of.ends_ns <= PATIENCE_NS);
+        assert_eq!((captures.running.len(), captures.missed()), (0, 0));
+    }
+}
