@@ -2,6 +2,7 @@
 //!
 //! Exit codes: see [`failure::ExitCode`].
 
+mod capture;
 mod choice;
 mod config;
 mod cs;
@@ -151,6 +152,8 @@ enum Command {
     Put(put::Args),
     /// Fetch a segmented object
     Get(get::Args),
+    /// Show the packets of faces as they pass, or write them to a file for Wireshark and ndndump
+    Capture(capture::Args),
     /// Generate load, and measure how it is answered
     #[command(subcommand)]
     Traffic(traffic::Command),
@@ -228,6 +231,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Pingserver(args) => pingserver::execute(global, args).await,
         Command::Put(args) => put::execute(global, args).await,
         Command::Get(args) => get::execute(global, args).await,
+        Command::Capture(args) => capture::execute(global, args).await,
         Command::Traffic(command) => traffic::execute(global, command).await,
         Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }
@@ -317,6 +321,9 @@ mod tests {
         "namewire pingserver /a",
         "namewire put file /a --version 3 --chunk-size 1200 --freshness 1000",
         "namewire get /a -o file --window 64",
+        "namewire capture 259 udp://192.0.2.1 -w frames.pcapng",
+        "namewire capture all --prefix /a --prefix /b --count 20 --json",
+        "namewire capture eth0 --sample 100 --snaplen 200",
         "namewire nfdc",
         "namewire nfdc -V",
         "namewire nfdc -f batch",
@@ -361,6 +368,9 @@ mod tests {
             "namewire repo delete",
             "namewire repo delete /a --prefix --packet",
             "namewire repo export --folder /srv/repo",
+            "namewire capture",
+            "namewire capture all --sample 0",
+            "namewire capture all --snaplen 8801",
             "namewire cs config",
             "namewire cs config --admit maybe",
             "namewire cs erase",

@@ -1,0 +1,246 @@
+//! `namewire capture`: the frames of faces, into a file for Wireshark and ndndump, or one line each.
+//!
+//! The router keeps what it copied until this process fetches it, up to a limit. It counts what found no room; the
+//! summary and the file say how much that was.
+
+mod filter;
+mod frame;
+mod pcapng;
+mod pieces;
+mod sink;
+
+use crate::{
+    Failure, Global,
+    face_reference::{self, FaceReference},
+    name_argument,
+};
+use filter::Filter;
+use frame::FrameView;
+use namewire_client::Client;
+use namewire_packet::{
+    FaceId, MAX_PACKET_BYTES, NameBuf,
+    nfd::{CaptureRecord, ControlParameters, FaceStatus},
+};
+use pieces::Pieces;
+use sink::Sink;
+use std::{path::PathBuf, str::FromStr};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  namewire capture 259\n  namewire capture all --prefix /example --count 20\n  \
+    namewire capture eth0 -w frames.pcapng\n  namewire capture udp://router.example -w - | wireshark -k -i -")]
+pub(crate) struct Args {
+    /// Faces by number or remote URI; or a network interface, for its faces; or "all"
+    #[arg(required = true, value_name = "FACE|INTERFACE|all")]
+    faces: Vec<Target>,
+    /// Write the frames to this file (pcapng), or to standard output for "-", instead of printing lines
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Only packets under this name; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = name_argument::parse)]
+    prefix: Vec<NameBuf>,
+    /// Stop after so many frames [default: at Ctrl-C]
+    #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Take one frame in so many, chosen at random
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    sample: Option<u64>,
+    /// Keep so many bytes of each frame [default: all]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=MAX_PACKET_BYTES as u64))]
+    snaplen: Option<u64>,
+}
+
+/// What is named on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    All,
+    Interface(String),
+    Face(FaceReference),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Target::All);
+        }
+        if let Some(name) = text.strip_prefix("dev://") {
+            return Ok(Target::Interface(name.to_owned()));
+        }
+        let is_face = text.contains("://") || text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_face { text.parse().map(Target::Face) } else { Ok(Target::Interface(text.to_owned())) }
+    }
+}
+
+/// What was captured.
+#[derive(Debug, Default, serde::Serialize)]
+struct Summary {
+    /// Frames written or printed.
+    frames: u64,
+    /// Their bytes.
+    bytes: u64,
+    /// Faces that had frames.
+    faces: u64,
+    /// Frames that found no room in the router.
+    missed: u64,
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let Summary { frames, bytes, faces, missed } = *self;
+        let counted = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let missed = match missed {
+            0 => "none missed".to_owned(),
+            missed => format!("{missed} missed: this program was too slow; see --sample and --snaplen"),
+        };
+        let (frames, faces) = (counted(frames, "frame"), counted(faces, "face"));
+        format!("captured {frames} ({}) of {faces}, {missed}", crate::quantity::bytes(bytes))
+    }
+}
+
+pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    // Before anyone is told that Ctrl-C ends it.
+    let interrupt = signal(SignalKind::interrupt())?;
+    let name = start(&client, &args).await?;
+    let mut capture = Capture {
+        filter: Filter::new(args.prefix),
+        sink: Sink::open(args.write.as_deref(), args.snaplen, global.output())?,
+        left: args.count.unwrap_or(u64::MAX),
+        summary: Summary::default(),
+    };
+    eprintln!("namewire: capturing; Ctrl-C ends it");
+    // What was captured is complete also if the connection was lost.
+    let outcome = capture.run(&client, &name, interrupt).await;
+    capture.sink.finish()?;
+    if global.json {
+        global.output().print_line(&capture.summary, String::new)?;
+    }
+    eprintln!("namewire: {}", capture.summary.text());
+    outcome
+}
+
+/// Begins the capture; returns its name.
+async fn start(client: &Client, args: &Args) -> Result<NameBuf, Failure> {
+    let mut wanted = ControlParameters { count: args.sample, mtu: args.snaplen, ..ControlParameters::default() };
+    let mut faces = Vec::new();
+    match &args.faces[..] {
+        [Target::All] => {}
+        [Target::Interface(name)] => wanted.local_uri = Some(format!("dev://{name}")),
+        targets => faces = named(client, targets).await?,
+    }
+    wanted.face_id = faces.first().copied();
+    let started = client.control("capture", "start", &wanted).await?;
+    let malformed = || Failure::new(crate::ExitCode::Failed, "the forwarder's answer has no name of the capture");
+    let name = started.body.and_then(|body| body.name).ok_or_else(malformed)?;
+    for face in faces.into_iter().skip(1) {
+        let add = ControlParameters { name: Some(name.clone()), face_id: Some(face), ..ControlParameters::default() };
+        client.control("capture", "add", &add).await?;
+    }
+    Ok(name)
+}
+
+/// The faces that are named one by one.
+async fn named(client: &Client, targets: &[Target]) -> Result<Vec<FaceId>, Failure> {
+    let mut faces = Vec::new();
+    for target in targets {
+        let Target::Face(reference) = target else {
+            return Err(Failure::usage("give faces, or one network interface, or \"all\""));
+        };
+        let FaceStatus { face_id, uri, .. } = face_reference::require(client, reference).await?;
+        eprintln!("namewire: face {face_id} is {uri}");
+        if !faces.contains(&face_id) {
+            faces.push(face_id);
+        }
+    }
+    Ok(faces)
+}
+
+/// A capture under way.
+struct Capture {
+    filter: Filter,
+    sink: Sink,
+    /// Frames that are still wanted.
+    left: u64,
+    summary: Summary,
+}
+
+impl Capture {
+    async fn run(&mut self, client: &Client, name: &NameBuf, mut interrupt: Signal) -> Result<(), Failure> {
+        let mut pieces = Pieces::new(client, name.clone());
+        let mut is_stopping = false;
+        loop {
+            let records = tokio::select! {
+                records = pieces.next() => match records? {
+                    Some(records) => records,
+                    None => return Ok(()),
+                },
+                _ = interrupt.recv(), if !is_stopping => {
+                    self.left = 0;
+                    Vec::new()
+                }
+            };
+            for record in records {
+                self.take(record)?;
+            }
+            self.sink.flush()?;
+            if self.left == 0 && !is_stopping {
+                is_stopping = true;
+                let stop = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
+                client.control("capture", "stop", &stop).await?;
+            }
+        }
+    }
+
+    fn take(&mut self, record: CaptureRecord) -> Result<(), Failure> {
+        match record {
+            CaptureRecord::Face(face) => {
+                self.summary.faces += 1;
+                eprintln!("namewire: frames of face {}: {} at {}", face.face, face.remote, face.local);
+                self.sink.face(&face)?;
+            }
+            CaptureRecord::Frame(frame) => {
+                let view = FrameView::of(&frame.bytes);
+                if self.left > 0 && self.filter.takes(&frame, &view) {
+                    self.left -= 1;
+                    self.summary.frames += 1;
+                    self.summary.bytes += frame.len;
+                    self.sink.frame(&frame, &view)?;
+                }
+            }
+            CaptureRecord::Left(left) => {
+                self.summary.missed += left.missed;
+                self.sink.left(&left)?;
+                if let Some(reason) = left.reason {
+                    eprintln!("namewire: face {} has closed ({reason})", left.face);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        let face = |text: &str| Ok(Target::Face(text.parse().unwrap()));
+        assert_eq!("all".parse(), Ok(Target::All));
+        assert_eq!("259".parse(), face("259"));
+        assert_eq!("udp://host".parse(), face("udp://host"));
+        for name in ["eth0", "dev://eth0"] {
+            assert_eq!(name.parse(), Ok(Target::Interface("eth0".to_owned())));
+        }
+        assert!("0".parse::<Target>().is_err() && "".parse::<Target>().is_err());
+    }
+
+    #[test]
+    fn the_summary_says_what_to_do_about_missed_frames() {
+        let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: 0 };
+        assert_eq!(summary.text(), "captured 2 frames (1.5 kB) of 1 face, none missed");
+        assert!(Summary { missed: 7, ..summary }.text().contains("7 missed: this program was too slow"));
+    }
+}
