@@ -20,7 +20,11 @@
 //!
 //! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
 //! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size.
-//! From then on it sends datagrams of that size or larger one by one.
+//! From then on it sends datagrams of that size or larger one by one, until a path has become wider.
+//!
+//! Where the kernel discovers the path MTU, it sends a single datagram with "don't fragment", but not a run. So only a
+//! single one lets the kernel learn the MTU of a path. Now and then one datagram of a face goes out of its run, as a
+//! *scout* ([`DatagramSocket::send_scout`]).
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,6 +39,7 @@ use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
 use crate::datagram_port::DatagramPort;
 use crate::ethernet::LEAST_PAYLOAD_BYTES;
+use crate::path_mtu;
 use crate::remote::Remote;
 use crate::sys::{self, MAX_MESSAGE_BYTES, MAX_SEGMENTS, Outgoing};
 
@@ -65,6 +70,8 @@ pub(crate) enum Failure {
     Link(CloseReason),
     /// The network reports that an earlier datagram to the peer of this connected socket did not arrive.
     Report(CloseReason),
+    /// A datagram, this one or an earlier one, is larger than the path takes in one piece.
+    Size,
 }
 
 /// Why a face's link carries nothing, if the error means that. It does not if a datagram is too large, or if memory or
@@ -77,6 +84,11 @@ pub(crate) fn link_fault(error: &io::Error) -> Option<CloseReason> {
         Errno::CONNREFUSED => Some(CloseReason::Refused),
         _ => Some(CloseReason::Io(error.kind())),
     }
+}
+
+/// True if the error says that a datagram, this one or an earlier one, is larger than the path takes in one piece.
+pub(crate) fn is_about_size(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::MSGSIZE)
 }
 
 /// Whose datagrams a socket receives.
@@ -129,6 +141,10 @@ pub(crate) struct DatagramSocket {
     waiting: Option<Box<Pool>>,
     /// Larger datagrams are sent one by one; 0 means that all are.
     run_datagram_bytes_max: usize,
+    /// The same before any run was refused.
+    run_datagram_bytes_first: usize,
+    /// Faces of which a large datagram is to go alone.
+    scouts: Vec<FaceId>,
 }
 
 /// One datagram, `bytes[start..start + len]`.
@@ -155,6 +171,7 @@ impl DatagramSocket {
         if offload {
             sys::coalesce_received(port.as_fd());
         }
+        let run_datagram_bytes_first = if offload { MAX_MESSAGE_BYTES / 2 } else { 0 };
         DatagramSocket {
             port,
             peers,
@@ -166,7 +183,9 @@ impl DatagramSocket {
             bytes: Vec::new(),
             queue: VecDeque::new(),
             waiting: waiting.map(Box::new),
-            run_datagram_bytes_max: if offload { MAX_MESSAGE_BYTES / 2 } else { 0 },
+            run_datagram_bytes_max: run_datagram_bytes_first,
+            run_datagram_bytes_first,
+            scouts: Vec::new(),
         }
     }
 
@@ -233,11 +252,17 @@ impl DatagramSocket {
     /// Hands the front of the queue to the kernel; returns how many datagrams it took.
     fn send(&mut self, attempt: Attempt) -> io::Result<usize> {
         let mut rest = &*self.queue.make_contiguous();
+        let mut scouts = self.scouts.clone(); // almost always empty
         let mut runs = [0u8; sys::MAX_BATCH];
         let mut slots = if attempt == Attempt::FirstAlone { &mut runs[..1] } else { &mut runs[..] }.iter_mut();
         let messages = std::iter::from_fn(|| {
             let (first, slot) = (rest.first()?, slots.next()?);
-            let run = if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_bytes_max) };
+            let mut run =
+                if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_bytes_max) };
+            if let Some(scout) = scout_of(rest, run, &scouts) {
+                scouts.swap_remove(scout);
+                run = 1;
+            }
             let last = &rest[run - 1];
             rest = &rest[run..];
             *slot = run as u8;
@@ -248,6 +273,7 @@ impl DatagramSocket {
             })
         });
         let sent = self.port.send(messages)?;
+        self.scouts = scouts;
         Ok(runs[..sent].iter().map(|&run| usize::from(run)).sum())
     }
 
@@ -259,14 +285,16 @@ impl DatagramSocket {
         attempt: Attempt,
         failed: &mut impl FnMut(FaceId, Failure),
     ) -> Attempt {
-        use rustix::io::Errno;
-        let errno = Errno::from_io_error(error);
+        let errno = rustix::io::Errno::from_io_error(error);
         let failure = match link_fault(error) {
             Some(reason) => Failure::Link(reason),
-            None if errno == Some(Errno::MSGSIZE) => Failure::Datagram(LinkDrop::DatagramTooLarge),
+            None if is_about_size(error) => Failure::Datagram(LinkDrop::DatagramTooLarge),
             None => Failure::Datagram(LinkDrop::SendFailed),
         };
-        let run = run_length(self.queue.make_contiguous(), self.run_datagram_bytes_max);
+        let mut run = run_length(self.queue.make_contiguous(), self.run_datagram_bytes_max);
+        if scout_of(self.queue.make_contiguous(), run, &self.scouts).is_some() {
+            run = 1;
+        }
         match attempt {
             // The kernel reports the fate of an earlier datagram (its port is closed, its path is narrower than
             // assumed) as an error of this one, which was not sent: try once more. By then the kernel knows the path,
@@ -275,6 +303,9 @@ impl DatagramSocket {
                 // A shared socket gets no reports of earlier datagrams.
                 if let (&Peers::One { face, .. }, Failure::Link(reason)) = (&self.peers, failure) {
                     failed(face, Failure::Report(reason));
+                }
+                if let Some(first) = self.queue.front().filter(|_| is_about_size(error)) {
+                    failed(first.sender.face, Failure::Size);
                 }
                 return Attempt::RunsAgain;
             }
@@ -288,6 +319,18 @@ impl DatagramSocket {
         Attempt::Runs
     }
 
+    /// Tries runs of every size again: a path is wider now.
+    pub(crate) fn forget_refused_runs(&mut self) {
+        self.run_datagram_bytes_max = self.run_datagram_bytes_first;
+    }
+
+    /// Lets one large datagram of the face go alone, so that the kernel hears if it is too large for the path.
+    pub(crate) fn send_scout(&mut self, face: FaceId) {
+        if !self.scouts.contains(&face) {
+            self.scouts.push(face);
+        }
+    }
+
     /// Bytes queued, the kernel's included.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.queued_bytes() as u64 + self.port.unsent_bytes()
@@ -298,6 +341,7 @@ impl DatagramSocket {
         let was_blocked = self.is_blocked;
         self.unblock();
         self.queue.retain(|queued| queued.sender.face != face);
+        self.scouts.retain(|scout| *scout != face);
         if was_blocked {
             self.block();
         }
@@ -363,6 +407,13 @@ fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
         }
     }
     run
+}
+
+/// The place among `scouts` of the face whose run is at the front of `queue`, if a datagram of the run can be a scout.
+/// A single datagram is one anyway, and small ones pass everywhere.
+fn scout_of(queue: &[Queued], run: usize, scouts: &[FaceId]) -> Option<usize> {
+    let first = queue.first().filter(|first| run > 1 && first.len > path_mtu::LEAST_BYTES)?;
+    scouts.iter().position(|scout| *scout == first.sender.face)
 }
 
 /// Errors with which kernels refuse segmentation offload: segments beyond the path's MTU, no checksums by the device or
@@ -457,8 +508,39 @@ mod tests {
         assert!(next(Attempt::Runs) == Attempt::RunsAgain);
         assert!(next(Attempt::RunsAgain) == Attempt::FirstAlone);
         assert!(next(Attempt::FirstAlone) == Attempt::Runs);
-        assert_eq!(failed, [(FaceId(1), Failure::Datagram(LinkDrop::DatagramTooLarge))]);
+        let given_up = Failure::Datagram(LinkDrop::DatagramTooLarge);
+        assert_eq!(failed, [(FaceId(1), Failure::Size), (FaceId(1), given_up)]);
         assert_eq!(socket.queue.len(), 2, "the others have their own chance");
+    }
+
+    /// The story: a face that sent runs never heard that its path was narrow, because routers fragmented them.
+    #[test]
+    fn a_scout_leaves_its_run_once() {
+        let (receiver, address) = receiver();
+        sys::coalesce_received(receiver.as_fd());
+        let (mut socket, mut pool) = (sender(), BufferPool::default());
+        let mut messages = |scouts: &[u64], bytes: usize| {
+            scouts.iter().for_each(|face| socket.send_scout(FaceId(*face)));
+            for _ in 0..4 {
+                socket.queue(of(1, Some(address)), b"", &vec![0; bytes], &mut pool);
+            }
+            socket.flush(&mut pool, |_, _| panic!("given up"));
+            let mut left = 4 * bytes;
+            let mut received = Vec::new();
+            while left > 0 {
+                let len = receiver.recv(&mut [0; 9000]).unwrap();
+                received.push(len / bytes);
+                left -= len;
+            }
+            received
+        };
+        assert_eq!(messages(&[], 1000), [4]);
+        assert_eq!(messages(&[2, 1, 1], 1000), [1, 3]);
+        assert_eq!(messages(&[], 1000), [4]);
+        assert_eq!(messages(&[1], 500), [4], "small ones pass everywhere");
+        assert_eq!(socket.scouts, [FaceId(2), FaceId(1)]);
+        socket.forget_face(FaceId(2));
+        assert_eq!(socket.scouts, [FaceId(1)]);
     }
 
     #[test]

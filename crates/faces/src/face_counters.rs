@@ -29,6 +29,8 @@ macro_rules! link_counters {
             $($(#[$doc])* pub $field: AtomicU64,)+
             /// When something was last received, by the owner's clock. 0: not published yet.
             pub last_received_ns: AtomicU64,
+            /// Largest frame that the path takes, in bytes. `u64::MAX` if that is not known; 0: not published yet.
+            pub path_mtu: AtomicU64,
             /// The sum of `drops`.
             drops_total: AtomicU64,
             /// Drops by reason, indexed by `LinkDrop as usize`.
@@ -40,6 +42,7 @@ macro_rules! link_counters {
                 FaceCounters {
                     $($field: AtomicU64::default(),)+
                     last_received_ns: AtomicU64::default(),
+                    path_mtu: AtomicU64::default(),
                     drops_total: AtomicU64::default(),
                     drops: std::array::from_fn(|_| AtomicU64::default()),
                 }
@@ -93,6 +96,10 @@ link_counters! {
     frames_retransmitted = "reliability.frames-retransmitted",
     /// Packets on which this link put a CongestionMark.
     congestion_marked = "congestion.marked",
+    /// Times that a UDP face made its frames smaller, because its path takes less than before.
+    path_mtu_lowered = "path-mtu.lowered",
+    /// Times that a UDP face made its frames larger again.
+    path_mtu_raised = "path-mtu.raised",
 }
 
 impl LinkCounters {

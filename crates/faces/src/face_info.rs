@@ -23,7 +23,8 @@ pub struct FaceInfo {
     /// Point-to-point, multi-access or ad hoc.
     pub link_type: LinkType,
     /// Largest frame sent, in bytes, at most 8800. Larger packets are fragmented
-    /// on datagram faces and refused on streams.
+    /// on datagram faces and refused on streams. A UDP face sends smaller frames
+    /// while its path takes no larger ones ([`crate::FaceCounters::path_mtu`]).
     pub mtu: usize,
     /// The peer's process, where the kernel knows it: accepted Unix sockets.
     pub credentials: Option<PeerCredentials>,

@@ -26,6 +26,7 @@ pub mod fragmentation;
 mod legality;
 pub mod link_drop;
 pub mod link_service;
+mod path_mtu;
 mod peer_credentials;
 mod port_steering;
 pub mod reassembly;

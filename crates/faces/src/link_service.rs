@@ -292,6 +292,15 @@ impl LinkService {
         &self.options
     }
 
+    /// Counts that the largest frame sent has changed with the path; it was `before`.
+    pub fn count_path_change(&mut self, before: usize) {
+        match self.options.mtu.cmp(&before) {
+            std::cmp::Ordering::Less => self.counters.path_mtu_lowered += 1,
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Greater => self.counters.path_mtu_raised += 1,
+        }
+    }
+
     /// Changes the largest frame sent.
     pub fn set_mtu(&mut self, mtu: usize) {
         self.options.mtu = mtu.min(MAX_PACKET_BYTES);

@@ -17,6 +17,7 @@
 //! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy.
 //! * *flush*: `sending.rs` writes each queue by `outlet.rs`, `stream.rs` or `datagram_socket.rs`, and `sys.rs`.
 //!   `recovery.rs` adds Acks and retransmissions.
+//!   `paths.rs` lets UDP faces follow the MTU of their paths.
 //! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down, `rest.rs` gives
 //!   memory back.
 //! * `captures.rs` lets link services show their frames to captures.
@@ -45,6 +46,8 @@ mod links;
 mod outage;
 mod outages;
 mod outlet;
+mod path;
+mod paths;
 mod poller;
 mod receiving;
 mod recovery;
@@ -188,6 +191,7 @@ impl SocketDriver {
         let channel = Channel::Datagram { socket: index, destination: None };
         let options = self.datagram_options(&Remote::Udp(remote), mtu);
         self.insert_face(face, channel, options, info.clone());
+        self.look_at_path(face);
         Ok(info)
     }
 
@@ -213,12 +217,12 @@ impl SocketDriver {
     }
 
     /// Changes the largest frame that the face sends, in bytes; for an Ethernet face it is at most the interface's MTU.
-    /// False if there is no such face.
+    /// A UDP face sends smaller ones if its path takes no larger ones. False if there is no such face.
     pub fn set_mtu(&mut self, face: FaceId, mtu: usize) -> bool {
         let mtu = self.mtu_of_link(face).map_or(mtu, |link_mtu| mtu.min(link_mtu));
         self.faces.change(face, |face| {
             face.info.mtu = mtu.min(MAX_PACKET_BYTES);
-            face.link.set_mtu(mtu);
+            face.apply_mtu();
         })
     }
 

@@ -1,5 +1,6 @@
 //! `recvmmsg` and `sendmmsg` (many datagrams per system call), and UDP segmentation offload (many datagrams per pass
-//! through the kernel's network stack). Also the number of bytes that a socket still has to send.
+//! through the kernel's network stack). Also the number of bytes that a socket still has to send, and the MTU of its
+//! path.
 //!
 //! This file needs `unsafe`, because the standard library and rustix offer none of these calls. Its functions take
 //! slices and socket addresses and return counts. Packet sockets (NDN over Ethernet, [`crate::ethernet`]) use the same
@@ -119,6 +120,17 @@ pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_
     // SAFETY: the option's value is a sock_fprog that points to `len` instructions; both are alive, and the kernel
     // copies them and writes neither.
     unsafe { set_option(socket, libc::SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &filter) }
+}
+
+/// Largest IP packet on the path of a connected UDP socket, in bytes, as far as the kernel knows (`IP_MTU`).
+pub(crate) fn path_mtu(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<usize> {
+    let (level, option) = if is_ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut mtu: libc::c_int = 0;
+    let mut bytes = size_of_val(&mtu) as libc::socklen_t;
+    // SAFETY: the option's value is one c_int, which is alive and as long as `bytes` says; the kernel keeps neither
+    // pointer; `socket` is open, because it is borrowed.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast(), &raw mut bytes) };
+    if result == 0 { Ok(usize::try_from(mtu).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Bytes that the kernel has not sent yet: for TCP those not yet on their way, for other sockets all the memory that

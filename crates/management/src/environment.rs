@@ -23,6 +23,9 @@ pub trait Environment: StrategyRegistry {
     /// Milliseconds until an idle on-demand face closes; `None` if it does not.
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64>;
 
+    /// Largest frame that the path of a face takes, in bytes, if that is known.
+    fn face_path_mtu(&self, face: FaceId) -> Option<u64>;
+
     /// The status of the node in numbers. Management fills in `n_fib_entries` and `current_timestamp_ms`.
     fn forwarder_status(&self) -> ForwarderStatus;
 

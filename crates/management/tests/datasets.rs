@@ -156,6 +156,22 @@ fn the_forwarder_s_own_faces_are_listed() {
     }
 }
 
+/// Lists have the MTU in use; answers to commands have the one that was commanded.
+#[test]
+fn a_face_is_listed_with_the_mtu_of_its_path_if_that_is_less() {
+    let mut bench = Bench::new();
+    for (path_mtu, shown) in [(None, 8800), (Some(65_507), 8800), (Some(1172), 1172)] {
+        bench.router.path_mtu = path_mtu;
+        bench.pass_ms(10_000);
+        let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/list")).expect("decodes");
+        let face = faces.iter().find(|face| face.face_id == UDP_FACE).expect("the face");
+        assert_eq!(face.mtu, Some(shown), "{path_mtu:?}");
+        let unchanged = ControlParameters { face_id: Some(UDP_FACE), ..ControlParameters::default() };
+        let answer = bench.command("faces/update", &unchanged);
+        assert_eq!(answer.body.expect("the properties").mtu, Some(8800));
+    }
+}
+
 fn event_in(effect: &Effect) -> (NameBuf, FaceEventKind, FaceId) {
     let Effect::Reply { packet, .. } = effect else { panic!("{effect:?}") };
     let data = Data::parse(packet).expect("Data");

@@ -33,6 +33,8 @@ pub struct Router {
     pub released: Vec<u32>,
     /// The Content Store's report.
     pub cs: CsInfo,
+    /// What the path of [`UDP_FACE`] takes, if that is known.
+    pub path_mtu: Option<u64>,
     /// TagNet, if it is on.
     pub tag_plane: Option<Box<dyn TagPlane>>,
     /// Captures, if there are any.
@@ -62,6 +64,9 @@ impl Environment for Router {
     }
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
         (face == UDP_FACE).then_some(600_000)
+    }
+    fn face_path_mtu(&self, face: FaceId) -> Option<u64> {
+        self.path_mtu.filter(|_| face == UDP_FACE)
     }
     fn forwarder_status(&self) -> ForwarderStatus {
         ForwarderStatus { nfd_version: "test".to_owned(), n_cs_entries: 7, ..Default::default() }

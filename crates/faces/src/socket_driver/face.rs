@@ -8,6 +8,7 @@ use namewire_shares::{HolderId, Pool};
 
 use super::admission::place_holder;
 use super::outage::{NO_TIMER, Outage};
+use super::path::Path;
 use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
 use crate::remote::Remote;
@@ -43,6 +44,7 @@ pub(super) struct Face {
     /// When the network first reported that the peer cannot be reached; 0: it has not, or the peer has sent something
     /// since.
     pub(super) reported_ns: u64,
+    pub(super) path: Path,
     /// For a permanent datagram face that is down.
     pub(super) outage: Option<Box<Outage>>,
 }
@@ -62,6 +64,7 @@ impl Face {
             place: place_holder(holder, info.persistency),
             channel,
             link: LinkService::new(link),
+            path: Path::new(&info),
             info,
             published: Arc::default(),
             last_received_ns: now_ns,
@@ -140,8 +143,14 @@ impl Face {
         self.link.note_queue_length(now_ns, bytes);
     }
 
+    /// Frames become as large as the face may have them and its path takes them.
+    pub(super) fn apply_mtu(&mut self) {
+        self.link.set_mtu(self.info.mtu.min(self.path.mtu()));
+    }
+
     pub(super) fn publish(&self) {
         self.published.publish(self.link.counters());
+        self.published.path_mtu.store(self.path.mtu() as u64, Ordering::Relaxed);
         self.published.last_received_ns.store(self.last_received_ns, Ordering::Relaxed);
     }
 }

@@ -37,7 +37,7 @@ use super::SocketDriver;
 use super::face::Channel;
 use super::outage::{Outage, Step};
 use super::timer_queue::Timer;
-use crate::datagram_socket::{Failure, Peers, Sender, link_fault};
+use crate::datagram_socket::{Failure, Peers, Sender, is_about_size, link_fault};
 use crate::{CloseReason, FaceEvent, LinkDrop};
 
 /// An LpPacket without content.
@@ -74,7 +74,7 @@ impl SocketDriver {
         let dropped = match failure {
             Failure::Datagram(reason) => Some(reason),
             Failure::Link(_) => Some(LinkDrop::SendFailed),
-            Failure::Report(_) => None,
+            Failure::Report(_) | Failure::Size => None,
         };
         if let (Some(face), Some(reason)) = (self.faces.get_mut(id), dropped) {
             face.link.count_drop(reason);
@@ -84,15 +84,19 @@ impl SocketDriver {
             Failure::Datagram(_) => {}
             Failure::Link(reason) => self.link_failed(id, reason),
             Failure::Report(reason) => self.link_reported(id, reason),
+            Failure::Size => self.look_at_path(id),
         }
     }
 
     /// A socket could not be read: on a connected one, that may be a report on a sent datagram.
     #[cold]
     pub(super) fn note_receive_error(&mut self, index: usize, error: &io::Error) {
-        let Some(reason) = link_fault(error) else { return };
         // N.B. a packet socket reports once that its interface is down; the control side reports it as well.
         let Some(&Peers::One { face, .. }) = self.sockets.get(index).map(|socket| &socket.peers) else { return };
+        if is_about_size(error) {
+            return self.look_at_path(face);
+        }
+        let Some(reason) = link_fault(error) else { return };
         self.link_reported(face, reason);
         if self.faces.get(face).is_some_and(|face| face.outage.is_none()) {
             self.send_probe(face);

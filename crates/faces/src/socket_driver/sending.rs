@@ -81,8 +81,12 @@ impl SocketDriver {
             }
             if let Some(face) = self.faces.get(id) {
                 face.publish();
-                if face.outage.is_some() {
+                let (is_down, is_look_due) = (face.outage.is_some(), face.path.is_look_due(self.now_ns));
+                if is_down {
                     self.note_heard(id);
+                }
+                if is_look_due {
+                    self.look_at_path(id);
                 }
             }
         }

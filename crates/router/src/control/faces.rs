@@ -175,6 +175,12 @@ impl Faces {
         closes_when_idle.then(|| self.defaults.udp_idle_timeout.saturating_sub(silent))
     }
 
+    /// Largest frame that the path of a face takes, in bytes. Workers publish what the kernel says.
+    pub(super) fn path_mtu(&self, face: FaceId) -> Option<u64> {
+        let path_mtu = self.records.get(&face)?.counters.path_mtu.load(Ordering::Relaxed);
+        (1..u64::MAX).contains(&path_mtu).then_some(path_mtu)
+    }
+
     /// A face in the form that management keeps.
     pub(super) fn properties(&self, face: FaceId) -> Option<FaceProperties> {
         let record = self.records.get(&face)?;

@@ -61,6 +61,10 @@ impl Environment for Node {
         self.links.port_of(local).map(str::to_owned)
     }
 
+    fn face_path_mtu(&self, face: FaceId) -> Option<u64> {
+        self.faces.path_mtu(face)
+    }
+
     fn forwarder_status(&self) -> ForwarderStatus {
         let status = self.shared.total_status();
         let counters = status.counters;

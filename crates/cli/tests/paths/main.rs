@@ -1,0 +1,63 @@
+//! UDP faces and the paths that they take: narrow links in the middle.
+//!
+//! Processes of the real binary in network namespaces ([`network`]). No test depends on how long something takes.
+
+mod network;
+#[path = "../router_process/mod.rs"]
+mod router_process;
+
+use network::{Network, Served};
+use router_process::{Router, eventually};
+
+const TO_A: &str = "udp4://10.93.1.1:6363";
+const TO_C: &str = "udp4://10.93.3.2:6363";
+
+/// What `face list` shows of the face that leads there.
+fn mtu_of(router: &Router, remote: &str) -> Option<u64> {
+    let faces: serde_json::Value = serde_json::from_str(&router.ask(&["face", "list", "--json"])).unwrap();
+    faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == remote)?["mtu_bytes"].as_u64()
+}
+
+/// The file goes from c to a, which a router of IP in the middle tells that its link is narrow.
+fn file_through_a_narrow_link(is_face_made_by_command: bool) {
+    let Some(network) = Network::new() else { return };
+    let directory = network.directory.path();
+    let (a, c) = (network.start('a', &[]), network.start('c', &[]));
+    a.ask(&["face", "create", TO_C, "--persistency", "permanent"]);
+    a.ask(&["route", "add", "/file", TO_C]);
+    if is_face_made_by_command {
+        c.ask(&["face", "create", TO_A]);
+        assert_eq!(mtu_of(&c, TO_A), Some(1500 - 28), "the interface's");
+    }
+    let file = Served::by(&c, directory);
+    file.must_arrive_at(&a, directory);
+    eventually("the face is as narrow as the path", || {
+        file.must_arrive_at(&a, directory);
+        mtu_of(&c, TO_A) == Some(1200 - 28)
+    });
+    assert_eq!(mtu_of(&a, TO_C), Some(1500 - 28), "it has sent nothing large");
+    let before = network.ip_fragments();
+    file.must_arrive_at(&a, directory);
+    assert_eq!(network.ip_fragments(), before, "NDNLPv2 fragments, IP does not");
+    assert!(c.ask(&["status"]).contains("path-mtu.lowered"), "{}", c.ask(&["status"]));
+    network.set_middle_mtu(1500);
+    network.ip('c', "route flush cache");
+    eventually("the face is as wide as the path", || {
+        file.must_arrive_at(&a, directory);
+        mtu_of(&c, TO_A) == Some(1500 - 28)
+    });
+    let before = network.ip_fragments();
+    file.must_arrive_at(&a, directory);
+    assert_eq!(network.ip_fragments(), before);
+    assert!(c.ask(&["status"]).contains("path-mtu.raised"), "{}", c.ask(&["status"]));
+}
+
+#[test]
+fn a_face_made_by_command_follows_its_path() {
+    file_through_a_narrow_link(true);
+}
+
+#[test]
+fn an_on_demand_face_of_a_router_follows_its_path() {
+    file_through_a_narrow_link(false);
+}

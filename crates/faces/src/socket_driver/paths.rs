@@ -1,0 +1,150 @@
+//! The paths of UDP faces: a face sends frames that its path takes in one piece ([`crate::path_mtu`]).
+//!
+//! The MTU that a command or the configuration gave is the ceiling. Below it, the face follows the path, down and up.
+//! Then NDNLPv2 cuts large packets, and IP does not. IP loses a whole datagram with each lost piece, and many
+//! firewalls and address translators drop its pieces.
+//!
+//! A look at the path takes place when the face is made, when the kernel says that a datagram is too large
+//! ([`crate::datagram_socket::Failure::Size`]), and at the end of a turn in which the face was used, if the last look
+//! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing. After each look, one large datagram
+//! goes alone, so that the kernel learns of a narrow path (`datagram_socket.rs`).
+//!
+//! The peer of an on-demand face may be an application that does not know NDNLPv2, so that it would drop fragments.
+//! IP goes on fragmenting for such a face until the peer has sent an LpPacket.
+
+use std::net::{IpAddr, SocketAddr};
+
+use namewire_packet::{FaceId, nfd::FacePersistency};
+
+use super::SocketDriver;
+use super::face::{Channel, Face};
+use crate::datagram_socket::Peers;
+use crate::path_mtu;
+use crate::remote::Remote;
+
+impl SocketDriver {
+    /// Asks the kernel for the MTU of a face's path, and lets the face follow it.
+    #[cold]
+    pub(super) fn look_at_path(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get(id).filter(|face| follows_path(face)) else { return };
+        let Some((local, remote)) = self.path_of(face) else { return };
+        let found = path_mtu::look_up(local, remote);
+        let now_ns = self.now_ns;
+        self.faces.change(id, |face| face.path.note_look(now_ns));
+        // Without a route, the path stays as it was known.
+        if let Ok(found) = found {
+            self.take_path_mtu(id, found);
+        }
+    }
+
+    /// Lets a face follow its path, which takes datagrams of `found` bytes.
+    fn take_path_mtu(&mut self, id: FaceId, found: usize) {
+        let Some(face) = self.faces.get_mut(id) else { return };
+        let is_first = face.path.take(found);
+        let before = face.link.options().mtu;
+        face.apply_mtu();
+        let is_raised = face.link.options().mtu > before;
+        if !is_first {
+            face.link.count_path_change(before);
+        }
+        face.publish();
+        if let Channel::Datagram { socket, .. } = face.channel
+            && let Some(socket) = self.sockets.get_mut(socket)
+        {
+            if is_raised {
+                socket.forget_refused_runs();
+            }
+            socket.send_scout(id);
+        }
+    }
+
+    /// Both ends of a face's path.
+    fn path_of(&self, face: &Face) -> Option<(IpAddr, SocketAddr)> {
+        let Channel::Datagram { socket, destination } = face.channel else { return None };
+        match (&self.sockets.get(socket)?.peers, destination) {
+            (Peers::One { local, remote, .. }, None) => Some((local.ip(), *remote)),
+            (Peers::Anyone { local }, Some(Remote::Udp(remote))) => Some((local.ip(), remote)),
+            _ => None,
+        }
+    }
+}
+
+fn follows_path(face: &Face) -> bool {
+    let is_on_demand = face.info.persistency == FacePersistency::OnDemand;
+    face.path.has_looks() && (!is_on_demand || face.link.peer_speaks_lp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::LOOK_PAUSE_NS;
+    use super::*;
+    use crate::DriverConfig;
+    use crate::datagram_socket::Failure;
+
+    const FACE: FaceId = FaceId(5000);
+
+    /// A driver with a face over loopback, of the persistency and with the MTU as commanded.
+    fn driver(persistency: FacePersistency, mtu: usize) -> SocketDriver {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let [local, remote] = [0, 9].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        driver.add_udp_face(FACE, local, remote, persistency, mtu).unwrap();
+        driver
+    }
+
+    fn mtu_in_use(driver: &SocketDriver) -> usize {
+        driver.faces.get(FACE).unwrap().link.options().mtu
+    }
+
+    /// The story: each datagram above the path's MTU was sent in pieces by IP, or lost, for as long as the face lived.
+    #[test]
+    fn a_face_follows_its_path_below_the_mtu_that_was_commanded() {
+        let mut driver = driver(FacePersistency::Permanent, 1400);
+        assert_eq!(mtu_in_use(&driver), 1400);
+        for (path, expected, lowered, raised) in
+            [(1472, 1400, 0, 0), (1172, 1172, 1, 0), (1172, 1172, 1, 0), (548, 548, 2, 0), (1472, 1400, 2, 1)]
+        {
+            driver.take_path_mtu(FACE, path);
+            assert_eq!(mtu_in_use(&driver), expected, "{path}");
+            let counters = driver.counters(FACE).unwrap();
+            let counted = counters.snapshot();
+            assert_eq!((counted.path_mtu_lowered, counted.path_mtu_raised), (lowered, raised), "{path}");
+            assert_eq!(counters.path_mtu.load(std::sync::atomic::Ordering::Relaxed), path as u64);
+            assert_eq!(driver.info(FACE).unwrap().mtu, 1400, "what was commanded stays");
+        }
+        driver.take_path_mtu(FACE, 1172);
+        for (commanded, expected) in [(8800, 1172), (1000, 1000)] {
+            driver.set_mtu(FACE, commanded);
+            assert_eq!(mtu_in_use(&driver), expected, "{commanded}");
+        }
+    }
+
+    #[test]
+    fn an_error_about_size_and_a_used_face_lead_to_a_look() {
+        let mut driver = driver(FacePersistency::Persistent, 8800);
+        driver.take_path_mtu(FACE, 1172);
+        // Loopback takes more, which the look finds.
+        driver.note_failure(FACE, Failure::Size);
+        assert_eq!(mtu_in_use(&driver), 8800);
+        driver.take_path_mtu(FACE, 1172);
+        for (now_ns, expected) in [(LOOK_PAUSE_NS - 1, 1172), (LOOK_PAUSE_NS, 8800)] {
+            driver.run_timers(now_ns);
+            driver.flush();
+            assert_eq!(mtu_in_use(&driver), 1172, "the face was not used");
+            driver.faces.touch(FACE);
+            driver.flush();
+            assert_eq!(mtu_in_use(&driver), expected);
+        }
+    }
+
+    #[test]
+    fn ip_fragments_for_an_on_demand_face_until_its_peer_has_sent_an_lp_packet() {
+        let mut driver = driver(FacePersistency::Persistent, 8800);
+        driver.faces.change(FACE, |face| face.info.persistency = FacePersistency::OnDemand);
+        driver.take_path_mtu(FACE, 1172);
+        driver.look_at_path(FACE);
+        assert_eq!(mtu_in_use(&driver), 1172, "no look took place");
+        driver.faces.change(FACE, |face| _ = face.link.receive(0, &[100, 0]));
+        driver.look_at_path(FACE);
+        assert_eq!(mtu_in_use(&driver), 8800);
+    }
+}
