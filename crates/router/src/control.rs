@@ -241,7 +241,7 @@ impl Control {
                 self.close_face(face, effects);
             }
             ToControl::FaceDown { face, reason } => {
-                self.node.faces.count_closed(reason);
+                self.node.faces.count_down(reason);
                 self.node.face_down(face);
                 self.node.tag_face_down(face);
                 self.management.on_face_down(self.node.times(), face, effects);
@@ -363,6 +363,9 @@ impl Control {
             Request::Inventory(reply) => {
                 let inventory = Inventory::of(&self.management, self.node.faces.iter().map(|(face, _)| *face));
                 let _ = reply.send(inventory); // the requester may have stopped waiting
+            }
+            Request::DoubtfulFaces(reply) => {
+                let _ = reply.send(self.node.faces.doubtful()); // the requester may have stopped waiting
             }
             Request::ConfigureCs(change) => {
                 self.node.cs.change(|settings| settings.take(change));

@@ -6,6 +6,9 @@
 //! nothing else. [`Keeper::retry`] tries again to resolve a host name, to make a connection, or to make a face that
 //! closed ([`Keeper::note_lost`]). It does not try again what management refused.
 //!
+//! A face is made to an address. If its URI has a host name, and the face is down or has heard nothing for a minute,
+//! [`Keeper::retry`] looks the name up again. If the name has lost that address, the face is made again.
+//!
 //! A declared face is known by its URI as written. Two spellings of one address lead to one face, which stays until
 //! neither spelling is declared.
 

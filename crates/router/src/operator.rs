@@ -10,7 +10,7 @@
 
 pub use crate::{
     cs_settings::CsChange,
-    requests::{INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
+    requests::{DoubtfulFace, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
 
 use crate::{messages::ToControl, requests::Request, shared::unix_ms};
@@ -99,6 +99,16 @@ impl Operator {
         answer.await.map_err(|_| OperatorError::Stopped)
     }
 
+    /// The faces that are down, and the UDP and Ethernet faces that have heard nothing for a minute.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn doubtful_faces(&self) -> Result<Vec<DoubtfulFace>, OperatorError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(Request::DoubtfulFaces(reply))?;
+        answer.await.map_err(|_| OperatorError::Stopped)
+    }
+
     /// Changes the Content Store.
     ///
     /// # Errors
@@ -141,7 +151,7 @@ impl Operator {
         self.revision.changed().await.map_err(|_| OperatorError::Stopped)
     }
 
-    /// Waits until a face made by command has closed by itself since the last call.
+    /// Waits until a face made by command has closed by itself, or has gone down, since the last call.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -185,8 +195,8 @@ impl OperatorDesk {
         true
     }
 
-    /// Publishes how often management has changed something, and how many faces made by command have closed by
-    /// themselves.
+    /// Publishes how often management has changed something, and how often a face made by command has closed by itself
+    /// or has gone down.
     pub(crate) fn publish(&self, revision: u64, faces_lost: u64) {
         self.revision.send_if_modified(|last| std::mem::replace(last, revision) != revision);
         self.faces_lost.send_if_modified(|last| std::mem::replace(last, faces_lost) != faces_lost);

@@ -86,12 +86,23 @@ impl Inventory {
     }
 }
 
+/// A face whose peer may be elsewhere by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoubtfulFace {
+    /// Its number.
+    pub face: FaceId,
+    /// It is down; otherwise it has only heard nothing for a minute.
+    pub is_down: bool,
+}
+
 /// A request of an operator to the control thread.
 pub(crate) enum Request {
     /// Carry out a command. The answer's Data has the name of the Interest.
     Command { name: NameBuf, packet: Vec<u8>, reply: oneshot::Sender<ControlResponse> },
     /// Return the inventory.
     Inventory(oneshot::Sender<Inventory>),
+    /// Return the faces that are down or silent.
+    DoubtfulFaces(oneshot::Sender<Vec<DoubtfulFace>>),
     /// Change the Content Store.
     ConfigureCs(CsChange),
     /// From now on, let answers to commands wait for the state file, or no longer.

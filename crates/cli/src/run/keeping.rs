@@ -74,7 +74,7 @@ pub(super) struct Keeping {
     state: Option<StateWriter>,
     retry_pause: Duration,
     retry_at: Option<Instant>,
-    /// When a declared face closed last.
+    /// When a declared face closed last, or one with a host name went down.
     lost_at: Option<Instant>,
     /// Problems that were printed.
     told: HashSet<String>,
@@ -202,29 +202,42 @@ impl Keeping {
         }
     }
 
+    fn has_pending(&self) -> bool {
+        self.declared.has_pending() || self.restored.has_pending()
+    }
+
+    /// Without anything pending, the names of silent faces are looked up now and then.
     fn plan_retry(&mut self) {
-        let has_pending = self.declared.has_pending() || self.restored.has_pending();
-        self.retry_at = has_pending.then(|| Instant::now() + self.retry_pause);
+        let silent = self.declared.has_names().then_some(RETRY_LAST);
+        let pause = if self.has_pending() { Some(self.retry_pause) } else { silent };
+        self.retry_at = pause.map(|pause| Instant::now() + pause);
     }
 
     async fn retry(&mut self) -> Result<(), OperatorError> {
+        let had_pending = self.has_pending();
         let mut problems = self.restored.retry().await?;
         problems.extend(self.declared.retry().await?);
         self.tell(&problems);
-        self.retry_pause = (self.retry_pause * 2).min(RETRY_LAST);
+        for uri in self.declared.take_moved() {
+            eprintln!("namewire: face {uri}: the host has another address now; the face was made again");
+        }
+        if had_pending {
+            self.retry_pause = (self.retry_pause * 2).min(RETRY_LAST);
+        }
         self.plan_retry();
         Ok(())
     }
 
-    /// A face made by command has closed; a declared one is made again. The pause before grows with each
-    /// that closes, until none has for as long as the longest pause.
+    /// A face made by command has closed, or has gone down. A declared one is made again, or its host name is looked
+    /// up. The pause before grows with each, until none has for as long as the longest pause.
     async fn note_lost(&mut self) -> Result<(), OperatorError> {
+        let had_pending = self.has_pending();
         let lost = self.declared.note_lost().await?;
-        if lost.is_empty() {
+        if lost.is_empty() && (had_pending || !self.has_pending()) {
             return Ok(());
         }
         let is_first = self.lost_at.is_none_or(|last| last.elapsed() >= RETRY_LAST);
-        if is_first && self.retry_at.is_none() {
+        if is_first && !had_pending {
             self.retry_pause = RETRY_FIRST;
         }
         self.lost_at = Some(Instant::now());

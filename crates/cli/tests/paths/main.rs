@@ -1,4 +1,4 @@
-//! UDP faces and the paths that they take: narrow links in the middle.
+//! UDP faces and the paths that they take: narrow links in the middle, and neighbours that have moved.
 //!
 //! Processes of the real binary in network namespaces ([`network`]). No test depends on how long something takes.
 
@@ -8,9 +8,11 @@ mod router_process;
 
 use network::{Network, Served};
 use router_process::{Router, eventually};
+use std::fs;
 
 const TO_A: &str = "udp4://10.93.1.1:6363";
 const TO_C: &str = "udp4://10.93.3.2:6363";
+const TO_C_MOVED: &str = "udp4://10.93.3.3:6363";
 
 /// What `face list` shows of the face that leads there.
 fn mtu_of(router: &Router, remote: &str) -> Option<u64> {
@@ -60,4 +62,42 @@ fn a_face_made_by_command_follows_its_path() {
 #[test]
 fn an_on_demand_face_of_a_router_follows_its_path() {
     file_through_a_narrow_link(false);
+}
+
+/// The story: a permanent face to a host name kept its first address for ever, also when the host had moved.
+fn neighbour_that_moves(persistency: &str) {
+    let Some(network) = Network::new() else { return };
+    let directory = network.directory.path();
+    network.ip('c', "addr add 10.93.3.3/24 dev sc");
+    network.name_peer("10.93.3.2");
+    let uri = "udp://peer.test:6363";
+    let declared = format!(
+        "[[face]]\nuri = \"{uri}\"\npersistency = \"{persistency}\"\n[[route]]\nprefix = \"/file\"\nface = \"{uri}\"\n"
+    );
+    let path = directory.join("a.toml");
+    fs::write(&path, declared).unwrap();
+    let a = network.start('a', &["--config", path.to_str().unwrap()]);
+    assert!(a.face(TO_C).is_some(), "{}", a.ask(&["face", "list"]));
+    let c = network.start('c', &["--listen-udp", "10.93.3.2:6363"]);
+    let file = Served::by(&c, directory);
+    file.must_arrive_at(&a, directory);
+    drop((file, c));
+    network.name_peer("10.93.3.3");
+    let c = network.start('c', &["--listen-udp", "10.93.3.3:6363"]);
+    let file = Served::by(&c, directory);
+    eventually("the face leads to the new address", || {
+        a.tool(&["peek", "/file/v=1", "--lifetime", "100"]);
+        a.face(TO_C_MOVED).is_some() && a.face(TO_C).is_none()
+    });
+    file.must_arrive_at(&a, directory);
+}
+
+#[test]
+fn a_permanent_face_follows_its_host_name() {
+    neighbour_that_moves("permanent");
+}
+
+#[test]
+fn a_persistent_face_follows_its_host_name() {
+    neighbour_that_moves("persistent");
 }

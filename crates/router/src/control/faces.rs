@@ -6,6 +6,7 @@
 use crate::{
     descriptors::{Descriptors, TakenDescriptors},
     messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},
+    requests::DoubtfulFace,
     senders::WorkerSender,
     shared::Shared,
     stream_request::FaceOptions,
@@ -21,7 +22,7 @@ use namewire_packet::{
 };
 use namewire_shares::{Holder, HolderId};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -36,6 +37,9 @@ pub(super) const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Packets that a face sent before it closed may lie in a ring for this long. Engines must know the face until then, or
 /// its last packets would be dropped as unknown-face.
 const CLOSING_NS: u64 = 100_000_000;
+
+/// A datagram face that has heard nothing for this long may have lost its peer without a sign.
+const SILENT_NS: u64 = 60_000_000_000;
 
 /// What control knows of a face.
 pub(crate) struct FaceRecord {
@@ -73,7 +77,7 @@ pub(crate) struct FaceDefaults {
 /// Counts of what happened to faces.
 #[derive(Default)]
 pub(crate) struct FaceCounts {
-    /// Faces made by command that closed by themselves.
+    /// How often a face made by command has closed by itself, or has gone down.
     pub(super) lost: u64,
     /// Connections closed because a worker had no room for them.
     pub(super) refused_connections: u64,
@@ -105,6 +109,8 @@ pub(crate) struct Faces {
     descriptors: Descriptors,
     /// Permanent stream faces that are down, each with the pause before the next attempt.
     retry_pauses: HashMap<FaceId, Duration>,
+    /// Permanent faces that are down.
+    down: HashSet<FaceId>,
     /// Faces that have closed and are not yet forgotten, ordered by time.
     closing: VecDeque<ClosingFace>,
     counts: FaceCounts,
@@ -138,6 +144,7 @@ impl Faces {
             descriptors_of: HashMap::new(),
             descriptors,
             retry_pauses: HashMap::new(),
+            down: HashSet::new(),
             closing: VecDeque::new(),
             counts: FaceCounts { faceless, ..FaceCounts::default() },
         }
@@ -417,6 +424,33 @@ impl Faces {
         self.counts.lost += u64::from(persistency.is_some_and(|persistency| persistency != FacePersistency::OnDemand));
     }
 
+    /// Counts a permanent face that has gone down.
+    pub(super) fn count_down(&mut self, reason: CloseReason) {
+        self.count_closed(reason);
+        self.counts.lost += 1;
+    }
+
+    /// Records that the link of a face carries packets, or does not.
+    pub(super) fn note_link(&mut self, face: FaceId, is_up: bool) {
+        if is_up || !self.records.contains_key(&face) {
+            self.down.remove(&face);
+        } else {
+            self.down.insert(face);
+        }
+    }
+
+    /// The faces whose peers may be elsewhere by now: those that are down, and datagram faces that have heard nothing
+    /// for [`SILENT_NS`].
+    pub(super) fn doubtful(&self) -> Vec<DoubtfulFace> {
+        let now_ns = self.shared.now_ns();
+        let is_silent = |record: &FaceRecord| {
+            let heard_ns = record.counters.last_received_ns.load(Ordering::Relaxed);
+            record.is_datagrams() && now_ns.saturating_sub(heard_ns) >= SILENT_NS
+        };
+        let doubtful = self.records.iter().filter(|(face, record)| self.down.contains(face) || is_silent(record));
+        doubtful.map(|(face, _)| DoubtfulFace { face: *face, is_down: self.down.contains(face) }).collect()
+    }
+
     /// Counts a face that closed, or whose connection failed, by itself.
     pub(super) fn count_closed(&mut self, reason: CloseReason) {
         let name = match reason {
@@ -438,6 +472,7 @@ impl Faces {
     pub(super) fn forget(&mut self, face: FaceId) -> bool {
         let Some(record) = self.records.remove(&face) else { return false };
         self.retry_pauses.remove(&face);
+        self.down.remove(&face);
         self.descriptors_of.remove(&face);
         self.load[usize::from(record.worker)] -= 1;
         // Rounded up, so that faces that close at about the same time are forgotten in one walk over the PITs.

@@ -105,6 +105,7 @@ impl Node {
 
     /// Records that the link of a face carries packets, or does not.
     pub(crate) fn note_link(&mut self, face: FaceId, is_up: bool) {
+        self.faces.note_link(face, is_up);
         self.link_states.note(self.shared.now_ns(), face, is_up);
     }
 }

@@ -1,7 +1,7 @@
 //! The keeper: makes what is declared, and when the declarations change, makes only the difference.
 
 use super::default_strategies;
-use crate::operator::{Operator, OperatorError};
+use crate::operator::{DoubtfulFace, Operator, OperatorError};
 use namewire_configuration::{
     Declarations,
     settings::{FaceEntry, RouteEntry, StrategyEntry},
@@ -64,6 +64,12 @@ pub struct Keeper {
     pub(super) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
     pub(super) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
     pub(super) strategies: BTreeMap<Prefix, StrategyName>,
+    /// Where the host names of faces led when the faces were made.
+    led_to: BTreeMap<Ends, FaceUri>,
+    /// A face with a host name is down.
+    has_down: bool,
+    /// The faces to be reported by [`Keeper::take_moved`].
+    moved: Vec<Uri>,
     /// What management has refused since the last [`Keeper::apply`], by its name in a problem.
     refused: BTreeSet<String>,
     has_pending: bool,
@@ -78,6 +84,9 @@ impl Keeper {
             faces: BTreeMap::new(),
             routes: BTreeMap::new(),
             strategies: BTreeMap::new(),
+            led_to: BTreeMap::new(),
+            has_down: false,
+            moved: Vec::new(),
             refused: BTreeSet::new(),
             has_pending: false,
         }
@@ -85,7 +94,17 @@ impl Keeper {
 
     /// True if something is to be tried again.
     pub fn has_pending(&self) -> bool {
-        self.has_pending
+        self.has_pending || self.has_down
+    }
+
+    /// True if a face has a host name, which may lead elsewhere one day.
+    pub fn has_names(&self) -> bool {
+        self.led_to.keys().any(|ends| self.faces.contains_key(ends))
+    }
+
+    /// The faces that were made again since the last call, because their host names led elsewhere.
+    pub fn take_moved(&mut self) -> Vec<Uri> {
+        std::mem::take(&mut self.moved)
     }
 
     /// Changes the node from what was declared before to what is declared now.
@@ -104,20 +123,28 @@ impl Keeper {
         Ok(problems)
     }
 
-    /// Tries again what could not be made.
+    /// Tries again what could not be made. Makes faces again whose host names lead elsewhere now, if the faces are down
+    /// or have long heard nothing: first the new face with the routes, so that the prefixes keep a next hop.
     ///
     /// # Errors
     /// If the router has stopped.
     pub async fn retry(&mut self) -> Result<Vec<Problem>, OperatorError> {
         let mut problems = Vec::new();
-        if self.has_pending {
+        let left = self.leave_moved().await?;
+        if self.has_pending || !left.is_empty() {
             self.make(false, &mut problems).await?;
         }
+        for (uri, face) in left {
+            self.remove_face(&uri, face, &mut problems).await?;
+            self.moved.push(uri);
+        }
+        self.note_down().await?;
         Ok(problems)
     }
 
     /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them again. Returns their
-    /// remote ends as declared.
+    /// remote ends as declared. Also notes the faces that are down and have host names, which [`Keeper::retry`] looks
+    /// up.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -127,6 +154,7 @@ impl Keeper {
         let lost: Vec<Uri> =
             before.into_iter().filter(|ends| !self.faces.contains_key(ends)).map(|ends| ends.remote).collect();
         self.has_pending |= !lost.is_empty();
+        self.note_down().await?;
         Ok(lost)
     }
 
@@ -163,14 +191,54 @@ impl Keeper {
         let gone: Vec<Ends> = self.faces.keys().filter(|ends| !wanted.contains_key(ends)).cloned().collect();
         for ends in gone {
             let Some((_, face)) = self.faces.remove(&ends) else { continue };
-            if self.faces.values().any(|(_, other)| *other == face) {
-                continue; // another spelling of it is still there
-            }
-            let parameters = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
-            let what = format!("face {} is not removed", ends.remote);
-            self.command("faces", "destroy", &parameters, what, problems).await?;
+            self.led_to.remove(&ends);
+            self.remove_face(&ends.remote, face, problems).await?;
         }
         Ok(())
+    }
+
+    /// Destroys a face that was declared as `uri`, with the routes that still lead there.
+    async fn remove_face(&mut self, uri: &Uri, face: FaceId, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        if self.faces.values().any(|(_, other)| *other == face) {
+            return Ok(()); // another spelling of it is still there
+        }
+        self.routes.retain(|_, (_, other)| *other != face);
+        let parameters = ControlParameters { face_id: Some(face), ..ControlParameters::default() };
+        let what = format!("face {uri} is not removed");
+        self.command("faces", "destroy", &parameters, what, problems).await.map(|_| ())
+    }
+
+    /// Notes whether a face with a host name is down.
+    async fn note_down(&mut self) -> Result<(), OperatorError> {
+        self.has_down = self.has_names() && !self.in_doubt(|doubtful| doubtful.is_down).await?.is_empty();
+        Ok(())
+    }
+
+    /// The faces with host names that may have to follow them, each with its address.
+    async fn in_doubt(&self, which: impl Fn(&DoubtfulFace) -> bool) -> Result<Vec<(Ends, FaceUri)>, OperatorError> {
+        let doubtful = self.operator.doubtful_faces().await?;
+        let doubtful: BTreeSet<FaceId> = doubtful.iter().filter(|face| which(face)).map(|face| face.face).collect();
+        let is_doubtful = |ends: &Ends| self.faces.get(ends).is_some_and(|(_, face)| doubtful.contains(face));
+        let in_doubt = self.led_to.iter().filter(|(ends, _)| is_doubtful(ends));
+        Ok(in_doubt.map(|(ends, address)| (ends.clone(), address.clone())).collect())
+    }
+
+    /// Looks up the host names of faces in doubt. Forgets those that lead elsewhere now, and returns them. While a name
+    /// cannot be resolved, or still has the face's address among others, the face stays.
+    async fn leave_moved(&mut self) -> Result<Vec<(Uri, FaceId)>, OperatorError> {
+        let mut left = Vec::new();
+        if !self.has_names() {
+            return Ok(left);
+        }
+        for (ends, address) in self.in_doubt(|_| true).await? {
+            let addresses = addresses_of(&ends.remote.0).await.unwrap_or_default();
+            let is_moved = !addresses.is_empty() && !addresses.contains(&address);
+            if let Some((_, face)) = self.faces.get(&ends).cloned().filter(|_| is_moved) {
+                self.faces.remove(&ends);
+                left.push((ends.remote, face));
+            }
+        }
+        Ok(left)
     }
 
     async fn reset_strategies(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
@@ -256,14 +324,14 @@ impl Keeper {
             return Ok(());
         }
         let uri = match canonical(&entry.uri.0).await {
-            Ok(uri) => uri.to_string(),
+            Ok(uri) => uri,
             Err(why) => {
                 problems.push(Problem { message: format!("{what}: {why}"), is_postponed: true });
                 return Ok(());
             }
         };
         let local_uri = entry.local_uri.as_ref().map(Uri::to_string);
-        let create = ControlParameters { uri: Some(uri), local_uri, ..entry.parameters() };
+        let create = ControlParameters { uri: Some(uri.to_string()), local_uri, ..entry.parameters() };
         let (face, exists) = match self.operator.command("faces", "create", &create).await {
             Ok(body) => (body.face_id, false),
             Err(OperatorError::Refused(response)) if response.code == 409 && response.body.is_some() => {
@@ -278,6 +346,9 @@ impl Keeper {
             let update = ControlParameters { face_id: Some(face), ..entry.parameters_after(previous) };
             let what = format!("face {} is not changed", ends.remote);
             self.command("faces", "update", &update, what, problems).await?;
+        }
+        if host_of(&entry.uri.0).is_some() {
+            self.led_to.insert(ends.clone(), uri);
         }
         self.faces.insert(ends, (entry, face));
         Ok(())
@@ -343,22 +414,31 @@ impl Keeper {
 /// # Errors
 /// In words: the host name has no address, or none of the family that the scheme demands.
 pub async fn canonical(uri: &FaceUri) -> Result<FaceUri, String> {
-    let FaceUri::NonCanonical(named) = uri else { return Ok(uri.clone()) };
-    if let Some(canonical) = uri.canonize() {
-        return Ok(canonical);
-    }
-    if !["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str()) {
-        return Ok(uri.clone()); // not ours to resolve; management will refuse it and say why
-    }
-    let host_without_interface = named.host.split('%').next();
-    if host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok()) {
-        return Ok(uri.clone()); // an address without a canonical form; management will refuse it and say why
-    }
-    let look_up = tokio::net::lookup_host((named.host.as_str(), 0));
-    let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
-        Ok(addresses) => addresses.map_err(|error| format!("cannot resolve {}: {error}", named.host))?,
-        Err(_) => return Err(format!("cannot resolve {}: no answer", named.host)),
+    let Some(host) = host_of(uri) else {
+        // Without a canonical form, it is not ours to resolve; management will refuse it and say why.
+        return Ok(uri.canonize().unwrap_or_else(|| uri.clone()));
     };
-    let mut fitting = addresses.filter_map(|address| named.canonize_with(address.ip()));
-    fitting.next().ok_or_else(|| format!("{} has no address of the wanted family", named.host))
+    let addresses = addresses_of(uri).await?;
+    let first = addresses.into_iter().next();
+    first.ok_or_else(|| format!("{host} has no address of the wanted family"))
+}
+
+/// The host name in a FaceUri, if it has one that is to be looked up.
+fn host_of(uri: &FaceUri) -> Option<&str> {
+    let FaceUri::NonCanonical(named) = uri else { return None };
+    let has_addresses = ["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str());
+    let host_without_interface = named.host.split('%').next();
+    let is_address = host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok());
+    (has_addresses && !is_address && uri.canonize().is_none()).then_some(&named.host)
+}
+
+/// The canonical FaceUris of all addresses that a host name has now.
+async fn addresses_of(uri: &FaceUri) -> Result<Vec<FaceUri>, String> {
+    let (FaceUri::NonCanonical(named), Some(host)) = (uri, host_of(uri)) else { return Ok(vec![uri.clone()]) };
+    let look_up = tokio::net::lookup_host((host, 0));
+    let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
+        Ok(addresses) => addresses.map_err(|error| format!("cannot resolve {host}: {error}"))?,
+        Err(_) => return Err(format!("cannot resolve {host}: no answer")),
+    };
+    Ok(addresses.filter_map(|address| named.canonize_with(address.ip())).collect())
 }
