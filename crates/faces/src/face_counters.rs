@@ -100,6 +100,8 @@ link_counters! {
     path_mtu_lowered = "path-mtu.lowered",
     /// Times that a UDP face made its frames larger again.
     path_mtu_raised = "path-mtu.raised",
+    /// Times that a UDP face with reliability made its frames smaller, because larger ones vanished on the path.
+    path_mtu_black_holes = "path-mtu.black-holes",
 }
 
 impl LinkCounters {

@@ -241,6 +241,12 @@ impl LinkService {
         self.reliability.as_mut()?.retransmission_due_ns()
     }
 
+    /// The size of the smallest frame that vanished on the path, if reliability has found since the last call that such
+    /// frames vanish while smaller ones arrive.
+    pub fn take_black_hole(&mut self) -> Option<u32> {
+        self.reliability.as_mut()?.take_black_hole()
+    }
+
     /// Frees memory of a link without unacknowledged frames. Call it now and then, not for each packet.
     pub fn rest(&mut self) {
         if let Some(reliability) = &mut self.reliability {
@@ -299,6 +305,11 @@ impl LinkService {
             std::cmp::Ordering::Equal => {}
             std::cmp::Ordering::Greater => self.counters.path_mtu_raised += 1,
         }
+    }
+
+    /// Counts a black hole that the transport takes into account.
+    pub fn count_black_hole(&mut self) {
+        self.counters.path_mtu_black_holes += 1;
     }
 
     /// Changes the largest frame sent.

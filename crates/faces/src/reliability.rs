@@ -13,9 +13,12 @@
 //! * A retransmitted frame carries no Acks.
 //! * The strategy gets no report of a lost fragment. None of NFD's strategies uses this report.
 //!
+//! [`black_hole`] notices a path on which large frames vanish.
+//!
 //! Limits: those of [`unacknowledged`] and [`arrivals`].
 
 pub mod arrivals;
+pub mod black_hole;
 pub mod unacknowledged;
 
 use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
@@ -115,6 +118,11 @@ impl Reliability {
             });
             emit(scratch, &[]);
         }
+    }
+
+    /// The size of the smallest frame that vanished on the path, if a black hole was found since the last call.
+    pub(crate) fn take_black_hole(&mut self) -> Option<u32> {
+        self.unacknowledged.black_hole.take()
     }
 
     pub(crate) fn unacknowledged_memory_bytes(&self) -> usize {

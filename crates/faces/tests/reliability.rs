@@ -312,3 +312,35 @@ proptest! {
         }
     }
 }
+
+/// The story: on a path that drops large datagrams without a report, no large Data ever arrived.
+#[test]
+fn a_path_on_which_large_frames_vanish_is_a_black_hole_and_a_dead_or_lossy_one_is_not() {
+    // Which frames arrive, by size and number.
+    type Path = fn(usize, usize) -> bool;
+    let hole: Path = |bytes, _| bytes <= 1300;
+    let dead: Path = |_, _| false;
+    let lossy: Path = |_, number| number % 3 == 0;
+    for (path, expected) in [(hole, true), (dead, false), (lossy, false)] {
+        let [mut near, mut far] = [reliable(0, 1472), reliable(0, 1472)];
+        let (mut found, mut number) = (None, 0);
+        for round in 0..300 {
+            let now_ns = round * 100 * MS;
+            // The last fragment is small.
+            let mut frames = if round < 20 { send(&mut near, now_ns, &data(4500, round as u8)) } else { Vec::new() };
+            frames.extend(pump(&mut near, now_ns));
+            for frame in frames {
+                number += 1;
+                if path(frame.len(), number) {
+                    let _ = far.receive(now_ns, &frame); // a duplicate is refused
+                }
+            }
+            for acks in pump(&mut far, now_ns + 10 * MS) {
+                near.receive(now_ns + 20 * MS, &acks).unwrap();
+            }
+            found = found.or(near.take_black_hole());
+        }
+        assert_eq!(found.is_some_and(|bytes| bytes > 1300), expected);
+        assert!(expected || found.is_none());
+    }
+}

@@ -64,6 +64,28 @@ fn an_on_demand_face_of_a_router_follows_its_path() {
     file_through_a_narrow_link(false);
 }
 
+/// The story: on a path that drops large datagrams without a report, no large Data ever arrived.
+#[test]
+fn a_face_with_reliability_leaves_a_black_hole() {
+    let Some(network) = Network::new() else { return };
+    let directory = network.directory.path();
+    // Router s sends what router r's end of the cable drops.
+    network.set_middle_mtu(1500);
+    network.ip('r', "link set rs mtu 1400");
+    let start = |host: char, remote: &str| {
+        let path = directory.join(format!("{host}.toml"));
+        fs::write(&path, format!("[[face]]\nuri = \"{remote}\"\nreliability = true\n")).unwrap();
+        // The kernel would take a run through the cable as one packet, whatever its size.
+        network.start(host, &["--no-udp-offload", "--config", path.to_str().unwrap()])
+    };
+    let (a, c) = (start('a', TO_C), start('c', TO_A));
+    a.ask(&["route", "add", "/file", TO_C]);
+    let file = Served::by(&c, directory);
+    file.must_arrive_at(&a, directory);
+    assert_eq!(mtu_of(&c, TO_A), Some(1280 - 48));
+    assert!(c.ask(&["status"]).contains("path-mtu.black-holes"), "{}", c.ask(&["status"]));
+}
+
 /// The story: a permanent face to a host name kept its first address for ever, also when the host had moved.
 fn neighbour_that_moves(persistency: &str) {
     let Some(network) = Network::new() else { return };

@@ -27,6 +27,7 @@ use namewire_packet::{
     tlv::{self, Reader, types},
 };
 
+use super::black_hole::BlackHole;
 use crate::{LinkCounters, LinkDrop};
 
 /// Least time until an Ack is overdue, as in NFD.
@@ -72,6 +73,7 @@ pub(super) struct Unacknowledged {
     /// TxSequences of lost or late transmissions, and of those that replaced them, in ascending order.
     replaced: VecDeque<(u64, u64)>,
     rtt: RttEstimate,
+    pub(super) black_hole: BlackHole,
 }
 
 impl Default for Unacknowledged {
@@ -87,6 +89,7 @@ impl Default for Unacknowledged {
             latest_acks: [0; LATER_ACKS],
             replaced: VecDeque::new(),
             rtt: RttEstimate::default(),
+            black_hole: BlackHole::default(),
         }
     }
 }
@@ -97,6 +100,8 @@ struct Transmission {
     /// Index in `packets`.
     packet: u32,
     sent_ns: u64,
+    /// The lower half of the TxSequence of the frame's first transmission.
+    first_tx_sequence: u32,
     retransmissions: u8,
     /// Acknowledged, retransmitted or given up.
     is_done: bool,
@@ -166,6 +171,7 @@ impl Unacknowledged {
             len: len as u32,
             packet,
             sent_ns: now_ns,
+            first_tx_sequence: self.next_tx_sequence as u32,
             retransmissions: 0,
             is_done: false,
         });
@@ -175,7 +181,7 @@ impl Unacknowledged {
     pub(super) fn acknowledge(&mut self, now_ns: u64, tx_sequence: u64, counters: &mut LinkCounters) {
         if let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
             let (_, instead) = self.replaced[index];
-            return self.acknowledge_late(instead, counters);
+            return self.acknowledge_late(tx_sequence, instead, counters);
         }
         let first = self.next_tx_sequence - self.window.len() as u64;
         let index = tx_sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
@@ -187,7 +193,8 @@ impl Unacknowledged {
         if transmission.retransmissions == 0 {
             self.rtt.add(now_ns.saturating_sub(transmission.sent_ns));
         }
-        let packet = transmission.packet;
+        let (packet, bytes) = (transmission.packet, transmission.len);
+        self.black_hole.note_arrived(tx_sequence, bytes);
         self.count_arrived(packet, counters);
         let mut later = tx_sequence + 1;
         for latest in &mut self.latest_acks {
@@ -198,8 +205,8 @@ impl Unacknowledged {
         self.forget_done();
     }
 
-    /// A frame has arrived that was retransmitted meanwhile, as `tx_sequence` and perhaps again.
-    fn acknowledge_late(&mut self, mut tx_sequence: u64, counters: &mut LinkCounters) {
+    /// A frame has arrived, as `arrived`, that was retransmitted meanwhile, as `tx_sequence` and perhaps again.
+    fn acknowledge_late(&mut self, arrived: u64, mut tx_sequence: u64, counters: &mut LinkCounters) {
         while let Ok(index) = self.replaced.binary_search_by_key(&tx_sequence, |(before, _)| *before) {
             tx_sequence = self.replaced[index].1;
         }
@@ -207,7 +214,8 @@ impl Unacknowledged {
         let index = tx_sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
         if let Some(transmission) = index.and_then(|index| self.window.get_mut(index)).filter(|t| !t.is_done) {
             transmission.is_done = true;
-            let packet = transmission.packet;
+            let (packet, bytes) = (transmission.packet, transmission.len);
+            self.black_hole.note_arrived(arrived, bytes);
             self.count_arrived(packet, counters);
             self.forget_done();
         }
@@ -234,6 +242,8 @@ impl Unacknowledged {
             if lost.retransmissions >= MAX_RETRANSMISSIONS {
                 self.packets[lost.packet as usize].is_given_up = true;
                 self.release(lost.packet);
+                let since_first = (tx_sequence as u32).wrapping_sub(lost.first_tx_sequence);
+                self.black_hole.note_given_up(tx_sequence - u64::from(since_first), lost.len);
                 counters.count_drop(LinkDrop::RetransmissionsExhausted);
                 continue;
             }

@@ -9,6 +9,9 @@
 //! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing. After each look, one large datagram
 //! goes alone, so that the kernel learns of a narrow path (`datagram_socket.rs`).
 //!
+//! A path may also drop large datagrams without a report. A face with reliability notices such a black hole
+//! ([`crate::reliability::black_hole`]) and sends smaller frames for ten minutes ([`super::path`]).
+//!
 //! The peer of an on-demand face may be an application that does not know NDNLPv2, so that it would drop fragments.
 //! IP goes on fragmenting for such a face until the peer has sent an LpPacket.
 
@@ -34,6 +37,20 @@ impl SocketDriver {
         // Without a route, the path stays as it was known.
         if let Ok(found) = found {
             self.take_path_mtu(id, found);
+        }
+    }
+
+    /// Large frames of a reliable face vanish on its path: it sends smaller ones for a while.
+    #[cold]
+    pub(super) fn avoid_black_hole(&mut self, id: FaceId, vanished_bytes: usize) {
+        let now_ns = self.now_ns;
+        let Some(face) = self.faces.get_mut(id).filter(|face| follows_path(face)) else { return };
+        let before = face.link.options().mtu;
+        if face.path.avoid(now_ns, vanished_bytes) {
+            face.apply_mtu();
+            face.link.count_black_hole();
+            face.link.count_path_change(before);
+            face.publish();
         }
     }
 
@@ -115,6 +132,27 @@ mod tests {
         for (commanded, expected) in [(8800, 1172), (1000, 1000)] {
             driver.set_mtu(FACE, commanded);
             assert_eq!(mtu_in_use(&driver), expected, "{commanded}");
+        }
+    }
+
+    #[test]
+    fn a_black_hole_is_avoided_for_ten_minutes() {
+        let mut driver = driver(FacePersistency::Permanent, 1472);
+        let minutes = |count: u64| count * 60_000_000_000;
+        for (now_ns, vanished, expected, holes) in [
+            (minutes(1), Some(1472), 1232, 1),
+            (minutes(2), Some(1232), 548, 2),
+            (minutes(3), Some(548), 548, 2),
+            (minutes(11), None, 548, 2),
+            (minutes(12), None, 1472, 2),
+        ] {
+            driver.run_timers(now_ns);
+            if let Some(bytes) = vanished {
+                driver.avoid_black_hole(FACE, bytes);
+            }
+            driver.look_at_path(FACE);
+            assert_eq!(mtu_in_use(&driver), expected, "at {now_ns} ns");
+            assert_eq!(driver.counters(FACE).unwrap().snapshot().path_mtu_black_holes, holes);
         }
     }
 

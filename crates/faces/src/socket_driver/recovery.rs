@@ -74,9 +74,13 @@ impl SocketDriver {
             self.timers.set(at_ns, Timer::Acks(id));
         }
         let retransmission_due_ns = face.link.retransmission_due_ns().map(|at_ns| at_ns.max(earliest_ns));
+        let black_hole = face.link.take_black_hole();
         if let Some(at_ns) = retransmission_due_ns.filter(|at_ns| *at_ns < face.retransmission_timer_ns) {
             face.retransmission_timer_ns = at_ns;
             self.timers.set(at_ns, Timer::Retransmission(id));
+        }
+        if let Some(vanished_bytes) = black_hole {
+            self.avoid_black_hole(id, vanished_bytes as usize);
         }
     }
 

@@ -1,0 +1,106 @@
+//! Black hole: do frames above some size vanish on the path, without a report, while smaller ones arrive?
+//!
+//! The sign is that [`SIGNS`] frames in a row were given up, each after four transmissions, although a smaller frame
+//! arrived that was sent after the first transmission of each. An Ack for a frame of the same size or larger disproves
+//! it. A link that loses at random, or whose queue overflows, delivers one of so many transmissions. On a link that
+//! died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899 look for the same sign.)
+//!
+//! N.B. a smaller frame sent after the *last* transmission was too much to ask: small frames are often those at the
+//! end of large packets, and the next packet comes later.
+//!
+//! Limit: on a link where all frames are large, no smaller frame is acknowledged, and no hole is found.
+
+/// Frames given up in a row that show a black hole.
+pub const SIGNS: u32 = 3;
+
+/// Frames of this size or less pass everywhere: 576 bytes, which every host of IPv4 takes, without the headers of IP
+/// and UDP. Their loss has another cause.
+pub const SAFE_BYTES: u32 = 548;
+
+pub(super) struct BlackHole {
+    /// The smallest frame given up since a frame of that size was acknowledged.
+    least_bytes: u32,
+    signs: u32,
+    /// The largest TxSequence of a smaller frame that has arrived.
+    arrived: Option<u64>,
+    found: Option<u32>,
+}
+
+impl Default for BlackHole {
+    fn default() -> Self {
+        BlackHole { least_bytes: u32::MAX, signs: 0, arrived: None, found: None }
+    }
+}
+
+impl BlackHole {
+    /// A frame was acknowledged.
+    #[inline]
+    pub(super) fn note_arrived(&mut self, tx_sequence: u64, bytes: u32) {
+        if bytes < self.least_bytes {
+            self.arrived = self.arrived.max(Some(tx_sequence));
+        } else {
+            (self.least_bytes, self.signs) = (u32::MAX, 0);
+        }
+    }
+
+    /// A frame was given up whose first transmission had this TxSequence.
+    pub(super) fn note_given_up(&mut self, tx_sequence: u64, bytes: u32) {
+        if bytes <= SAFE_BYTES || self.arrived <= Some(tx_sequence) {
+            return;
+        }
+        self.least_bytes = self.least_bytes.min(bytes);
+        self.signs += 1;
+        if self.signs >= SIGNS {
+            self.found = Some(self.least_bytes);
+            (self.least_bytes, self.signs) = (u32::MAX, 0);
+        }
+    }
+
+    /// The size of the smallest frame that vanished, if a hole was found since the last call.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<u32> {
+        self.found.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame was acknowledged (`Ok`) or given up (`Err`): its TxSequence, or the first one; its size.
+    fn found(story: &[(Result<u64, u64>, u32)]) -> Option<u32> {
+        let mut hole = BlackHole::default();
+        for &(fate, bytes) in story {
+            match fate {
+                Ok(arrived) => hole.note_arrived(arrived, bytes),
+                Err(first) => hole.note_given_up(first, bytes),
+            }
+        }
+        hole.take()
+    }
+
+    #[test]
+    fn only_large_frames_that_vanish_among_small_ones_show_a_hole() {
+        let (small, large) = (100, 1472);
+        let arrives = |tx_sequence, bytes| (Ok(tx_sequence), bytes);
+        let vanishes = |tx_sequence, bytes| (Err(tx_sequence), bytes);
+        let hole = [arrives(10, small), vanishes(5, large), vanishes(6, 1400), vanishes(7, large)];
+        assert_eq!(found(&hole), Some(1400));
+        assert_eq!(found(&hole[..3]), None, "two may be chance");
+        let dead = [arrives(4, small), vanishes(5, large), vanishes(6, large), vanishes(7, large)];
+        assert_eq!(found(&dead), None, "nothing arrives");
+        let small_ones = [arrives(10, 50), vanishes(5, small), vanishes(6, small), vanishes(7, SAFE_BYTES)];
+        assert_eq!(found(&small_ones), None);
+        let lossy = [
+            arrives(10, small),
+            vanishes(5, large),
+            vanishes(6, large),
+            arrives(11, large),
+            vanishes(7, large),
+            arrives(12, small),
+            vanishes(8, large),
+        ];
+        assert_eq!(found(&lossy), None, "a frame of that size has passed");
+        assert_eq!(found(&[&lossy[..4], &hole[..]].concat()), Some(1400), "and then no longer");
+    }
+}
