@@ -78,8 +78,8 @@ use rest::Rest;
 use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
-use crate::datagram_port::DatagramPort;
 use crate::capture::CaptureTap;
+use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
