@@ -12,8 +12,8 @@
 //!
 //! Limits: a frame that arrives while no frame memory is free is dropped by the kernel, which counts it
 //! ([`Statistics`]). If all frames to send are in use, [`XdpSocket::send`] refuses. Descriptors of the kernel that
-//! cannot be are counted ([`XdpSocket::refused_descriptors`]). While the link has no carrier, the kernel drops what it
-//! should send, without a count that the socket sees.
+//! cannot be are counted ([`XdpSocket::refused_descriptors`]), and so is what the kernel drops in copy mode instead of
+//! sending it ([`XdpSocket::dropped`]): while the link has no carrier, or the queue of a device is full.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -101,6 +101,8 @@ pub struct XdpSocket {
     socket: OwnedFd,
     queue: Queue,
     is_zero_copy: bool,
+    dropped: u64,
+    has_waiting: bool,
 }
 
 impl XdpSocket {
@@ -140,7 +142,7 @@ impl XdpSocket {
         bind(&socket, &SocketAddrXdp::new(flags, interface, queue))
             .map_err(|e| failed(&format!("binding to queue {queue}"), &e.into()))?;
         let is_zero_copy = sockopt::xdp_options(&socket)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
-        Ok(XdpSocket { socket, queue: rings, is_zero_copy })
+        Ok(XdpSocket { socket, queue: rings, is_zero_copy, dropped: 0, has_waiting: false })
     }
 
     /// True if the card reads and writes the frames itself.
@@ -179,6 +181,7 @@ impl XdpSocket {
         // sleeps. Without the fence, both could miss the other.
         fence(Ordering::SeqCst);
         let result = self.wake_sender();
+        self.has_waiting = self.queue.tx.unread() > 0;
         self.queue.reap();
         result
     }
@@ -186,12 +189,19 @@ impl XdpSocket {
     /// Calls until the kernel has taken all or takes no more.
     fn wake_sender(&mut self) -> io::Result<()> {
         let mut unread = self.queue.tx.unread();
+        // The kernel shows that it has read a frame only after it has sent one, so drops are no sign of progress.
+        let mut drops_left = unread;
         // A driver with zero copy may also need the call to see which frames have left.
         while self.queue.tx.needs_wakeup() && (unread > 0 || (self.is_zero_copy && self.unsent() > 0)) {
             match send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 // EAGAIN: it has sent as many as it sends in one call, or as the send buffer allows.
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => (),
-                // The card's queue is full.
+                // The kernel has dropped one frame instead of sending it; the next may pass.
+                Err(Errno::BUSY) if drops_left > 0 => {
+                    drops_left -= 1;
+                    self.dropped += 1;
+                    continue;
+                }
                 Err(Errno::BUSY | Errno::NOBUFS) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -214,6 +224,19 @@ impl XdpSocket {
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.queue.umem.sending()
+    }
+
+    /// Whether frames wait for the kernel that it did not take in the last [`flush`](Self::flush): call it again soon,
+    /// because the kernel looks at them only then, or when somebody polls the socket.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.has_waiting
+    }
+
+    /// Frames that the kernel dropped instead of sending them.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Descriptors of the kernel that named no frame which it had. More than 0 is a fault of the kernel.

@@ -90,9 +90,9 @@ pub(crate) struct Args {
     /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
     #[arg(long)]
     pub(crate) ethernet: bool,
-    /// How frames of --ethernet get to the router: by a packet socket, by xdp (AF_XDP; needs CAP_NET_ADMIN and CAP_BPF
-    /// too), or auto: by xdp where it works [default: socket]
-    #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>(), requires = "ethernet")]
+    /// How frames of --ethernet get to the router: by a packet socket, by xdp (AF_XDP; needs CAP_NET_ADMIN, CAP_BPF and
+    /// CAP_IPC_LOCK too), or auto: by xdp where it works [default: socket]
+    #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>())]
     pub(crate) ethernet_io: Option<EthernetIo>,
     /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
     #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]

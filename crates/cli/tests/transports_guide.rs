@@ -12,7 +12,11 @@ fn commands(heading: &str) -> Vec<&'static str> {
 }
 
 fn ip(arguments: &str) -> bool {
-    Command::new("ip").args(arguments.split(' ')).stderr(std::process::Stdio::null()).status().is_ok_and(|s| s.success())
+    Command::new("ip")
+        .args(arguments.split(' '))
+        .stderr(std::process::Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 struct Machine {
@@ -41,7 +45,11 @@ fn each_line_that_turns_af_xdp_on_works() {
         match line.ends_with('&') {
             true => script += &format!("{line}\n"),
             // A reader types the next line a little later than a shell does.
-            false => script += &format!("tries=0; until {line}; do tries=$((tries+1)); [ $tries -lt 300 ] || exit 1; sleep 0.1; done\n"),
+            false => {
+                script += &format!(
+                    "tries=0; until {line}; do tries=$((tries+1)); [ $tries -lt 300 ] || exit 1; sleep 0.1; done\n"
+                )
+            }
         }
     }
     script += "kill $!; wait\n";

@@ -48,6 +48,31 @@ impl DatagramPort {
         }
     }
 
+    /// Whether something waits that only [`DatagramPort::kick`] sends.
+    pub(crate) fn needs_kick(&self) -> bool {
+        matches!(self, DatagramPort::Xdp(port) if port.needs_kick())
+    }
+
+    /// Whether the kernel reports room to send. Otherwise a timer tries again.
+    pub(crate) fn reports_room(&self) -> bool {
+        matches!(self, DatagramPort::Socket(_))
+    }
+
+    /// Sends what the kernel did not take before. If that fails, the next [`DatagramPort::send`] says why.
+    pub(crate) fn kick(&mut self) {
+        if let DatagramPort::Xdp(port) = self {
+            let _ = port.kick();
+        }
+    }
+
+    /// Datagrams that the kernel dropped without an error.
+    pub(crate) fn dropped(&self) -> u64 {
+        match self {
+            DatagramPort::Socket(_) => 0,
+            DatagramPort::Xdp(port) => port.dropped(),
+        }
+    }
+
     /// Bytes that the kernel has not sent yet.
     pub(crate) fn unsent_bytes(&self) -> u64 {
         match self {

@@ -23,8 +23,8 @@
 //! From then on it sends datagrams of that size or larger one by one, until a path has become wider.
 //!
 //! Where the kernel discovers the path MTU, it sends a single datagram with "don't fragment", but not a run. So only a
-//! single one lets the kernel learn the MTU of a path. Now and then one datagram of a face goes out of its run, as a
-//! *scout* ([`DatagramSocket::send_scout`]).
+//! single one lets the kernel learn the MTU of a path. Now and then one large datagram of a face goes alone, as a
+//! *scout* ([`Sender::is_scout`]).
 
 use std::collections::VecDeque;
 use std::io;
@@ -133,6 +133,11 @@ pub(crate) struct DatagramSocket {
     pub(crate) is_blocked: bool,
     /// Average number of datagrams in the last received messages, rounded up.
     pub(crate) datagrams_per_message: usize,
+    /// Last pause before a [`DatagramPort::kick`]; 0 if none was needed.
+    pub(crate) kick_pause_ns: u64,
+    pub(crate) has_kick_timer: bool,
+    /// Of [`DatagramPort::dropped`], what is counted.
+    pub(crate) dropped_counted: u64,
     /// Shorter datagrams are padded to this.
     least_bytes: usize,
     bytes: Vec<u8>,
@@ -143,8 +148,6 @@ pub(crate) struct DatagramSocket {
     run_datagram_bytes_max: usize,
     /// The same before any run was refused.
     run_datagram_bytes_first: usize,
-    /// Faces of which a large datagram is to go alone.
-    scouts: Vec<FaceId>,
 }
 
 /// One datagram, `bytes[start..start + len]`.
@@ -160,6 +163,8 @@ pub(crate) struct Sender {
     pub(crate) face: FaceId,
     pub(crate) holder: HolderId,
     pub(crate) destination: Option<Remote>,
+    /// If the datagram is large, it goes alone, so that the kernel hears if it is too large for the path.
+    pub(crate) is_scout: bool,
 }
 
 impl DatagramSocket {
@@ -179,13 +184,15 @@ impl DatagramSocket {
             is_dirty: false,
             is_blocked: false,
             datagrams_per_message: 1,
+            kick_pause_ns: 0,
+            has_kick_timer: false,
+            dropped_counted: 0,
             least_bytes: if is_link { LEAST_PAYLOAD_BYTES } else { 0 },
             bytes: Vec::new(),
             queue: VecDeque::new(),
             waiting: waiting.map(Box::new),
             run_datagram_bytes_max: run_datagram_bytes_first,
             run_datagram_bytes_first,
-            scouts: Vec::new(),
         }
     }
 
@@ -215,7 +222,8 @@ impl DatagramSocket {
             len = self.least_bytes;
             self.bytes.resize(start + len, 0);
         }
-        self.queue.push_back(Queued { start, len, sender });
+        let is_scout = sender.is_scout && len > path_mtu::LEAST_BYTES;
+        self.queue.push_back(Queued { start, len, sender: Sender { is_scout, ..sender } });
         if self.is_blocked
             && let Some(waiting) = &mut self.waiting
         {
@@ -228,6 +236,9 @@ impl DatagramSocket {
     /// that was given up, and for each report.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, Failure)) {
         self.unblock();
+        if self.queue.is_empty() && self.port.needs_kick() {
+            self.port.kick();
+        }
         let mut attempt = Attempt::Runs;
         while let Some(first_bytes) = self.queue.front().map(|first| first.len) {
             match self.send(attempt) {
@@ -252,17 +263,11 @@ impl DatagramSocket {
     /// Hands the front of the queue to the kernel; returns how many datagrams it took.
     fn send(&mut self, attempt: Attempt) -> io::Result<usize> {
         let mut rest = &*self.queue.make_contiguous();
-        let mut scouts = self.scouts.clone(); // almost always empty
         let mut runs = [0u8; sys::MAX_BATCH];
         let mut slots = if attempt == Attempt::FirstAlone { &mut runs[..1] } else { &mut runs[..] }.iter_mut();
         let messages = std::iter::from_fn(|| {
             let (first, slot) = (rest.first()?, slots.next()?);
-            let mut run =
-                if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_bytes_max) };
-            if let Some(scout) = scout_of(rest, run, &scouts) {
-                scouts.swap_remove(scout);
-                run = 1;
-            }
+            let run = if attempt == Attempt::FirstAlone { 1 } else { run_length(rest, self.run_datagram_bytes_max) };
             let last = &rest[run - 1];
             rest = &rest[run..];
             *slot = run as u8;
@@ -273,7 +278,6 @@ impl DatagramSocket {
             })
         });
         let sent = self.port.send(messages)?;
-        self.scouts = scouts;
         Ok(runs[..sent].iter().map(|&run| usize::from(run)).sum())
     }
 
@@ -291,10 +295,7 @@ impl DatagramSocket {
             None if is_about_size(error) => Failure::Datagram(LinkDrop::DatagramTooLarge),
             None => Failure::Datagram(LinkDrop::SendFailed),
         };
-        let mut run = run_length(self.queue.make_contiguous(), self.run_datagram_bytes_max);
-        if scout_of(self.queue.make_contiguous(), run, &self.scouts).is_some() {
-            run = 1;
-        }
+        let run = run_length(self.queue.make_contiguous(), self.run_datagram_bytes_max);
         match attempt {
             // The kernel reports the fate of an earlier datagram (its port is closed, its path is narrower than
             // assumed) as an error of this one, which was not sent: try once more. By then the kernel knows the path,
@@ -324,13 +325,6 @@ impl DatagramSocket {
         self.run_datagram_bytes_max = self.run_datagram_bytes_first;
     }
 
-    /// Lets one large datagram of the face go alone, so that the kernel hears if it is too large for the path.
-    pub(crate) fn send_scout(&mut self, face: FaceId) {
-        if !self.scouts.contains(&face) {
-            self.scouts.push(face);
-        }
-    }
-
     /// Bytes queued, the kernel's included.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.queued_bytes() as u64 + self.port.unsent_bytes()
@@ -341,7 +335,6 @@ impl DatagramSocket {
         let was_blocked = self.is_blocked;
         self.unblock();
         self.queue.retain(|queued| queued.sender.face != face);
-        self.scouts.retain(|scout| *scout != face);
         if was_blocked {
             self.block();
         }
@@ -389,14 +382,14 @@ enum Attempt {
 /// without offload). Packets already arrive in bursts of one flow.
 fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
     let first = &queue[0];
-    if first.len > datagram_bytes_max {
+    if first.len > datagram_bytes_max || first.sender.is_scout {
         return 1;
     }
     let mut run = 1;
     let mut end = first.start + first.len;
     for next in &queue[1..queue.len().min(MAX_SEGMENTS)] {
         // Bytes of a removed face may lie between.
-        let follows = next.sender.face == first.sender.face && next.start == end;
+        let follows = next.sender.face == first.sender.face && next.start == end && !next.sender.is_scout;
         end += next.len;
         if !follows || next.len > first.len || end - first.start > MAX_MESSAGE_BYTES {
             break;
@@ -407,13 +400,6 @@ fn run_length(queue: &[Queued], datagram_bytes_max: usize) -> usize {
         }
     }
     run
-}
-
-/// The place among `scouts` of the face whose run is at the front of `queue`, if a datagram of the run can be a scout.
-/// A single datagram is one anyway, and small ones pass everywhere.
-fn scout_of(queue: &[Queued], run: usize, scouts: &[FaceId]) -> Option<usize> {
-    let first = queue.first().filter(|first| run > 1 && first.len > path_mtu::LEAST_BYTES)?;
-    scouts.iter().position(|scout| *scout == first.sender.face)
 }
 
 /// Errors with which kernels refuse segmentation offload: segments beyond the path's MTU, no checksums by the device or
@@ -443,7 +429,8 @@ mod tests {
     }
 
     fn of(face: u64, destination: Option<SocketAddr>) -> Sender {
-        Sender { face: FaceId(face), holder: HolderId::ANY_REMOTE, destination: destination.map(Remote::from) }
+        let (face, destination) = (FaceId(face), destination.map(Remote::from));
+        Sender { face, holder: HolderId::ANY_REMOTE, destination, is_scout: false }
     }
 
     fn sender() -> DatagramSocket {
@@ -515,14 +502,14 @@ mod tests {
 
     /// The story: a face that sent runs never heard that its path was narrow, because routers fragmented them.
     #[test]
-    fn a_scout_leaves_its_run_once() {
+    fn a_scout_goes_alone() {
         let (receiver, address) = receiver();
         sys::coalesce_received(receiver.as_fd());
         let (mut socket, mut pool) = (sender(), BufferPool::default());
-        let mut messages = |scouts: &[u64], bytes: usize| {
-            scouts.iter().for_each(|face| socket.send_scout(FaceId(*face)));
-            for _ in 0..4 {
-                socket.queue(of(1, Some(address)), b"", &vec![0; bytes], &mut pool);
+        let mut messages = |scout: Option<usize>, bytes: usize| {
+            for place in 0..4 {
+                let sender = Sender { is_scout: scout == Some(place), ..of(1, Some(address)) };
+                socket.queue(sender, b"", &vec![0; bytes], &mut pool);
             }
             socket.flush(&mut pool, |_, _| panic!("given up"));
             let mut left = 4 * bytes;
@@ -534,13 +521,10 @@ mod tests {
             }
             received
         };
-        assert_eq!(messages(&[], 1000), [4]);
-        assert_eq!(messages(&[2, 1, 1], 1000), [1, 3]);
-        assert_eq!(messages(&[], 1000), [4]);
-        assert_eq!(messages(&[1], 500), [4], "small ones pass everywhere");
-        assert_eq!(socket.scouts, [FaceId(2), FaceId(1)]);
-        socket.forget_face(FaceId(2));
-        assert_eq!(socket.scouts, [FaceId(1)]);
+        assert_eq!(messages(None, 1000), [4]);
+        assert_eq!(messages(Some(0), 1000), [1, 3]);
+        assert_eq!(messages(Some(2), 1000), [2, 1, 1]);
+        assert_eq!(messages(Some(0), 500), [4], "small ones pass everywhere");
     }
 
     #[test]
@@ -636,7 +620,8 @@ mod tests {
         let (mut socket, mut pool) = (sender(), BufferPool::default());
         socket.waiting = Some(Box::new(Pool::new(config, holders.groups())));
         let queue = |socket: &mut DatagramSocket, face, holder, pool: &mut BufferPool| {
-            socket.queue(Sender { face: FaceId(face), holder, destination: None }, b"", &[0; 10], pool);
+            let sender = Sender { face: FaceId(face), holder, destination: None, is_scout: false };
+            socket.queue(sender, b"", &[0; 10], pool);
         };
         queue(&mut socket, 1, greedy, &mut pool);
         socket.block();

@@ -50,12 +50,27 @@ pub struct LinkSocket {
     pub(crate) name: String,
     pub(crate) mtu: usize,
     pub(crate) how: String,
+    pub(crate) limits: PortLimits,
+}
+
+/// The facts of an interface without which its ports do not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortLimits {
+    /// The interface has this address, if the ports write it themselves.
+    pub address: Option<MacAddress>,
+    /// Its MTU is at most this, in bytes.
+    pub mtu_max: usize,
 }
 
 impl LinkSocket {
     /// In words, how frames get to the router, and if not by AF_XDP although it was wanted, why.
     pub fn how(&self) -> &str {
         &self.how
+    }
+
+    /// When the ports have to be opened anew.
+    pub fn limits(&self) -> PortLimits {
+        self.limits
     }
 }
 
@@ -77,7 +92,10 @@ pub fn open(interface: u32, name: &str, address: MacAddress, mtu: usize, wanted:
         }
         (None, _) => (vec![open_packet_socket(interface)?], "a packet socket".to_owned()),
     };
-    Ok(LinkSocket { ports, interface, name: name.to_owned(), mtu, how })
+    let is_xdp = matches!(ports[..], [DatagramPort::Xdp(_), ..]);
+    let mtu_max = ports.first().map_or(usize::MAX, DatagramPort::payload_bytes_max);
+    let limits = PortLimits { address: is_xdp.then_some(address), mtu_max };
+    Ok(LinkSocket { ports, interface, name: name.to_owned(), mtu, how, limits })
 }
 
 fn open_packet_socket(interface: u32) -> io::Result<DatagramPort> {

@@ -107,7 +107,12 @@ link_counters! {
 impl LinkCounters {
     /// Counts one drop.
     pub fn count_drop(&mut self, reason: LinkDrop) {
-        self.drops[reason as usize] += 1;
+        self.count_drops(reason, 1);
+    }
+
+    /// Counts several drops.
+    pub fn count_drops(&mut self, reason: LinkDrop, count: u64) {
+        self.drops[reason as usize] += count;
     }
 
     /// Drops for `reason`.

@@ -31,13 +31,13 @@ pub(crate) const LEAST_BYTES: usize = 512;
 ///
 /// # Errors
 /// If there is no route, or no descriptor is left.
-pub(crate) fn look_up(local: IpAddr, remote: SocketAddr) -> io::Result<usize> {
-    let local = match (remote, local.is_unspecified()) {
-        (_, false) => local,
-        (SocketAddr::V4(_), true) => Ipv4Addr::UNSPECIFIED.into(),
-        (SocketAddr::V6(_), true) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let probe = UdpSocket::bind((local, 0))?;
+pub(crate) fn look_up(mut local: SocketAddr, remote: SocketAddr) -> io::Result<usize> {
+    if local.ip().is_unspecified() {
+        let any: IpAddr = if remote.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        local = (any, 0).into();
+    }
+    local.set_port(0);
+    let probe = UdpSocket::bind(local)?;
     probe.connect(remote)?;
     let packet_bytes = sys::path_mtu(probe.as_fd(), remote.is_ipv6())?;
     let headers_bytes = if remote.is_ipv6() { HEADERS_V6_BYTES } else { HEADERS_V4_BYTES };
@@ -53,10 +53,10 @@ mod tests {
     fn the_path_over_loopback_is_as_wide_as_the_interface() {
         let of_interface = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap().trim().parse::<usize>().unwrap();
         for (local, remote, most, headers) in [
-            ("0.0.0.0", "127.0.0.1:9", 65_535, 28),
-            ("127.0.0.1", "127.0.0.1:9", 65_535, 28),
-            ("::", "[::1]:9", usize::MAX, 48),
-            ("::1", "[::1]:9", usize::MAX, 48),
+            ("0.0.0.0:6363", "127.0.0.1:9", 65_535, 28),
+            ("127.0.0.1:6363", "127.0.0.1:9", 65_535, 28),
+            ("[::]:6363", "[::1]:9", usize::MAX, 48),
+            ("[::1]:6363", "[::1]:9", usize::MAX, 48),
         ] {
             let found = look_up(local.parse().unwrap(), remote.parse().unwrap()).unwrap();
             assert_eq!(found, of_interface.min(most) - headers, "{local} {remote}");
@@ -65,6 +65,6 @@ mod tests {
 
     #[test]
     fn an_address_that_is_not_ours_has_no_path() {
-        assert!(look_up("192.0.2.77".parse().unwrap(), "127.0.0.1:9".parse().unwrap()).is_err());
+        assert!(look_up("192.0.2.77:6363".parse().unwrap(), "127.0.0.1:9".parse().unwrap()).is_err());
     }
 }

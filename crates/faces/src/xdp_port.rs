@@ -12,15 +12,19 @@
 //!
 //! Unlike a packet socket, this port writes and reads the Ethernet header itself, and knows the group of a frame.
 //!
-//! Cost: a copy of each frame between its place in shared memory and the batch, and per batch one system call to send
-//! in copy mode and none to receive. Bytes: 16 MiB of shared memory per queue. Limit: a frame has at most
-//! [`XdpPort::payload_bytes_max`]; interfaces with larger frames stay with their packet socket.
+//! The kernel looks at frames to send only when it is called. If it does not take all, the driver calls again by a
+//! timer ([`XdpPort::needs_kick`]), also while a link is down.
+//!
+//! Cost: a copy of each frame between its place in shared memory and the batch; a system call for 32 frames to send in
+//! copy mode, and none to receive. Bytes: 16 MiB of shared memory per queue. Limit: a frame carries at most
+//! [`XdpPort::payload_bytes_max`]; interfaces with larger frames have no AF_XDP.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use namewire_afxdp::{Options, Program, XdpSocket};
+use namewire_afxdp::{AttachMode, Options, Program, XdpSocket};
 use namewire_packet::nfd::MacAddress;
 use socket2::{Domain, Socket, Type};
 
@@ -32,6 +36,10 @@ pub(crate) const HEADER_BYTES: usize = 14;
 
 /// Sockets of one interface. NDN frames of further receive queues go to the kernel, which drops them.
 const QUEUES_MAX: u32 = 64;
+
+/// So often and so long the control thread waits for a former program on the interface.
+const BUSY_TRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// One receive queue of an interface, and the way to send.
 pub(crate) struct XdpPort {
@@ -54,10 +62,11 @@ pub(crate) struct XdpPort {
 /// The kernel, the driver or the lack of a privilege (CAP_NET_RAW with CAP_BPF and CAP_NET_ADMIN) does not allow it,
 /// the interface is down, or its frames are too large.
 pub(crate) fn open(interface: u32, own: MacAddress) -> io::Result<(Vec<XdpPort>, String)> {
-    let mut program = Program::attach(interface)?;
+    let mut program = attach(interface)?;
+    let options = Options { zero_copy: program.mode() == AttachMode::Native, ..Options::default() };
     let mut sockets = Vec::new();
     for queue in 0..QUEUES_MAX {
-        let socket = match XdpSocket::open(interface, queue, Options::default()) {
+        let socket = match XdpSocket::open(interface, queue, options) {
             // How the kernel says that there is no such queue.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput && queue > 0 => break,
             opened => opened?,
@@ -74,6 +83,17 @@ pub(crate) fn open(interface: u32, own: MacAddress) -> io::Result<(Vec<XdpPort>,
     let port =
         |socket| XdpPort { socket, own, group: None, membership: None, is_stuck: false, _program: program.clone() };
     Ok((sockets.into_iter().map(port).collect(), how))
+}
+
+/// A worker may be about to let go of a former program.
+fn attach(interface: u32) -> io::Result<Program> {
+    for _ in 0..BUSY_TRIES {
+        match Program::attach(interface) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(BUSY_PAUSE),
+            attached => return attached,
+        }
+    }
+    Program::attach(interface)
 }
 
 impl XdpPort {
@@ -99,6 +119,23 @@ impl XdpPort {
     /// Frames to this group are for us, if another port has joined it.
     pub(crate) fn hear(&mut self, group: MacAddress) {
         self.group = Some(group);
+    }
+
+    /// Whether frames wait that only [`XdpPort::kick`] sends.
+    pub(crate) fn needs_kick(&self) -> bool {
+        self.is_stuck || self.socket.has_waiting()
+    }
+
+    /// Sends what the kernel did not take before.
+    pub(crate) fn kick(&mut self) -> io::Result<()> {
+        self.socket.flush()?;
+        self.is_stuck = false;
+        Ok(())
+    }
+
+    /// Frames that the kernel dropped instead of sending them.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.socket.dropped()
     }
 
     /// Receives at most `at_most` frames, the payload of the i-th into `buffer[i * slot_bytes..]`.
@@ -134,9 +171,8 @@ impl XdpPort {
     ///
     /// The interface sends nothing. What the call before took may still leave when it is up again.
     pub(crate) fn send<'a>(&mut self, outgoing: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
-        if self.is_stuck {
-            self.socket.flush()?;
-            self.is_stuck = false;
+        if self.is_stuck || self.socket.has_waiting() {
+            self.kick()?;
         }
         let mut sent = 0;
         for Outgoing { bytes, destination, .. } in outgoing.take(MAX_BATCH) {

@@ -1,9 +1,11 @@
 //! Black hole: do frames above some size vanish on the path, without a report, while smaller ones arrive?
 //!
-//! The sign is that [`SIGNS`] frames in a row were given up, each after four transmissions, although a smaller frame
-//! arrived that was sent after the first transmission of each. An Ack for a frame of the same size or larger disproves
-//! it. A link that loses at random, or whose queue overflows, delivers one of so many transmissions. On a link that
-//! died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899 look for the same sign.)
+//! The sign is that [`SIGNS`] frames in a row were given up, each after four transmissions, although a frame of a
+//! smaller class arrived that was sent after the first transmission of each, and none of the same class or a larger
+//! one. The classes end at the sizes that a face tries after a black hole. An Ack for a frame of the same size or
+//! larger disproves it. A link that loses at random, or whose queue overflows, delivers one of so many transmissions.
+//! On a link that died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899 look for the
+//! same sign.)
 //!
 //! N.B. a smaller frame sent after the *last* transmission was too much to ask: small frames are often those at the
 //! end of large packets, and the next packet comes later.
@@ -17,18 +19,21 @@ pub const SIGNS: u32 = 3;
 /// and UDP. Their loss has another cause.
 pub const SAFE_BYTES: u32 = 548;
 
+/// What every path of IPv6 takes: 1280 bytes without headers.
+const MIDDLE_BYTES: u32 = 1232;
+
 pub(super) struct BlackHole {
     /// The smallest frame given up since a frame of that size was acknowledged.
     least_bytes: u32,
     signs: u32,
-    /// The largest TxSequence of a smaller frame that has arrived.
-    arrived: Option<u64>,
+    /// The largest TxSequence of each class that has arrived.
+    arrived: [Option<u64>; 3],
     found: Option<u32>,
 }
 
 impl Default for BlackHole {
     fn default() -> Self {
-        BlackHole { least_bytes: u32::MAX, signs: 0, arrived: None, found: None }
+        BlackHole { least_bytes: u32::MAX, signs: 0, arrived: [None; 3], found: None }
     }
 }
 
@@ -36,16 +41,18 @@ impl BlackHole {
     /// A frame was acknowledged.
     #[inline]
     pub(super) fn note_arrived(&mut self, tx_sequence: u64, bytes: u32) {
-        if bytes < self.least_bytes {
-            self.arrived = self.arrived.max(Some(tx_sequence));
-        } else {
+        let arrived = &mut self.arrived[class(bytes)];
+        *arrived = (*arrived).max(Some(tx_sequence));
+        if bytes >= self.least_bytes {
             (self.least_bytes, self.signs) = (u32::MAX, 0);
         }
     }
 
     /// A frame was given up whose first transmission had this TxSequence.
     pub(super) fn note_given_up(&mut self, tx_sequence: u64, bytes: u32) {
-        if bytes <= SAFE_BYTES || self.arrived <= Some(tx_sequence) {
+        let (smaller, others) = self.arrived.split_at(class(bytes));
+        let has_later = |arrived: &[Option<u64>]| arrived.iter().any(|arrived| *arrived > Some(tx_sequence));
+        if !has_later(smaller) || has_later(others) {
             return;
         }
         self.least_bytes = self.least_bytes.min(bytes);
@@ -61,6 +68,11 @@ impl BlackHole {
     pub(super) fn take(&mut self) -> Option<u32> {
         self.found.take()
     }
+}
+
+/// The class of a frame of so many bytes: which of the sizes tried after a black hole takes it.
+fn class(bytes: u32) -> usize {
+    [SAFE_BYTES, MIDDLE_BYTES].iter().filter(|size| bytes > **size).count()
 }
 
 #[cfg(test)]
@@ -101,6 +113,10 @@ mod tests {
             vanishes(8, large),
         ];
         assert_eq!(found(&lossy), None, "a frame of that size has passed");
-        assert_eq!(found(&[&lossy[..4], &hole[..]].concat()), Some(1400), "and then no longer");
+        let later = [arrives(30, small), vanishes(25, large), vanishes(26, 1400), vanishes(27, large)];
+        assert_eq!(found(&[&lossy[..4], &later[..]].concat()), Some(1400), "and then no longer");
+        let outage =
+            [vanishes(5, large), vanishes(6, large), arrives(12, large), vanishes(7, large), arrives(13, large)];
+        assert_eq!(found(&outage), None, "large ones arrive after it");
     }
 }

@@ -15,6 +15,10 @@ impl Faceless {
         self.counters.count_drop(reason);
     }
 
+    pub(super) fn count_drops(&mut self, reason: LinkDrop, count: u64) {
+        self.counters.count_drops(reason, count);
+    }
+
     /// Counts a datagram that belongs to no face.
     pub(super) fn refuse(&mut self, datagram: &[u8], reason: LinkDrop) {
         self.counters.in_bytes += datagram.len() as u64;

@@ -82,10 +82,7 @@ impl SocketDriver {
     /// Sets the new MTU of the interface, in bytes. Faces that had the old one follow; a face whose MTU a command has
     /// lowered keeps it while it fits.
     pub fn set_link_mtu(&mut self, interface: u32, mtu: usize) {
-        let Some((index, _)) = self.sockets.link(interface) else { return };
-        let room_bytes = self.sockets.get(index).map_or(usize::MAX, |socket| socket.port.payload_bytes_max());
-        let mtu = mtu.min(room_bytes);
-        let Some((_, link)) = self.sockets.link(interface) else { return };
+        let Some((index, link)) = self.sockets.link(interface) else { return };
         let before = std::mem::replace(&mut link.mtu, mtu);
         for face in self.faces.of_socket(index) {
             if self.info(face).is_some_and(|info| ethernet::follows_link(info.mtu, before, mtu)) {
@@ -201,6 +198,7 @@ impl SocketDriver {
 mod tests {
     use super::*;
     use crate::DriverConfig;
+    use crate::ethernet::PortLimits;
     use std::net::UdpSocket;
 
     const INTERFACE: u32 = 7;
@@ -213,7 +211,9 @@ mod tests {
         let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap().into();
         let (ports, name) = (vec![DatagramPort::Socket(socket)], "eth0".to_owned());
-        let link = LinkSocket { ports, interface: INTERFACE, name, mtu: 1500, how: "a packet socket".to_owned() };
+        let limits = PortLimits { address: None, mtu_max: usize::MAX };
+        let link =
+            LinkSocket { ports, interface: INTERFACE, name, mtu: 1500, how: "a packet socket".to_owned(), limits };
         driver.add_link(link, listens).unwrap();
         driver
     }

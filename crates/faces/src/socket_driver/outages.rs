@@ -84,7 +84,7 @@ impl SocketDriver {
             Failure::Datagram(_) => {}
             Failure::Link(reason) => self.link_failed(id, reason),
             Failure::Report(reason) => self.link_reported(id, reason),
-            Failure::Size => self.look_at_path(id),
+            Failure::Size => self.path_reported(id),
         }
     }
 
@@ -94,7 +94,7 @@ impl SocketDriver {
         // N.B. a packet socket reports once that its interface is down; the control side reports it as well.
         let Some(&Peers::One { face, .. }) = self.sockets.get(index).map(|socket| &socket.peers) else { return };
         if is_about_size(error) {
-            return self.look_at_path(face);
+            return self.path_reported(face);
         }
         let Some(reason) = link_fault(error) else { return };
         self.link_reported(face, reason);
@@ -159,7 +159,7 @@ impl SocketDriver {
         let Some(face) = self.faces.get(id) else { return };
         let Channel::Datagram { socket: index, destination } = face.channel else { return };
         let Some(socket) = self.sockets.get_mut(index) else { return };
-        let sender = Sender { face: id, holder: face.holder, destination };
+        let sender = Sender { face: id, holder: face.holder, destination, is_scout: false };
         self.outlet.queue_datagram(socket, sender, &IDLE, &[]);
         self.sockets.mark_dirty(index);
     }

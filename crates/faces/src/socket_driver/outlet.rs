@@ -85,10 +85,18 @@ impl Outlet {
         stream.queue(header, slice, &mut self.pool);
     }
 
-    /// Queues a datagram of `face`. The caller marks the socket dirty.
+    /// Queues a datagram of `face`, and returns how many bytes it takes. The caller marks the socket dirty.
     #[inline]
-    pub(super) fn queue_datagram(&mut self, socket: &mut DatagramSocket, sender: Sender, header: &[u8], slice: &[u8]) {
-        self.queued_bytes += socket.queue(sender, header, slice, &mut self.pool);
+    pub(super) fn queue_datagram(
+        &mut self,
+        socket: &mut DatagramSocket,
+        sender: Sender,
+        header: &[u8],
+        slice: &[u8],
+    ) -> usize {
+        let bytes = socket.queue(sender, header, slice, &mut self.pool);
+        self.queued_bytes += bytes;
+        bytes
     }
 
     /// Makes room for a frame on a stream, or returns why there is none.
@@ -207,7 +215,7 @@ impl Outlet {
         let (was_blocked, before) = (socket.is_blocked, socket.queued_bytes());
         socket.flush(&mut self.pool, |face, failure| self.failed.push((face, failure)));
         self.queued_bytes -= before - socket.queued_bytes();
-        if socket.is_blocked != was_blocked {
+        if socket.is_blocked != was_blocked && socket.port.reports_room() {
             poller.watch_room(&socket.port, Source::Datagrams(index), socket.is_blocked);
         }
     }

@@ -6,8 +6,9 @@
 //!
 //! A look at the path takes place when the face is made, when the kernel says that a datagram is too large
 //! ([`crate::datagram_socket::Failure::Size`]), and at the end of a turn in which the face was used, if the last look
-//! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing. After each look, one large datagram
-//! goes alone, so that the kernel learns of a narrow path (`datagram_socket.rs`).
+//! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing, and reports lead to one look a second
+//! at most, because they can be forged. After each look, one large datagram goes alone, so that the kernel learns of a
+//! narrow path (`datagram_socket.rs`).
 //!
 //! A path may also drop large datagrams without a report. A face with reliability notices such a black hole
 //! ([`crate::reliability::black_hole`]) and sends smaller frames for ten minutes ([`super::path`]).
@@ -15,7 +16,7 @@
 //! The peer of an on-demand face may be an application that does not know NDNLPv2, so that it would drop fragments.
 //! IP goes on fragmenting for such a face until the peer has sent an LpPacket.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use namewire_packet::{FaceId, nfd::FacePersistency};
 
@@ -29,15 +30,36 @@ impl SocketDriver {
     /// Asks the kernel for the MTU of a face's path, and lets the face follow it.
     #[cold]
     pub(super) fn look_at_path(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get(id).filter(|face| follows_path(face)) else { return };
-        let Some((local, remote)) = self.path_of(face) else { return };
-        let found = path_mtu::look_up(local, remote);
         let now_ns = self.now_ns;
-        self.faces.change(id, |face| face.path.note_look(now_ns));
-        // Without a route, the path stays as it was known.
-        if let Ok(found) = found {
-            self.take_path_mtu(id, found);
+        let Some(face) = self.faces.get_mut(id).filter(|face| face.path.has_looks()) else { return };
+        face.path.note_look(now_ns);
+        if !follows_path(face) {
+            return;
         }
+        let Some((local, remote)) = self.faces.get(id).and_then(|face| self.path_of(face)) else { return };
+        match path_mtu::look_up(local, remote) {
+            Ok(found) => self.take_path_mtu(id, found),
+            // Without a route, the path stays as it was known, but for a black hole that is over.
+            Err(_) => self.settle_path(id),
+        }
+    }
+
+    /// The kernel reports that a datagram was too large. Looks at the path at once if the last look is a second old.
+    #[cold]
+    pub(super) fn path_reported(&mut self, id: FaceId) {
+        let now_ns = self.now_ns;
+        if self.faces.get_mut(id).is_some_and(|face| face.path.may_look_again(now_ns)) {
+            self.look_at_path(id);
+        }
+    }
+
+    /// The face sends what its path takes.
+    fn settle_path(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(id) else { return };
+        let before = face.link.options().mtu;
+        face.apply_mtu();
+        face.link.count_path_change(before);
+        face.publish();
     }
 
     /// Large frames of a reliable face vanish on its path: it sends smaller ones for a while.
@@ -58,6 +80,7 @@ impl SocketDriver {
     fn take_path_mtu(&mut self, id: FaceId, found: usize) {
         let Some(face) = self.faces.get_mut(id) else { return };
         let is_first = face.path.take(found);
+        face.path.wants_scout = true;
         let before = face.link.options().mtu;
         face.apply_mtu();
         let is_raised = face.link.options().mtu > before;
@@ -67,20 +90,18 @@ impl SocketDriver {
         face.publish();
         if let Channel::Datagram { socket, .. } = face.channel
             && let Some(socket) = self.sockets.get_mut(socket)
+            && is_raised
         {
-            if is_raised {
-                socket.forget_refused_runs();
-            }
-            socket.send_scout(id);
+            socket.forget_refused_runs();
         }
     }
 
     /// Both ends of a face's path.
-    fn path_of(&self, face: &Face) -> Option<(IpAddr, SocketAddr)> {
+    fn path_of(&self, face: &Face) -> Option<(SocketAddr, SocketAddr)> {
         let Channel::Datagram { socket, destination } = face.channel else { return None };
         match (&self.sockets.get(socket)?.peers, destination) {
-            (Peers::One { local, remote, .. }, None) => Some((local.ip(), *remote)),
-            (Peers::Anyone { local }, Some(Remote::Udp(remote))) => Some((local.ip(), remote)),
+            (Peers::One { local, remote, .. }, None) => Some((*local, *remote)),
+            (Peers::Anyone { local }, Some(Remote::Udp(remote))) => Some((*local, remote)),
             _ => None,
         }
     }
@@ -160,11 +181,13 @@ mod tests {
     fn an_error_about_size_and_a_used_face_lead_to_a_look() {
         let mut driver = driver(FacePersistency::Persistent, 8800);
         driver.take_path_mtu(FACE, 1172);
-        // Loopback takes more, which the look finds.
+        // Loopback takes more, which the look finds. The first look was at the start.
+        let later_ns = 2_000_000_000;
+        driver.run_timers(later_ns);
         driver.note_failure(FACE, Failure::Size);
         assert_eq!(mtu_in_use(&driver), 8800);
         driver.take_path_mtu(FACE, 1172);
-        for (now_ns, expected) in [(LOOK_PAUSE_NS - 1, 1172), (LOOK_PAUSE_NS, 8800)] {
+        for (now_ns, expected) in [(later_ns + LOOK_PAUSE_NS - 1, 1172), (later_ns + LOOK_PAUSE_NS, 8800)] {
             driver.run_timers(now_ns);
             driver.flush();
             assert_eq!(mtu_in_use(&driver), 1172, "the face was not used");
@@ -172,6 +195,24 @@ mod tests {
             driver.flush();
             assert_eq!(mtu_in_use(&driver), expected);
         }
+    }
+
+    /// The story: who could forge reports had the router make five system calls for each.
+    #[test]
+    fn reports_lead_to_one_look_a_second() {
+        let mut driver = driver(FacePersistency::Persistent, 8800);
+        for (now_ms, is_looked_at) in
+            [(10_000, true), (10_001, false), (10_999, false), (11_000, true), (11_500, false)]
+        {
+            driver.run_timers(now_ms * 1_000_000);
+            driver.take_path_mtu(FACE, 1172);
+            driver.note_failure(FACE, Failure::Size);
+            assert_eq!(mtu_in_use(&driver) == 8800, is_looked_at, "at {now_ms} ms");
+        }
+        driver.run_timers(12_000_000_000);
+        driver.faces.touch(FACE);
+        driver.flush();
+        assert_eq!(mtu_in_use(&driver), 8800, "the last report is not forgotten");
     }
 
     #[test]

@@ -302,6 +302,7 @@ struct Message {
 fn report_lp(face: &mut Face, events: &mut Vec<FaceEvent>) {
     if face.link.peer_speaks_lp() && !face.spoke_lp {
         face.spoke_lp = true;
+        face.path.look_with_next_use();
         events.push(FaceEvent::SpokeLp { face: face.id });
     }
 }

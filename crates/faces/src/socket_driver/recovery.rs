@@ -52,7 +52,7 @@ impl SocketDriver {
                 let Some(socket) = self.sockets.get_mut(*index) else { return };
                 let (is_blocked, before) = (socket.is_blocked, socket.queued_bytes());
                 if outlet.socket_has_room(socket) {
-                    let sender = Sender { face: id, holder: face.holder, destination: *destination };
+                    let sender = Sender { face: id, holder: face.holder, destination: *destination, is_scout: false };
                     face.link.pump(now_ns, !is_blocked, |header, slice| {
                         outlet.queue_datagram(socket, sender, header, slice);
                     });

@@ -5,8 +5,14 @@ use namewire_packet::lp::LpHeaders;
 
 use super::SocketDriver;
 use super::face::Channel;
+use super::timer_queue::Timer;
 use crate::datagram_socket::Sender;
+use crate::path_mtu;
 use crate::{CloseReason, LinkDrop};
+
+/// First and longest pause between two attempts to send what AF_XDP did not take.
+const KICK_PAUSE_NS: u64 = 200_000;
+const KICK_PAUSE_MAX_NS: u64 = 5_000_000;
 
 impl SocketDriver {
     /// Queues one network packet on `face`, with the link headers it needs; [`SocketDriver::flush`] sends it. `packet`
@@ -25,6 +31,7 @@ impl SocketDriver {
         };
         face.look_at_queue(now_ns, &self.sockets);
         let (id, holder, link, outlet) = (face.id, face.holder, &mut face.link, &mut self.outlet);
+        let wants_scout = &mut face.path.wants_scout;
         match &mut face.channel {
             Channel::Stream(stream) => {
                 if let Err(reason) = outlet.make_room_on_stream(&self.poller, id, stream) {
@@ -42,9 +49,10 @@ impl SocketDriver {
                     link.count_drop(reason);
                     return Err(reason);
                 }
-                let sender = Sender { face: id, holder, destination: *destination };
                 let encoded = link.encode(now_ns, headers, packet, |header, slice| {
-                    outlet.queue_datagram(socket, sender, header, slice);
+                    let sender = Sender { face: id, holder, destination: *destination, is_scout: *wants_scout };
+                    let bytes = outlet.queue_datagram(socket, sender, header, slice);
+                    *wants_scout &= bytes <= path_mtu::LEAST_BYTES;
                 });
                 self.sockets.mark_dirty(*index);
                 encoded
@@ -119,5 +127,29 @@ impl SocketDriver {
             self.note_failure(id, failure);
         }
         self.outlet.keep_list(failed);
+        self.schedule_kick(index);
+    }
+
+    /// Lets a timer try again what AF_XDP did not send: soon, and then with longer pauses.
+    fn schedule_kick(&mut self, index: usize) {
+        let Some(socket) = self.sockets.get_mut(index).filter(|socket| !socket.port.reports_room()) else { return };
+        let dropped = socket.port.dropped();
+        let newly_dropped = dropped - std::mem::replace(&mut socket.dropped_counted, dropped);
+        self.faceless.count_drops(LinkDrop::SendFailed, newly_dropped);
+        if !socket.is_blocked && !socket.port.needs_kick() {
+            socket.kick_pause_ns = 0;
+            return;
+        }
+        if !std::mem::replace(&mut socket.has_kick_timer, true) {
+            socket.kick_pause_ns = (2 * socket.kick_pause_ns).clamp(KICK_PAUSE_NS, KICK_PAUSE_MAX_NS);
+            self.timers.set(self.now_ns + socket.kick_pause_ns, Timer::Kick(index));
+        }
+    }
+
+    pub(super) fn run_kick_timer(&mut self, index: usize) {
+        if let Some(socket) = self.sockets.get_mut(index) {
+            socket.has_kick_timer = false;
+            self.flush_datagrams(index);
+        }
     }
 }

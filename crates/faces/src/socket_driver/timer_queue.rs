@@ -17,6 +17,8 @@ pub(super) enum Timer {
     Acks(FaceId),
     Retransmission(FaceId),
     Probe(FaceId),
+    /// Of a datagram socket, by its index.
+    Kick(usize),
     Rest,
 }
 

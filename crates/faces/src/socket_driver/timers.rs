@@ -1,5 +1,5 @@
 //! Timers: idle on-demand faces, connections that never sent a packet, unfinished fragmented packets, faces that are
-//! down, and frames that reliability sends without a packet.
+//! down, frames that reliability sends without a packet, and frames that AF_XDP still has to send.
 
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ impl SocketDriver {
                 Timer::Idle(face) => self.run_idle_timer(face),
                 Timer::Reassembly(face) => self.run_reassembly_timer(face),
                 Timer::Rest => self.run_rest_timer(),
+                Timer::Kick(socket) => self.run_kick_timer(socket),
                 Timer::Probe(face) => self.run_probe_timer(face, at_ns),
                 Timer::Acks(face) => self.run_reliability_timer(face, at_ns, |face| &mut face.acks_timer_ns),
                 Timer::Retransmission(face) => {

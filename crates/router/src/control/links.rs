@@ -21,10 +21,14 @@ use namewire_configuration::{
     InterfacePattern,
     settings::{EthernetIo, EthernetSection, MulticastSection},
 };
-use namewire_faces::{LinkPolicy, ethernet, ethernet::LinkIo, group_holder, udp_multicast};
+use namewire_faces::{
+    LinkPolicy, ethernet,
+    ethernet::{LinkIo, PortLimits},
+    group_holder, udp_multicast,
+};
 use namewire_packet::{
     FaceId,
-    nfd::{FacePersistency, FaceScope, FaceUri, LinkType},
+    nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress},
 };
 use std::{
     collections::BTreeMap,
@@ -67,6 +71,7 @@ struct GroupFace {
 struct MadeFor {
     interface: String,
     local: Option<IpAddr>,
+    station: Option<MacAddress>,
     link_type: LinkType,
 }
 
@@ -87,8 +92,19 @@ struct Link {
     mtu: usize,
     /// In words, how frames get to the router.
     how: String,
+    /// What the port depends on.
+    limits: PortLimits,
     /// Unknown stations get faces.
     listens: bool,
+}
+
+impl Link {
+    /// Whether the port goes on as the interface is now. A port that does not is opened anew.
+    fn suits(&self, interface: &Interface) -> bool {
+        let PortLimits { address, mtu_max } = self.limits;
+        let has_address = address.is_none() || address == interface.ethernet;
+        interface.name == self.name && has_address && interface.mtu <= mtu_max
+    }
 }
 
 impl LinkFaces {
@@ -155,7 +171,12 @@ impl LinkFaces {
             return wanted;
         }
         let link_type = |ad_hoc| if ad_hoc { LinkType::AdHoc } else { LinkType::MultiAccess };
-        let made_for = |local, ad_hoc| MadeFor { interface: name.clone(), local, link_type: link_type(ad_hoc) };
+        let made_for = |local, ad_hoc| MadeFor {
+            interface: name.clone(),
+            local,
+            station: interface.ethernet.filter(|_| local.is_none()),
+            link_type: link_type(ad_hoc),
+        };
         if admits(&self.udp.interfaces, &self.udp.except, interface) {
             let first = |is_family: fn(&IpAddr) -> bool| addresses.iter().copied().find(is_family);
             if let (Some(_), Some(local)) = (self.udp.group4(), first(IpAddr::is_ipv4)) {
@@ -253,12 +274,13 @@ impl LinkFaces {
         Followed { closed, changed, problems }
     }
 
-    /// Closes packet sockets whose interface is gone or has another MTU. Returns the faces whose MTU changed.
+    /// Closes the ports of interfaces that are gone or that they no longer suit, and tells workers about another MTU.
+    /// Returns the faces whose MTU changed.
     fn follow_links(&mut self, faces: &mut Faces, interfaces: &BTreeMap<u32, Interface>) -> Vec<FaceId> {
         let mut changed = Vec::new();
         let ethernet = &self.ethernet;
         self.links.retain(|&index, link| {
-            let Some(interface) = interfaces.get(&index).filter(|interface| interface.name == link.name) else {
+            let Some(interface) = interfaces.get(&index).filter(|interface| link.suits(interface)) else {
                 faces.send(link.worker, ToWorker::RemoveLink { interface: index });
                 return false;
             };
@@ -344,11 +366,11 @@ impl LinkFaces {
             EthernetIo::Auto => LinkIo::Auto,
         };
         let socket = ethernet::open(interface.index, &interface.name, address, interface.mtu, wanted)?;
-        let how = socket.how().to_owned();
+        let (how, limits) = (socket.how().to_owned(), socket.limits());
         let worker = faces.choose_worker();
         let listens = self.listens(interface);
         faces.send(worker, ToWorker::AddLink { interface: interface.index, socket, listens });
-        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, how, listens };
+        let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, how, limits, listens };
         self.links.insert(interface.index, link);
         Ok(worker)
     }
@@ -373,7 +395,10 @@ impl LinkFaces {
 pub(super) fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            format!("{error}; NDN over Ethernet needs the capability CAP_NET_RAW (for example `setcap cap_net_raw+ep`)")
+            format!(
+                "{error}; NDN over Ethernet needs the capability CAP_NET_RAW (for example `setcap cap_net_raw+ep`), and by \
+                 AF_XDP also CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK"
+            )
         }
         _ => error.to_string(),
     }
@@ -382,7 +407,6 @@ pub(super) fn explain(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::nfd::MacAddress;
 
     fn interface(addresses: &[&str]) -> Interface {
         Interface {
