@@ -75,6 +75,12 @@ impl Module {
         matches!(self, Module::Rib | Module::Tags)
     }
 
+    /// True if members of `allowed_gids` may use the module. A capture has the packets of all, so it is left to the
+    /// operator.
+    const fn is_of_groups(self) -> bool {
+        !matches!(self, Module::Capture)
+    }
+
     /// The rules that alone decide who on this machine may use the module, if there are any.
     const fn own_rules(self, config: &TrustConfig) -> Option<&RulesOrAny> {
         match self {
@@ -237,7 +243,7 @@ impl Authorizer {
         if let Some(signature) = request.signature.filter(SignedPacket::is_digest) {
             signature.verify_digest()?;
         }
-        if self.peer_may_command(face) {
+        if self.peer_may_command(face, request.module) {
             return Ok(this_face);
         }
         if let Some((certificate, may)) = request.signature.and_then(|signature| self.find_anchor(&signature, request))
@@ -253,12 +259,13 @@ impl Authorizer {
     }
 
     /// True if the kernel vouches for the other end of this face.
-    fn peer_may_command(&self, face: &FaceProperties) -> bool {
+    fn peer_may_command(&self, face: &FaceProperties, module: Module) -> bool {
+        let groups = if module.is_of_groups() { &self.config.allowed_gids[..] } else { &[] };
         self.config.peer_credentials
             && face.credentials.as_ref().is_some_and(|peer| {
                 peer.uid == ROOT_UID
                     || peer.uid != OVERFLOW_ID && Some(peer.uid) == self.router_uid
-                    || self.config.allowed_gids.iter().any(|gid| *gid != OVERFLOW_ID && peer.is_member_of(*gid))
+                    || groups.iter().any(|gid| *gid != OVERFLOW_ID && peer.is_member_of(*gid))
             })
     }
 
@@ -283,7 +290,8 @@ impl Authorizer {
             _ if !self.config.peer_credentials => "peer credentials do not count here".to_owned(),
             None => "this connection has no peer credentials".to_owned(),
             Some(PeerCredentials { uid, gid, .. }) => {
-                format!("the peer (uid {uid}, gid {gid}) is neither root, the router's user nor in an allowed group")
+                let groups = if request.module.is_of_groups() { " nor in an allowed group" } else { "" };
+                format!("the peer (uid {uid}, gid {gid}) is neither root nor the router's user{groups}")
             }
         };
         match request.signature {

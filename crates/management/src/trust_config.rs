@@ -15,11 +15,10 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustConfig {
     /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow every command of `faces`, `fib`,
-    /// `cs`, `strategy-choice` and `capture`. They also allow the commands of `rib` and `tags`, unless `localhost_rib`
-    /// or `localhost_tags` says otherwise.
-    /// Default true.
+    /// `cs`, `strategy-choice` and, except by `allowed_gids`, `capture`. They also allow the commands of `rib` and
+    /// `tags`, unless `localhost_rib` or `localhost_tags` says otherwise. Default true.
     pub peer_credentials: bool,
-    /// Groups whose members may command as the router's own user may.
+    /// Groups whose members may command as the router's own user may, except `capture`.
     pub allowed_gids: Vec<u32>,
     /// The signatures that allow modules; one match is enough.
     pub authorizations: Vec<Authorization>,

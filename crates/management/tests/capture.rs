@@ -1,12 +1,14 @@
 //! Commands of `capture`, over a router that only writes down what it is asked for.
 
-use namewire_management::{CapturePlane, CaptureRefusal, Times, WantedCapture, WantedFaces};
+use namewire_management::{
+    CapturePlane, CaptureRefusal, PeerCredentials, Times, TrustConfig, WantedCapture, WantedFaces,
+};
 use namewire_packet::{
     FaceId, InterestBuilder, Name, NameBuf, Nonce,
     nfd::{ControlParameters, FaceUri},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
-use namewire_testbed::management::{Bench, LOCAL_FACE, UDP_FACE, local_face, signed_command};
+use namewire_testbed::management::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, local_face, signed_command};
 use std::sync::{Arc, Mutex};
 
 /// An application of another user.
@@ -104,6 +106,22 @@ fn the_operator_alone_captures() {
             format!("{of} stops {}", name()),
         ]
     );
+}
+
+/// The story: a group that may command could capture the packets of all, which was meant for the operator alone.
+#[test]
+fn members_of_allowed_groups_command_but_do_not_capture() {
+    let mut bench = Bench::with_trust(TrustConfig { allowed_gids: vec![900], ..TrustConfig::default() });
+    bench.router.capture_plane = Some(Box::new(Plane(Asked::default())));
+    let mut member = local_face();
+    member.face = STRANGER;
+    member.credentials = Some(PeerCredentials { uid: 4000, gid: 900, groups: Vec::new(), pid: 0 });
+    bench.add_face(member);
+    let (code_of_member, text) = code(&mut bench, STRANGER, "start", &parameters(None, None));
+    assert_eq!(code_of_member, 403, "{text}");
+    assert!(text.contains("(uid 4000, gid 900) is neither root nor the router's user"), "{text}");
+    bench.send_from(STRANGER, &signed_command("fib/add-nexthop", &for_prefix("/x")));
+    assert_eq!(bench.answer().code, 200);
 }
 
 #[test]
