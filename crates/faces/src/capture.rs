@@ -14,7 +14,11 @@
 //! allocation, one copy of at most `snap_bytes` and one look at the clock.
 //!
 //! Limit: `queue_bytes` of records wait. A frame beyond that is counted as missed ([`CaptureReader::missed`]); a worker
-//! never waits for the reader. The notice that a face has left takes no room: each face that was introduced has one.
+//! never waits for the reader. The notice that a face has left takes no room: only faces that were introduced or named
+//! have one. What the other faces missed is told in one record at the end.
+//!
+//! The face of a capture's client is in no capture. Its frames hold what was captured, so two clients would capture
+//! each other's pieces for ever.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,6 +36,9 @@ use crate::FaceInfo;
 /// Memory of a record beside its bytes.
 const RECORD_OVERHEAD_BYTES: usize = 128;
 
+/// Room for the two FaceUris of an introduction. The longest are paths of sockets, 108 bytes each.
+const URI_BYTES: usize = 256;
+
 /// Which faces a capture takes by itself, also those that are made later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureScope {
@@ -43,7 +50,7 @@ pub enum CaptureScope {
     Interface {
         /// Its name.
         name: String,
-        /// Its addresses.
+        /// The addresses that it had when the capture began.
         addresses: Vec<IpAddr>,
     },
 }
@@ -68,8 +75,6 @@ pub struct CaptureOptions {
     pub id: u64,
     /// The faces that it takes by itself.
     pub scope: CaptureScope,
-    /// The client's own face, which is never captured: its frames hold what was captured.
-    pub client: FaceId,
     /// One frame in so many is taken, at random.
     pub one_in: u64,
     /// Bytes kept of each frame.
@@ -83,6 +88,8 @@ pub struct CaptureOptions {
 struct Queue {
     bytes: AtomicUsize,
     missed: AtomicU64,
+    /// Those of `missed` that belong to faces which have left without a notice.
+    missed_untold: AtomicU64,
 }
 
 /// A worker's end of a capture.
@@ -97,6 +104,23 @@ pub struct CaptureTap {
 pub struct CaptureReader {
     queue: Arc<Queue>,
     records: Receiver<CaptureRecord>,
+}
+
+/// What decides which faces of a worker are captured without being named.
+#[derive(Default)]
+pub(crate) struct Captures {
+    /// The captures that take faces by themselves, also new ones.
+    pub(crate) taps: Vec<CaptureTap>,
+    /// The faces of clients that capture, of all workers. They are in no capture.
+    pub(crate) clients: Vec<FaceId>,
+}
+
+impl Captures {
+    /// The tap of a face in this capture, if the capture takes the face.
+    pub(crate) fn tap(&self, capture: &CaptureTap, face: FaceId, info: &FaceInfo) -> Option<FaceTap> {
+        let is_taken = capture.options.scope.takes(info) && !self.clients.contains(&face);
+        is_taken.then(|| capture.of_face(face, info))
+    }
 }
 
 /// What a look at a capture brought.
@@ -129,7 +153,13 @@ impl CaptureReader {
                 Taken::Record(record)
             }
             Err(TryRecvError::Empty) => Taken::Nothing,
-            Err(TryRecvError::Disconnected) => Taken::Ended,
+            Err(TryRecvError::Disconnected) => match self.queue.missed_untold.swap(0, Ordering::Relaxed) {
+                0 => Taken::Ended,
+                missed => {
+                    let left = CaptureLeft { face: FaceId::INVALID, missed, reason: None };
+                    Taken::Record(CaptureRecord::Left(left))
+                }
+            },
         }
     }
 
@@ -145,15 +175,12 @@ impl CaptureTap {
         &self.options
     }
 
-    /// True if this face is captured without being named.
-    pub(crate) fn takes(&self, face: FaceId, info: &FaceInfo) -> bool {
-        face != self.options.client && self.options.scope.takes(info)
-    }
-
     /// The tap of one face.
     pub(crate) fn of_face(&self, face: FaceId, info: &FaceInfo) -> FaceTap {
         FaceTap {
-            face: CaptureFace { face, remote: info.remote.to_string(), local: info.local.to_string() },
+            face,
+            remote: info.remote.clone(),
+            local: info.local.clone(),
             is_introduced: false,
             missed: 0,
             // Any number except 0; faces should not draw alike.
@@ -185,7 +212,7 @@ impl CaptureTap {
 /// The room that a record takes; `None` if it takes none.
 fn bytes_of(record: &CaptureRecord) -> Option<usize> {
     match record {
-        CaptureRecord::Face(face) => Some(RECORD_OVERHEAD_BYTES + face.remote.len() + face.local.len()),
+        CaptureRecord::Face(_) => Some(RECORD_OVERHEAD_BYTES + URI_BYTES),
         CaptureRecord::Frame(frame) => Some(RECORD_OVERHEAD_BYTES + frame.bytes.len()),
         CaptureRecord::Left(_) => None,
     }
@@ -194,7 +221,9 @@ fn bytes_of(record: &CaptureRecord) -> Option<usize> {
 /// One face's part in a capture.
 pub struct FaceTap {
     capture: CaptureTap,
-    face: CaptureFace,
+    face: FaceId,
+    remote: FaceUri,
+    local: FaceUri,
     is_introduced: bool,
     missed: u64,
     random: u64,
@@ -220,7 +249,7 @@ impl FaceTap {
             return;
         }
         self.capture.send(CaptureRecord::Frame(CaptureFrame {
-            face: self.face.face,
+            face: self.face,
             is_sent,
             time_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64),
             len: (head.len() + rest.len()) as u64,
@@ -230,22 +259,20 @@ impl FaceTap {
 
     /// Ends the face's part. `reason` says why the face closed, if it did.
     pub(crate) fn end(self, reason: Option<String>) {
-        let is_wanted = self.is_introduced || self.missed > 0 || self.capture.options.scope == CaptureScope::Named;
-        if is_wanted {
-            let left = CaptureLeft { face: self.face.face, missed: self.missed, reason };
+        if self.is_introduced || self.capture.options.scope == CaptureScope::Named {
+            let left = CaptureLeft { face: self.face, missed: self.missed, reason };
             self.capture.send(CaptureRecord::Left(left));
+        } else {
+            self.capture.queue.missed_untold.fetch_add(self.missed, Ordering::Relaxed);
         }
     }
 
     /// Introduces the face before its first frame; false if there is no room.
     fn introduce(&mut self) -> bool {
-        if self.is_introduced {
-            return true;
-        }
-        let record = CaptureRecord::Face(self.face.clone());
-        self.is_introduced = self.capture.take_room(bytes_of(&record).unwrap_or_default());
-        if self.is_introduced {
-            self.capture.send(record);
+        if !self.is_introduced && self.capture.take_room(RECORD_OVERHEAD_BYTES + URI_BYTES) {
+            self.is_introduced = true;
+            let (remote, local) = (self.remote.to_string(), self.local.to_string());
+            self.capture.send(CaptureRecord::Face(CaptureFace { face: self.face, remote, local }));
         }
         self.is_introduced
     }
@@ -285,7 +312,7 @@ mod tests {
     }
 
     fn options(scope: CaptureScope) -> CaptureOptions {
-        CaptureOptions { id: 7, scope, client: FaceId(256), one_in: 1, snap_bytes: 10, queue_bytes: 1000 }
+        CaptureOptions { id: 7, scope, one_in: 1, snap_bytes: 10, queue_bytes: 1000 }
     }
 
     fn all(reader: &mut CaptureReader) -> Vec<CaptureRecord> {
@@ -321,12 +348,30 @@ mod tests {
             face.note(false, b"", b"0123456789");
         }
         let kept = all(&mut reader).len() as u64 - 1;
-        assert_eq!((kept, reader.missed()), (6, 14));
+        assert_eq!((kept, reader.missed()), (4, 16));
         face.note(false, b"", b"0123456789");
         assert_eq!(all(&mut reader).len(), 1);
         face.end(None);
-        assert!(matches!(&all(&mut reader)[..], [CaptureRecord::Left(left)] if left.missed == 14));
+        assert!(matches!(&all(&mut reader)[..], [CaptureRecord::Left(left)] if left.missed == 16));
         assert_eq!(reader.queue.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    /// The story: each face that came while the queue was full left a notice, also if the client had never heard of it.
+    /// Notices take no room, so they could fill the memory.
+    #[test]
+    fn faces_that_found_no_room_share_one_notice_at_the_end() {
+        let (tap, mut reader) = capture(CaptureOptions { queue_bytes: 10, ..options(CaptureScope::All) });
+        for face in 300..320 {
+            let mut face = tap.of_face(FaceId(face), &info(FaceUri::Internal));
+            face.note(false, b"", b"x");
+            face.end(Some("idle".to_owned()));
+        }
+        tap.of_face(FaceId(320), &info(FaceUri::Internal)).end(None);
+        assert_eq!((all(&mut reader), reader.missed()), (Vec::new(), 20));
+        drop(tap);
+        let left = CaptureLeft { face: FaceId::INVALID, missed: 20, reason: None };
+        assert_eq!(all(&mut reader), [CaptureRecord::Left(left)]);
+        assert_eq!(reader.take(), Taken::Ended);
     }
 
     #[test]
@@ -345,11 +390,12 @@ mod tests {
     fn an_interface_has_the_faces_of_its_name_and_addresses() {
         let addresses = vec!["192.0.2.1".parse().unwrap()];
         let (tap, _reader) = capture(options(CaptureScope::Interface { name: "eth0".to_owned(), addresses }));
-        let takes = |uri: &str| tap.takes(FaceId(300), &info(uri.parse().unwrap()));
+        let captures = Captures { clients: vec![FaceId(256)], ..Captures::default() };
+        let takes = |uri: &str| captures.tap(&tap, FaceId(300), &info(uri.parse().unwrap())).is_some();
         assert!(takes("dev://eth0") && takes("udp4://192.0.2.1:6363") && takes("tcp4://192.0.2.1:6363"));
         assert!(!takes("dev://eth1") && !takes("udp4://192.0.2.2:6363") && !takes("unix:///run/nfd/nfd.sock"));
         let (tap, _reader) = capture(options(CaptureScope::All));
-        assert!(tap.takes(FaceId(300), &info(FaceUri::Internal)));
-        assert!(!tap.takes(FaceId(256), &info(FaceUri::Internal)), "the client itself");
+        let takes = |face| captures.tap(&tap, face, &info(FaceUri::Internal)).is_some();
+        assert!(takes(FaceId(300)) && !takes(FaceId(256)), "all but clients");
     }
 }

@@ -78,7 +78,7 @@ use rest::Rest;
 use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
-use crate::capture::CaptureTap;
+use crate::capture::Captures;
 use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
@@ -105,8 +105,7 @@ pub struct SocketDriver {
     timers: TimerQueue,
     rest: Rest,
     faceless: Faceless,
-    /// Captures that take new faces.
-    captures: Vec<CaptureTap>,
+    captures: Captures,
     events: Vec<FaceEvent>,
     now_ns: u64,
 }
@@ -129,7 +128,7 @@ impl SocketDriver {
             timers: TimerQueue::default(),
             rest: Rest::default(),
             faceless: Faceless::default(),
-            captures: Vec::new(),
+            captures: Captures::default(),
             events: Vec::new(),
             now_ns: 0,
             config,

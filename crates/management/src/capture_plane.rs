@@ -21,7 +21,7 @@ pub struct WantedCapture {
 pub enum WantedFaces {
     /// This one, and those of later `capture/add` commands.
     One(FaceId),
-    /// Those of this local end (`dev://`), also later ones.
+    /// Those of this local end (`dev://`), also later ones, by the addresses that it has when the capture begins.
     Of(FaceUri),
     /// All, also later ones.
     All,
@@ -36,8 +36,8 @@ pub enum CaptureRefusal {
     /// There is no such network interface.
     #[error("There is no network interface {0}")]
     NoInterface(String),
-    /// A client that captured itself would capture what it captured.
-    #[error("Face {0} is the client's own, which cannot be captured")]
+    /// A client that captured itself would capture what it captured, and so would two that captured each other.
+    #[error("Face {0} is of a client that captures, and cannot be captured")]
     OwnFace(FaceId),
     /// The client has no such capture.
     #[error("There is no such capture of this client")]
@@ -45,6 +45,9 @@ pub enum CaptureRefusal {
     /// Faces are named before the first piece is fetched.
     #[error("The capture has begun, and takes no more faces")]
     Begun,
+    /// Its client has ended it.
+    #[error("The capture has been stopped, and takes no more faces")]
+    Stopped,
     /// Too many captures run.
     #[error("{0} captures run already, which is the limit")]
     TooMany(usize),
@@ -62,7 +65,7 @@ impl CaptureRefusal {
         match self {
             CaptureRefusal::NoFace(_) | CaptureRefusal::NoInterface(_) => 404,
             CaptureRefusal::NoCapture => 410,
-            CaptureRefusal::OwnFace(_) | CaptureRefusal::Begun => 409,
+            CaptureRefusal::OwnFace(_) | CaptureRefusal::Begun | CaptureRefusal::Stopped => 409,
             CaptureRefusal::TooMany(_) | CaptureRefusal::Unavailable => 503,
             CaptureRefusal::TooManyFaces(_) => 507,
         }
@@ -89,7 +92,7 @@ pub trait CapturePlane {
     /// If there is no such capture.
     fn stop(&mut self, client: FaceId, capture: Name<'_>) -> Result<(), CaptureRefusal>;
 
-    /// Takes a request for a piece of a capture; false if the client has no such capture. The router sends the answer
-    /// to that face alone.
+    /// Takes a request for a piece of a capture. The router sends the answer to that face alone. False if none comes:
+    /// the client has no such capture, or the piece is no longer kept, too far ahead or after the last one.
     fn fetch(&mut self, now: Times, client: FaceId, capture: Name<'_>, sequence: u64) -> bool;
 }

@@ -84,6 +84,8 @@ pub(crate) enum ToWorker {
     CaptureFace { face: FaceId, tap: CaptureTap },
     /// Copy the frames of the faces that the capture takes by itself.
     CaptureScope(CaptureTap),
+    /// The faces of all clients that capture: they are in no capture.
+    CaptureClients(Vec<FaceId>),
     /// End a capture.
     EndCapture { id: u64 },
     /// End the thread.

@@ -17,6 +17,11 @@ impl LinkService {
         self.taps.extract_if(.., |tap| tap.capture_id() == capture_id).for_each(|tap| tap.end(None));
     }
 
+    /// Ends its part in all captures, though the face stays.
+    pub(crate) fn leave_captures(&mut self) {
+        self.taps.drain(..).for_each(|tap| tap.end(None));
+    }
+
     /// Ends its part in all captures, because the face closes.
     pub(crate) fn end_taps(&mut self, reason: impl std::fmt::Display) {
         self.taps.drain(..).for_each(|tap| tap.end(Some(reason.to_string())));
@@ -75,8 +80,8 @@ mod tests {
     use namewire_packet::nfd::{CaptureRecord, FacePersistency, FaceScope, FaceUri, LinkType};
 
     fn tap() -> (CaptureTap, CaptureReader) {
-        let (client, scope) = (FaceId(256), CaptureScope::Named);
-        capture(CaptureOptions { id: 1, scope, client, one_in: 1, snap_bytes: 8800, queue_bytes: 1 << 20 })
+        let scope = CaptureScope::Named;
+        capture(CaptureOptions { id: 1, scope, one_in: 1, snap_bytes: 8800, queue_bytes: 1 << 20 })
     }
 
     fn tapped(options: LinkOptions, tap: &CaptureTap) -> LinkService {

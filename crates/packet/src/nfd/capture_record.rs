@@ -60,11 +60,11 @@ element! {
     /// The end of a face's part in the capture: 130 { 105 face, 132 missed frames, 133 reason ? }.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct CaptureLeft {
-        /// Its number.
+        /// Its number; [`FaceId::INVALID`] if the frames missed are of faces without such a record.
         pub face: FaceId = FACE_ID,
         /// Frames that found no room in the capture.
         pub missed: u64 = CAPTURE_MISSED,
-        /// Why the face closed; `None` if the capture ended first.
+        /// Why the face closed; `None` if it did not.
         pub reason: Option<String> = CAPTURE_REASON,
     }
 }

@@ -9,6 +9,9 @@
 //! not at all, leaves them in the queue. Frames that find no room there are missed and counted. While a client waits,
 //! control looks for records every [`LOOK_NS`]; workers wake nobody.
 //!
+//! A client's face is in no capture, its own or another's: two clients would capture each other's pieces for ever. So
+//! workers hear of a new client before they hear of its capture.
+//!
 //! Limits: [`MAX_CAPTURES`] captures; [`MAX_NAMED_FACES`] faces named in one; a queue of [`QUEUE_BYTES`] each;
 //! [`WINDOW`] pieces kept and as many asked for. A capture whose client asks for nothing ends after [`PATIENCE_NS`],
 //! and with its face at once.
@@ -60,6 +63,17 @@ pub(crate) struct Captures {
     missed_before: u64,
 }
 
+/// What becomes of a request for a piece.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// The piece was made before.
+    Made(Vec<u8>),
+    /// It comes when there is something to tell.
+    Later,
+    /// It is no longer kept, too far ahead, or after the last one.
+    Never,
+}
+
 /// One capture.
 struct Running {
     id: u64,
@@ -68,6 +82,8 @@ struct Running {
     /// Faces can be added while control holds this end.
     tap: Option<CaptureTap>,
     named_faces: usize,
+    /// Its client has ended it.
+    is_stopped: bool,
     reader: CaptureReader,
     /// Records that no piece has yet.
     buffer: Vec<u8>,
@@ -82,19 +98,44 @@ struct Running {
 }
 
 impl Running {
-    /// Takes a request for a piece. Returns the piece if it was made before.
-    fn ask(&mut self, now_ns: u64, sequence: u64) -> Option<Vec<u8>> {
+    /// Takes one more face by name: returns the end of the capture for it.
+    fn add_face(&mut self) -> Result<CaptureTap, CaptureRefusal> {
+        if self.is_stopped {
+            return Err(CaptureRefusal::Stopped);
+        }
+        let tap = self.tap.clone().ok_or(CaptureRefusal::Begun)?;
+        if self.named_faces >= MAX_NAMED_FACES {
+            return Err(CaptureRefusal::TooManyFaces(MAX_NAMED_FACES));
+        }
+        self.named_faces += 1;
+        Ok(tap)
+    }
+
+    /// Takes no more faces.
+    fn stop(&mut self) {
+        self.tap = None;
+        self.is_stopped = true;
+    }
+
+    /// Takes a request for a piece.
+    fn ask(&mut self, now_ns: u64, sequence: u64) -> Asked {
         self.ends_ns = now_ns + PATIENCE_NS;
         // Now all faces are named: when they have closed, the capture is over.
         self.tap = None;
         if sequence < self.next_sequence {
-            let first_kept = self.next_sequence - self.kept.len() as u64;
-            return self.kept.get(usize::try_from(sequence.checked_sub(first_kept)?).ok()?).cloned();
+            return self.made(sequence).map_or(Asked::Never, |piece| Asked::Made(piece.clone()));
         }
-        if sequence < self.next_sequence + WINDOW && !self.has_last_piece() {
-            self.wanted.entry(sequence).or_insert(now_ns + NEWS_NS);
+        if sequence >= self.next_sequence + WINDOW || self.has_last_piece() {
+            return Asked::Never;
         }
-        None
+        self.wanted.entry(sequence).or_insert(now_ns + NEWS_NS);
+        Asked::Later
+    }
+
+    /// A piece that was made and is still kept.
+    fn made(&self, sequence: u64) -> Option<&Vec<u8>> {
+        let first_kept = self.next_sequence - self.kept.len() as u64;
+        self.kept.get(usize::try_from(sequence.checked_sub(first_kept)?).ok()?)
     }
 
     /// The next piece, if it is wanted and there is something to tell, or nothing was told for long.
@@ -156,10 +197,20 @@ impl Captures {
 
     /// Forgets the captures that this says, and ends them at the workers.
     fn end_all(&mut self, workers: &[WorkerSender], is_over: impl Fn(&Running) -> bool) {
+        let before = self.running.len();
         for running in self.running.extract_if(.., |of| is_over(of)) {
             self.missed_before += running.reader.missed();
             tell_end(workers, running.id);
         }
+        if self.running.len() < before {
+            self.tell_clients(workers);
+        }
+    }
+
+    /// Tells the workers which faces are in no capture.
+    fn tell_clients(&self, workers: &[WorkerSender]) {
+        let clients: Vec<FaceId> = self.running.iter().map(|of| of.client).collect();
+        workers.iter().for_each(|worker| worker.send(ToWorker::CaptureClients(clients.clone())));
     }
 }
 
@@ -209,7 +260,7 @@ impl Node {
     }
 
     fn check_face(&self, client: FaceId, face: FaceId) -> Result<(), CaptureRefusal> {
-        if face == client {
+        if face == client || self.captures.running.iter().any(|of| of.client == face) {
             return Err(CaptureRefusal::OwnFace(face));
         }
         self.faces.get(face).map(|_| ()).ok_or(CaptureRefusal::NoFace(face))
@@ -238,20 +289,15 @@ impl CapturePlane for Node {
         }
         let id = u64::from_ne_bytes(random);
         let snap_bytes = wanted.snap_bytes.map_or(MAX_PACKET_BYTES, |bytes| bytes as usize);
-        let options = CaptureOptions { id, scope, client, one_in: wanted.one_in, snap_bytes, queue_bytes: QUEUE_BYTES };
+        let options = CaptureOptions { id, scope, one_in: wanted.one_in, snap_bytes, queue_bytes: QUEUE_BYTES };
         let (tap, reader) = capture(options);
-        match wanted.faces {
-            WantedFaces::One(face) => self.capture_face(face, tap.clone()),
-            WantedFaces::Of(_) | WantedFaces::All => {
-                self.workers.iter().for_each(|worker| worker.send(ToWorker::CaptureScope(tap.clone())));
-            }
-        }
         self.captures.running.push(Running {
             id,
             name: name.clone(),
             client,
-            tap: Some(tap),
+            tap: Some(tap.clone()),
             named_faces: 1,
+            is_stopped: false,
             reader,
             buffer: Vec::new(),
             is_over: false,
@@ -260,33 +306,39 @@ impl CapturePlane for Node {
             wanted: BTreeMap::new(),
             ends_ns: now.mono_ns + PATIENCE_NS,
         });
+        self.captures.tell_clients(&self.workers);
+        match wanted.faces {
+            WantedFaces::One(face) => self.capture_face(face, tap),
+            WantedFaces::Of(_) | WantedFaces::All => {
+                self.workers.iter().for_each(|worker| worker.send(ToWorker::CaptureScope(tap.clone())));
+            }
+        }
         Ok(name)
     }
 
     fn add(&mut self, client: FaceId, capture: Name<'_>, face: FaceId) -> Result<(), CaptureRefusal> {
         self.check_face(client, face)?;
         let running = self.captures.of(client, capture).ok_or(CaptureRefusal::NoCapture)?;
-        if running.named_faces >= MAX_NAMED_FACES {
-            return Err(CaptureRefusal::TooManyFaces(MAX_NAMED_FACES));
-        }
-        let tap = running.tap.clone().ok_or(CaptureRefusal::Begun)?;
-        running.named_faces += 1;
+        let tap = running.add_face()?;
         self.capture_face(face, tap);
         Ok(())
     }
 
     fn stop(&mut self, client: FaceId, capture: Name<'_>) -> Result<(), CaptureRefusal> {
         let running = self.captures.of(client, capture).ok_or(CaptureRefusal::NoCapture)?;
-        running.tap = None;
+        running.stop();
         tell_end(&self.workers, running.id);
         Ok(())
     }
 
     fn fetch(&mut self, now: Times, client: FaceId, capture: Name<'_>, sequence: u64) -> bool {
         let Some(running) = self.captures.of(client, capture) else { return false };
-        if let Some(packet) = running.ask(now.mono_ns, sequence)
-            && let Some(record) = self.faces.get(client)
-        {
+        let packet = match running.ask(now.mono_ns, sequence) {
+            Asked::Made(packet) => packet,
+            Asked::Later => return true,
+            Asked::Never => return false,
+        };
+        if let Some(record) = self.faces.get(client) {
             self.faces.send(record.worker, ToWorker::Transmit { face: client, packet });
         }
         true
@@ -306,6 +358,7 @@ mod tests {
             client: FaceId(256),
             tap,
             named_faces: 1,
+            is_stopped: false,
             reader,
             buffer: Vec::new(),
             is_over: false,
@@ -317,14 +370,7 @@ mod tests {
     }
 
     fn options() -> CaptureOptions {
-        CaptureOptions {
-            id: 1,
-            scope: CaptureScope::All,
-            client: FaceId(256),
-            one_in: 1,
-            snap_bytes: 8800,
-            queue_bytes: QUEUE_BYTES,
-        }
+        CaptureOptions { id: 1, scope: CaptureScope::All, one_in: 1, snap_bytes: 8800, queue_bytes: QUEUE_BYTES }
     }
 
     #[test]
@@ -332,16 +378,16 @@ mod tests {
         let (tap, reader) = capture(options());
         let mut running = running(None, reader);
         (0..700).for_each(|face| tap.tell_gone(FaceId(face))); // some 14 kB
-        assert_eq!(running.ask(0, 1), None);
+        assert_eq!(running.ask(0, 1), Asked::Later);
         assert_eq!(running.next_piece(0), None, "piece 0 was not asked for");
-        assert_eq!(running.ask(0, 0), None);
+        assert_eq!(running.ask(0, 0), Asked::Later);
         let pieces = [running.next_piece(0).unwrap(), running.next_piece(0).unwrap()];
         let content = |piece: &[u8]| Data::parse(piece).unwrap().content().len();
         assert_eq!(content(&pieces[0]), PIECE_BYTES);
-        assert_eq!([running.ask(0, 0), running.ask(0, 1)], pieces.map(Some));
+        assert_eq!([running.ask(0, 0), running.ask(0, 1)], pieces.map(Asked::Made));
         running.ask(NEWS_NS, 2);
-        running.ask(NEWS_NS, 2 + WINDOW);
-        assert_eq!(running.wanted.len(), 1, "too far ahead");
+        assert_eq!(running.ask(NEWS_NS, 2 + WINDOW), Asked::Never, "too far ahead");
+        assert_eq!(running.wanted.len(), 1);
         assert_eq!(running.next_piece(NEWS_NS), None);
         assert_eq!(content(&running.next_piece(2 * NEWS_NS).unwrap()), 0, "a sign of life");
         drop(tap);
@@ -349,7 +395,32 @@ mod tests {
         let last = running.next_piece(0).unwrap();
         let last = Data::parse(&last).unwrap();
         assert_eq!(last.final_block_id(), last.name().last());
-        assert_eq!((running.ask(0, 4), running.wanted.len()), (None, 0));
+        assert_eq!((running.ask(0, 4), running.wanted.len()), (Asked::Never, 0));
+    }
+
+    #[test]
+    fn pieces_that_are_no_longer_kept_never_come() {
+        let (_tap, reader) = capture(options());
+        let mut running = running(None, reader);
+        for sequence in 0..=WINDOW {
+            assert_eq!(running.ask(0, sequence), Asked::Later);
+            assert!(running.next_piece(NEWS_NS).is_some(), "a sign of life");
+        }
+        assert_eq!(running.ask(0, 0), Asked::Never);
+        assert!(matches!(running.ask(0, 1), Asked::Made(_)));
+    }
+
+    #[test]
+    fn faces_are_named_before_the_first_piece_and_before_the_end() {
+        let (tap, reader) = capture(options());
+        let mut running = running(Some(tap), reader);
+        assert!(running.add_face().is_ok());
+        running.named_faces = MAX_NAMED_FACES;
+        assert_eq!(running.add_face().err(), Some(CaptureRefusal::TooManyFaces(MAX_NAMED_FACES)));
+        running.ask(0, 0);
+        assert_eq!(running.add_face().err(), Some(CaptureRefusal::Begun));
+        running.stop();
+        assert_eq!(running.add_face().err(), Some(CaptureRefusal::Stopped));
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Worker {
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
             ToWorker::CaptureFace { face, tap } => driver.capture_face(face, &tap),
             ToWorker::CaptureScope(tap) => driver.capture_scope(tap),
+            ToWorker::CaptureClients(faces) => driver.set_capture_clients(faces),
             ToWorker::EndCapture { id } => driver.end_capture(id),
         }
     }
