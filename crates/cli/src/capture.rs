@@ -82,8 +82,8 @@ struct Summary {
     bytes: u64,
     /// Faces that had frames.
     faces: u64,
-    /// Frames that found no room in the router.
-    missed: u64,
+    /// Frames that found no room in the router; `None` if it did not come to say how many.
+    missed: Option<u64>,
 }
 
 impl Summary {
@@ -91,8 +91,9 @@ impl Summary {
         let Summary { frames, bytes, faces, missed } = *self;
         let counted = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let missed = match missed {
-            0 => "none missed".to_owned(),
-            missed => format!("{missed} missed: this program was too slow; see --sample and --snaplen"),
+            None => "how many were missed is not known".to_owned(),
+            Some(0) => "none missed".to_owned(),
+            Some(missed) => format!("{missed} missed: this program was too slow; see --sample and --snaplen"),
         };
         let (frames, faces) = (counted(frames, "frame"), counted(faces, "face"));
         format!("captured {frames} ({}) of {faces}, {missed}", crate::quantity::bytes(bytes))
@@ -108,11 +109,13 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         filter: Filter::new(args.prefix),
         sink: Sink::open(args.write.as_deref(), args.snaplen, global.output())?,
         left: args.count.unwrap_or(u64::MAX),
+        missed: 0,
         summary: Summary::default(),
     };
     eprintln!("namewire: capturing; Ctrl-C ends it");
     // What was captured is complete also if the connection was lost.
     let outcome = capture.run(&client, &name, interrupt).await;
+    capture.summary.missed = outcome.is_ok().then_some(capture.missed);
     capture.sink.finish()?;
     if global.json {
         global.output().print_line(&capture.summary, String::new)?;
@@ -163,10 +166,14 @@ struct Capture {
     sink: Sink,
     /// Frames that are still wanted.
     left: u64,
+    /// Frames that were missed, as far as the router has said.
+    missed: u64,
     summary: Summary,
 }
 
 impl Capture {
+    /// # Errors
+    /// If the capture ended without its last piece: the router, the output or a second Ctrl-C ended it.
     async fn run(&mut self, client: &Client, name: &NameBuf, mut interrupt: Signal) -> Result<(), Failure> {
         let mut pieces = Pieces::new(client, name.clone());
         let mut is_stopping = false;
@@ -176,7 +183,10 @@ impl Capture {
                     Some(records) => records,
                     None => return Ok(()),
                 },
-                _ = interrupt.recv(), if !is_stopping => {
+                _ = interrupt.recv() => {
+                    if is_stopping {
+                        return Err(cut_short());
+                    }
                     self.left = 0;
                     Vec::new()
                 }
@@ -188,7 +198,10 @@ impl Capture {
             if self.left == 0 && !is_stopping {
                 is_stopping = true;
                 let stop = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
-                client.control("capture", "stop", &stop).await?;
+                tokio::select! {
+                    stopped = client.control("capture", "stop", &stop) => drop(stopped?),
+                    _ = interrupt.recv() => return Err(cut_short()),
+                }
             }
         }
     }
@@ -210,15 +223,25 @@ impl Capture {
                 }
             }
             CaptureRecord::Left(left) => {
-                self.summary.missed += left.missed;
+                self.missed += left.missed;
                 self.sink.left(&left)?;
-                if let Some(reason) = left.reason {
-                    eprintln!("namewire: face {} has closed ({reason})", left.face);
+                match left.reason {
+                    Some(reason) => eprintln!("namewire: face {} has closed ({reason})", left.face),
+                    // Face 0: only frames missed of faces without one.
+                    None if self.left > 0 && left.face != FaceId::INVALID => {
+                        eprintln!("namewire: face {} is left out from now on: its program captures, too", left.face);
+                    }
+                    None => {}
                 }
             }
         }
         Ok(())
     }
+}
+
+/// A second Ctrl-C.
+fn cut_short() -> Failure {
+    Failure::new(crate::ExitCode::Failed, "interrupted before the router had sent all that it captured")
 }
 
 #[cfg(test)]
@@ -239,8 +262,10 @@ mod tests {
 
     #[test]
     fn the_summary_says_what_to_do_about_missed_frames() {
-        let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: 0 };
+        let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: Some(0) };
         assert_eq!(summary.text(), "captured 2 frames (1.5 kB) of 1 face, none missed");
-        assert!(Summary { missed: 7, ..summary }.text().contains("7 missed: this program was too slow"));
+        let with = |missed| Summary { missed, ..summary }.text();
+        assert!(with(Some(7)).contains("7 missed: this program was too slow"));
+        assert!(with(None).ends_with("how many were missed is not known"));
     }
 }

@@ -29,7 +29,8 @@ pub(super) enum Sink {
 pub(super) struct Interface {
     number: u32,
     frames: u64,
-    missed: u64,
+    /// Not known before the face leaves the capture.
+    missed: Option<u64>,
 }
 
 /// Standard output. A reader that has seen enough is no error.
@@ -85,7 +86,7 @@ impl Sink {
 
     pub(super) fn face(&mut self, face: &CaptureFace) -> io::Result<()> {
         if let Sink::File { writer, interfaces } = self {
-            let interface = Interface { number: writer.interface(face)?, frames: 0, missed: 0 };
+            let interface = Interface { number: writer.interface(face)?, frames: 0, missed: None };
             interfaces.insert(face.face, interface);
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Sink {
         if let Sink::File { interfaces, .. } = self
             && let Some(interface) = interfaces.get_mut(&left.face)
         {
-            interface.missed = left.missed;
+            interface.missed = Some(left.missed);
         }
         Ok(())
     }
@@ -121,14 +122,16 @@ impl Sink {
         }
     }
 
-    /// Completes the file.
+    /// Completes the file. Interfaces whose missed frames are not known have no statistics.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let Sink::File { writer, interfaces } = self else { return Ok(()) };
         let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let mut interfaces: Vec<&Interface> = interfaces.values().collect();
         interfaces.sort_by_key(|interface| interface.number);
         for Interface { number, frames, missed } in interfaces {
-            writer.statistics(*number, now_ns, *frames, *missed)?;
+            if let Some(missed) = missed {
+                writer.statistics(*number, now_ns, *frames, *missed)?;
+            }
         }
         writer.flush()
     }
