@@ -37,6 +37,7 @@ use namewire_client::{Client, TransportUri};
 use namewire_packet::NameBuf;
 use namewire_security::Signer;
 use output::Output;
+use std::time::Duration;
 
 /// Named Data Networking from the command line.
 #[derive(Debug, Parser)]
@@ -47,6 +48,9 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// How long threads of the runtime may go on with work with files when a command is done.
+const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face, route or key not found, \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data).";
@@ -188,7 +192,10 @@ fn main() -> std::process::ExitCode {
         }
         command => command,
     };
-    match runtime.block_on(execute(&cli.global, command)) {
+    let result = runtime.block_on(execute(&cli.global, command));
+    // As above, but work with files that was begun may end.
+    runtime.shutdown_timeout(LAST_WORK_TIMEOUT);
+    match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -3,19 +3,22 @@
 //!
 //! [`Keeper::apply`] compares the declarations with what it has made before. It removes routes and then faces that are
 //! no longer declared, and resets strategies to their default. It makes what is new, different or lost. It touches
-//! nothing else. [`Keeper::retry`] tries again to resolve a host name, to make a connection, or to make a face that
+//! nothing else. [`Keeper::retry`] tries again to make a connection, or a face whose host had no address or that
 //! closed ([`Keeper::note_lost`]). It does not try again what management refused.
 //!
 //! A face is made to an address. If its URI has a host name, and the face is down or has heard nothing for a minute,
-//! [`Keeper::retry`] looks the name up again. If the name has lost that address, the face is made again.
+//! the name is looked up again. If the name has lost that address, [`Keeper::retry`] makes the face again.
+//! [`Keeper::names`] says which names to look up. [`Names::look_up`] needs no keeper, so others can use it meanwhile.
 //!
 //! A declared face is known by its URI as written. Two spellings of one address lead to one face, which stays until
 //! neither spelling is declared.
 
+mod host_names;
 mod keeper;
 mod undeclared;
 
-pub use keeper::{Keeper, Problem, canonical};
+pub use host_names::{Addresses, Due, Names, canonical};
+pub use keeper::{Keeper, Lost, Problem};
 use namewire_engine::StrategyTable;
 use namewire_management::DEFAULT_CHOICES;
 use namewire_packet::NameBuf;

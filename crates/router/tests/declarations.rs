@@ -7,7 +7,7 @@ use namewire_packet::{
 };
 use namewire_router::{
     Router, RouterHandle,
-    declarations::{Keeper, Problem},
+    declarations::{Due, Keeper, Problem},
     operator::{CsChange, Operator, OperatorError},
 };
 
@@ -38,6 +38,13 @@ async fn faces(operator: &Operator) -> Vec<String> {
 async fn apply(keeper: &mut Keeper, text: &str) {
     let problems = keeper.apply(declared(text)).await.unwrap();
     assert_eq!(problems, <[Problem; 0]>::default(), "{text}");
+}
+
+/// Tries again what is missing.
+async fn retry(keeper: &mut Keeper) -> Vec<Problem> {
+    let missing = Due { missing: true, ..Due::default() };
+    let addresses = keeper.names(missing).await.unwrap().look_up().await;
+    keeper.retry(&addresses).await.unwrap()
 }
 
 #[tokio::test]
@@ -87,7 +94,7 @@ async fn what_was_lost_comes_back_with_the_next_declaration() {
     let by_name = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
     operator.command("strategy-choice", "unset", &by_name).await.unwrap();
     assert_eq!(routes(&operator).await, <[String; 0]>::default());
-    keeper.retry().await.unwrap();
+    retry(&mut keeper).await;
     assert_eq!(faces(&operator).await, <[String; 0]>::default(), "nothing is pending: what was destroyed stays away");
     apply(&mut keeper, &text).await;
     assert_eq!(routes(&operator).await, ["/a udp4://127.0.0.1:7001 0"]);
@@ -115,10 +122,10 @@ async fn refusals_are_final_and_failures_are_not() {
     assert!(keeper.has_pending());
     assert_eq!(keeper.pending().routes.len(), 3);
     // The keeper does not ask again for what management refused.
-    let problems = keeper.retry().await.unwrap();
+    let problems = retry(&mut keeper).await;
     assert!(problems.iter().all(|problem| problem.is_postponed), "{problems:?}");
     let _open = std::net::TcpListener::bind(address).unwrap();
-    keeper.retry().await.unwrap();
+    retry(&mut keeper).await;
     assert_eq!(keeper.pending().routes.len(), 2);
     router.stop();
 }

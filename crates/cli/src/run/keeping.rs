@@ -1,5 +1,8 @@
 //! What `namewire run` does while the router runs. On SIGHUP it reads the configuration again. It retries what could
-//! not be made, and makes closed declared faces anew. It keeps the state file up to date ([`super::state_writer`]).
+//! not be made, makes closed declared faces anew, and lets faces follow their host names. It keeps the state file up to
+//! date ([`super::state_writer`]).
+
+mod retry_clock;
 
 use super::{Args, EndSignals, notify, state_writer::StateWriter};
 use crate::{ExitCode, Failure, repo::HostedRepo};
@@ -7,22 +10,20 @@ use namewire_configuration::{
     Configuration, Declarations, Settings, needs_restart,
     settings::{Choice, StateSection, StateSync},
     state_file::{self, StateError},
+    text::Uri,
 };
 use namewire_router::{
     RouterHandle,
-    declarations::{Keeper, Problem},
+    declarations::{Addresses, Due, Keeper, Lost, Problem},
     operator::{CsChange, Operator, OperatorError, StateWritten},
 };
+use retry_clock::{PAUSE_LAST, RetryClock};
 use sd_notify::NotifyState;
 use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
+    collections::{HashMap, HashSet},
+    time::Instant,
 };
-use tokio::{signal::unix::Signal, time::sleep_until};
-
-/// First pause before something is tried again; it doubles up to the last.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_secs(300);
+use tokio::{signal::unix::Signal, task::JoinSet, time::sleep_until};
 
 /// Prints what of a configuration file is ignored.
 pub(crate) fn warn(args: &Args, warnings: &[String]) {
@@ -72,10 +73,16 @@ pub(super) struct Keeping {
     /// What the state file had.
     restored: Keeper,
     state: Option<StateWriter>,
-    retry_pause: Duration,
-    retry_at: Option<Instant>,
-    /// When a declared face closed last, or one with a host name went down.
-    lost_at: Option<Instant>,
+    /// For what is declared but not made.
+    missing: RetryClock,
+    /// For the host names of faces that are down.
+    down: RetryClock,
+    /// For the host names of faces that hear nothing.
+    silent: RetryClock,
+    /// Look-ups of host names that run.
+    look_ups: JoinSet<Addresses>,
+    /// When declared faces closed last, or went down, if that is not longer ago than the longest pause.
+    lost_at: HashMap<Uri, Instant>,
     /// Problems that were printed.
     told: HashSet<String>,
     /// The process ends, and not all that is declared is made.
@@ -86,6 +93,7 @@ pub(super) struct Keeping {
 enum Next {
     Reload,
     Retry,
+    LookedUp(Addresses),
     NoteLost,
     PlanWrite,
     Write,
@@ -103,9 +111,11 @@ impl Keeping {
             restored: Keeper::new(operator.clone()),
             operator,
             state,
-            retry_pause: RETRY_FIRST,
-            retry_at: None,
-            lost_at: None,
+            missing: RetryClock::new(),
+            down: RetryClock::new(),
+            silent: RetryClock::slow(),
+            look_ups: JoinSet::new(),
+            lost_at: HashMap::new(),
             told: HashSet::new(),
             is_cut_short: false,
         }
@@ -135,7 +145,7 @@ impl Keeping {
             return Err(Failure::new(ExitCode::Failed, problem.message.clone()));
         }
         self.tell(&problems);
-        self.plan_retry();
+        self.plan_retries();
         self.operator.memory_freed().map_err(failed)
     }
 
@@ -145,10 +155,12 @@ impl Keeping {
         loop {
             let due = self.state.as_ref().and_then(StateWriter::due);
             let waits_for_change = self.state.as_ref().is_some_and(StateWriter::wants_changes);
+            let retry_at = [&self.missing, &self.down, &self.silent].into_iter().filter_map(RetryClock::due).min();
             let next = tokio::select! {
                 () = end.came() => return,
                 Some(()) = hangup.recv() => Next::Reload,
-                () = at(self.retry_at) => Next::Retry,
+                () = at(retry_at) => Next::Retry,
+                Some(Ok(addresses)) = self.look_ups.join_next() => Next::LookedUp(addresses),
                 changed = self.operator.changed(), if waits_for_change => match changed {
                     Ok(()) => Next::PlanWrite,
                     Err(_) => return,
@@ -162,7 +174,10 @@ impl Keeping {
             };
             let result = match next {
                 Next::Reload => self.unless_ended(end, async |keeping| keeping.reload(router).await).await,
-                Next::Retry => self.unless_ended(end, async |keeping| keeping.retry().await).await,
+                Next::Retry => self.unless_ended(end, async |keeping| keeping.begin_retry().await).await,
+                Next::LookedUp(addresses) => {
+                    self.unless_ended(end, async |keeping| keeping.retry(&addresses).await).await
+                }
                 Next::NoteLost => self.note_lost().await.map(|()| true),
                 Next::PlanWrite => {
                     self.plan_write();
@@ -202,49 +217,59 @@ impl Keeping {
         }
     }
 
-    fn has_pending(&self) -> bool {
-        self.declared.has_pending() || self.restored.has_pending()
-    }
-
-    /// Without anything pending, the names of silent faces are looked up now and then.
-    fn plan_retry(&mut self) {
-        let silent = self.declared.has_names().then_some(RETRY_LAST);
-        let pause = if self.has_pending() { Some(self.retry_pause) } else { silent };
-        self.retry_at = pause.map(|pause| Instant::now() + pause);
-    }
-
-    async fn retry(&mut self) -> Result<(), OperatorError> {
-        let had_pending = self.has_pending();
-        let mut problems = self.restored.retry().await?;
-        problems.extend(self.declared.retry().await?);
-        self.tell(&problems);
+    fn tell_moved(&mut self) {
         for uri in self.declared.take_moved() {
             eprintln!("namewire: face {uri}: the host has another address now; the face was made again");
         }
-        if had_pending {
-            self.retry_pause = (self.retry_pause * 2).min(RETRY_LAST);
+    }
+
+    fn plan_retries(&mut self) {
+        let now = Instant::now();
+        self.missing.plan(self.declared.has_pending() || self.restored.has_pending(), now);
+        self.down.plan(self.declared.has_down(), now);
+        self.silent.plan(self.declared.has_names(), now);
+    }
+
+    /// Tries again what is due. Host names are looked up first, and everything else goes on meanwhile.
+    async fn begin_retry(&mut self) -> Result<(), OperatorError> {
+        let now = Instant::now();
+        let due = Due { missing: self.missing.take(now), down: self.down.take(now), silent: self.silent.take(now) };
+        let mut names = self.restored.names(due).await?;
+        names.join(self.declared.names(due).await?);
+        if names.is_empty() {
+            return self.retry(&names.look_up().await).await;
         }
-        self.plan_retry();
+        self.look_ups.spawn(names.look_up());
         Ok(())
     }
 
-    /// A face made by command has closed, or has gone down. A declared one is made again, or its host name is looked
-    /// up. The pause before grows with each, until none has for as long as the longest pause.
+    async fn retry(&mut self, addresses: &Addresses) -> Result<(), OperatorError> {
+        let mut problems = self.restored.retry(addresses).await?;
+        problems.extend(self.declared.retry(addresses).await?);
+        self.tell(&problems);
+        self.tell_moved();
+        self.plan_retries();
+        Ok(())
+    }
+
+    /// A face made by command has closed, or has gone down. If it is a declared one, it is made again, or its host name
+    /// is looked up. This happens after a second. It happens later if the same face was lost within the last five
+    /// minutes, because the pauses go on growing then.
     async fn note_lost(&mut self) -> Result<(), OperatorError> {
-        let had_pending = self.has_pending();
-        let lost = self.declared.note_lost().await?;
-        if lost.is_empty() && (had_pending || !self.has_pending()) {
-            return Ok(());
+        let Lost { closed, down } = self.declared.note_lost().await?;
+        let now = Instant::now();
+        self.lost_at.retain(|_, lost_at| now.duration_since(*lost_at) < PAUSE_LAST);
+        for (uris, clock) in [(&closed, &mut self.missing), (&down, &mut self.down)] {
+            for uri in uris {
+                if self.lost_at.insert(uri.clone(), now).is_none() {
+                    clock.restart();
+                }
+            }
         }
-        let is_first = self.lost_at.is_none_or(|last| last.elapsed() >= RETRY_LAST);
-        if is_first && !had_pending {
-            self.retry_pause = RETRY_FIRST;
+        for uri in closed {
+            eprintln!("namewire: face {uri} closed; it will be made again");
         }
-        self.lost_at = Some(Instant::now());
-        for uri in lost {
-            eprintln!("namewire: face {} closed; it will be made again", uri);
-        }
-        self.plan_retry();
+        self.plan_retries();
         Ok(())
     }
 
@@ -295,8 +320,9 @@ impl Keeping {
         self.configuration = configuration;
         self.told.clear();
         self.tell(&problems);
-        self.retry_pause = RETRY_FIRST;
-        self.plan_retry();
+        self.tell_moved();
+        self.missing.restart();
+        self.plan_retries();
         self.operator.memory_freed()?; // the files were read
         Ok(true)
     }

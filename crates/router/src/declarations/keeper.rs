@@ -1,24 +1,20 @@
 //! The keeper: makes what is declared, and when the declarations change, makes only the difference.
 
-use super::default_strategies;
-use crate::operator::{DoubtfulFace, Operator, OperatorError};
+use super::{
+    default_strategies,
+    host_names::{Addresses, Due, Names, host_of},
+};
+use crate::operator::{Operator, OperatorError};
 use namewire_configuration::{
     Declarations,
     settings::{FaceEntry, RouteEntry, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
 };
 use namewire_packet::{
-    FaceId,
+    FaceId, NameBuf,
     nfd::{ControlParameters, FaceUri, route_flags},
 };
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    time::Duration,
-};
-
-/// Longest wait for a host's addresses.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Both ends of a face, as written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +53,22 @@ pub struct Problem {
     pub is_postponed: bool,
 }
 
+/// What [`Keeper::note_lost`] has found, as remote ends of faces as declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// The faces that have closed.
+    pub closed: Vec<Uri>,
+    /// The faces with host names that have gone down.
+    pub down: Vec<Uri>,
+}
+
+/// A face in whose place a declaration has another one now.
+struct LeftFace {
+    uri: Uri,
+    old: FaceId,
+    new: FaceId,
+}
+
 /// Keeps what is declared.
 pub struct Keeper {
     operator: Operator,
@@ -66,8 +78,10 @@ pub struct Keeper {
     pub(super) strategies: BTreeMap<Prefix, StrategyName>,
     /// Where the host names of faces led when the faces were made.
     led_to: BTreeMap<Ends, FaceUri>,
-    /// A face with a host name is down.
-    has_down: bool,
+    /// The faces with host names that are down.
+    down: BTreeSet<Ends>,
+    /// The faces to be destroyed once the routes lead to their successors.
+    left: Vec<LeftFace>,
     /// The faces to be reported by [`Keeper::take_moved`].
     moved: Vec<Uri>,
     /// What management has refused since the last [`Keeper::apply`], by its name in a problem.
@@ -85,16 +99,22 @@ impl Keeper {
             routes: BTreeMap::new(),
             strategies: BTreeMap::new(),
             led_to: BTreeMap::new(),
-            has_down: false,
+            down: BTreeSet::new(),
+            left: Vec::new(),
             moved: Vec::new(),
             refused: BTreeSet::new(),
             has_pending: false,
         }
     }
 
-    /// True if something is to be tried again.
+    /// True if something that is declared is to be made again.
     pub fn has_pending(&self) -> bool {
-        self.has_pending || self.has_down
+        self.has_pending
+    }
+
+    /// True if a face with a host name is down.
+    pub fn has_down(&self) -> bool {
+        !self.down.is_empty()
     }
 
     /// True if a face has a host name, which may lead elsewhere one day.
@@ -107,7 +127,7 @@ impl Keeper {
         std::mem::take(&mut self.moved)
     }
 
-    /// Changes the node from what was declared before to what is declared now.
+    /// Changes the node from what was declared before to what is declared now. Looks up host names meanwhile.
     ///
     /// # Errors
     /// If the router has stopped.
@@ -119,43 +139,79 @@ impl Keeper {
         self.remove_faces(&mut problems).await?;
         self.reset_strategies(&mut problems).await?;
         self.forget_lost().await?;
-        self.make(true, &mut problems).await?;
+        let missing = Due { missing: true, ..Due::default() };
+        let addresses = self.names(missing).await?.look_up().await;
+        self.make(true, &addresses, &mut problems).await?;
+        self.destroy_left(&mut problems).await?;
         Ok(problems)
     }
 
-    /// Tries again what could not be made. Makes faces again whose host names lead elsewhere now, if the faces are down
-    /// or have long heard nothing: first the new face with the routes, so that the prefixes keep a next hop.
+    /// The host names to be looked up for what is due; [`Keeper::retry`] takes the result.
     ///
     /// # Errors
     /// If the router has stopped.
-    pub async fn retry(&mut self) -> Result<Vec<Problem>, OperatorError> {
+    pub async fn names(&self, due: Due) -> Result<Names, OperatorError> {
+        let mut names = Names::new(due);
+        if due.missing {
+            self.unmade_faces().iter().for_each(|(ends, _)| names.add(&ends.remote));
+        }
+        self.in_doubt(due).await?.iter().for_each(|(ends, _)| names.add(&ends.remote));
+        Ok(names)
+    }
+
+    /// Tries again what is due according to [`Keeper::names`]. If the host name of a face that is down or silent has
+    /// left the face's address, it makes a face to the new one, moves the routes there and then destroys the old face,
+    /// so that the prefixes keep a next hop. Without a new face, the old one stays.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn retry(&mut self, addresses: &Addresses) -> Result<Vec<Problem>, OperatorError> {
+        // Asked again: a face may have come back during the look-up.
+        let in_doubt = self.in_doubt(addresses.due).await?;
+        let problems = self.retry_with(in_doubt, addresses).await?;
+        if !self.down.is_empty() {
+            let down = self.down_now().await?;
+            self.down.retain(|ends| down.contains(ends));
+        }
+        Ok(problems)
+    }
+
+    async fn retry_with(
+        &mut self,
+        in_doubt: Vec<(Ends, FaceUri)>,
+        addresses: &Addresses,
+    ) -> Result<Vec<Problem>, OperatorError> {
         let mut problems = Vec::new();
-        let left = self.leave_moved().await?;
-        if self.has_pending || !left.is_empty() {
-            self.make(false, &mut problems).await?;
+        for (ends, current) in in_doubt {
+            let made = self.faces.get(&ends).filter(|_| addresses.have_left(&ends.remote, &current));
+            if let Some((entry, _)) = made.cloned() {
+                self.make_face(ends, entry, addresses, &mut problems).await?;
+            }
         }
-        for (uri, face) in left {
-            self.remove_face(&uri, face, &mut problems).await?;
-            self.moved.push(uri);
+        if self.has_pending && addresses.due.missing {
+            self.make(false, addresses, &mut problems).await?;
+        } else if !self.left.is_empty() {
+            self.make_routes(false, &mut problems).await?;
         }
-        self.note_down().await?;
+        self.destroy_left(&mut problems).await?;
         Ok(problems)
     }
 
-    /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them again. Returns their
-    /// remote ends as declared. Also notes the faces that are down and have host names, which [`Keeper::retry`] looks
-    /// up.
+    /// Forgets the faces that have closed, with their routes, so that [`Keeper::retry`] makes them again. Also notes
+    /// which faces with host names are down. Returns what is new.
     ///
     /// # Errors
     /// If the router has stopped.
-    pub async fn note_lost(&mut self) -> Result<Vec<Uri>, OperatorError> {
+    pub async fn note_lost(&mut self) -> Result<Lost, OperatorError> {
         let before: Vec<Ends> = self.faces.keys().cloned().collect();
         self.forget_lost().await?;
-        let lost: Vec<Uri> =
-            before.into_iter().filter(|ends| !self.faces.contains_key(ends)).map(|ends| ends.remote).collect();
-        self.has_pending |= !lost.is_empty();
-        self.note_down().await?;
-        Ok(lost)
+        let is_gone = |ends: &Ends| !self.faces.contains_key(ends);
+        let closed: Vec<Uri> = before.into_iter().filter(is_gone).map(|ends| ends.remote).collect();
+        self.has_pending |= !closed.is_empty();
+        let were_down = std::mem::take(&mut self.down);
+        self.down = self.down_now().await?;
+        let down = self.down.difference(&were_down).map(|ends| ends.remote.clone()).collect();
+        Ok(Lost { closed, down })
     }
 
     /// What is declared but not made yet.
@@ -208,37 +264,69 @@ impl Keeper {
         self.command("faces", "destroy", &parameters, what, problems).await.map(|_| ())
     }
 
-    /// Notes whether a face with a host name is down.
-    async fn note_down(&mut self) -> Result<(), OperatorError> {
-        self.has_down = self.has_names() && !self.in_doubt(|doubtful| doubtful.is_down).await?.is_empty();
+    /// Destroys the faces that others have replaced. Routes of commands to them move too: for a command, the face and
+    /// its successor are the same neighbour. Routing daemons hear that the face is gone and look after their own.
+    async fn destroy_left(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        for LeftFace { uri, old, new } in std::mem::take(&mut self.left) {
+            if self.faces.values().all(|(_, face)| *face != old) {
+                self.move_routes(&uri, old, new, problems).await?;
+            }
+            self.remove_face(&uri, old, problems).await?;
+            self.moved.push(uri);
+        }
         Ok(())
     }
 
+    /// Registers the routes to `old` that are not declared, and that last, as routes to `new`.
+    async fn move_routes(
+        &mut self,
+        uri: &Uri,
+        old: FaceId,
+        new: FaceId,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(), OperatorError> {
+        let routes = self.operator.inventory().await?.routes;
+        let to_new = routes.iter().filter(|route| route.face == new);
+        let there: BTreeSet<(&NameBuf, u64)> = to_new.map(|route| (&route.prefix, route.origin)).collect();
+        let to_old = routes.iter().filter(|route| route.face == old);
+        for route in to_old.filter(|route| !there.contains(&(&route.prefix, route.origin))) {
+            let parameters = ControlParameters {
+                name: Some(route.prefix.clone()),
+                face_id: Some(new),
+                origin: Some(route.origin),
+                cost: Some(route.cost),
+                flags: Some(route.flags),
+                ..ControlParameters::default()
+            };
+            let what = format!("route {} to {uri} is not moved to the face's new address", route.prefix);
+            self.command("rib", "register", &parameters, what, problems).await?;
+        }
+        Ok(())
+    }
+
+    /// The faces with host names that are down.
+    async fn down_now(&self) -> Result<BTreeSet<Ends>, OperatorError> {
+        let down = self.in_doubt(Due { down: true, ..Due::default() }).await?;
+        Ok(down.into_iter().map(|(ends, _)| ends).collect())
+    }
+
     /// The faces with host names that may have to follow them, each with its address.
-    async fn in_doubt(&self, which: impl Fn(&DoubtfulFace) -> bool) -> Result<Vec<(Ends, FaceUri)>, OperatorError> {
+    async fn in_doubt(&self, due: Due) -> Result<Vec<(Ends, FaceUri)>, OperatorError> {
+        if !(due.down || due.silent) || !self.has_names() {
+            return Ok(Vec::new());
+        }
         let doubtful = self.operator.doubtful_faces().await?;
-        let doubtful: BTreeSet<FaceId> = doubtful.iter().filter(|face| which(face)).map(|face| face.face).collect();
+        let doubtful = doubtful.iter().filter(|face| face.is_down || due.silent);
+        let doubtful: BTreeSet<FaceId> = doubtful.map(|face| face.face).collect();
         let is_doubtful = |ends: &Ends| self.faces.get(ends).is_some_and(|(_, face)| doubtful.contains(face));
         let in_doubt = self.led_to.iter().filter(|(ends, _)| is_doubtful(ends));
         Ok(in_doubt.map(|(ends, address)| (ends.clone(), address.clone())).collect())
     }
 
-    /// Looks up the host names of faces in doubt. Forgets those that lead elsewhere now, and returns them. While a name
-    /// cannot be resolved, or still has the face's address among others, the face stays.
-    async fn leave_moved(&mut self) -> Result<Vec<(Uri, FaceId)>, OperatorError> {
-        let mut left = Vec::new();
-        if !self.has_names() {
-            return Ok(left);
-        }
-        for (ends, address) in self.in_doubt(|_| true).await? {
-            let addresses = addresses_of(&ends.remote.0).await.unwrap_or_default();
-            let is_moved = !addresses.is_empty() && !addresses.contains(&address);
-            if let Some((_, face)) = self.faces.get(&ends).cloned().filter(|_| is_moved) {
-                self.faces.remove(&ends);
-                left.push((ends.remote, face));
-            }
-        }
-        Ok(left)
+    /// The faces that are not made as they should be.
+    fn unmade_faces(&self) -> Vec<(Ends, FaceEntry)> {
+        let is_unmade = |(ends, entry): &(Ends, FaceEntry)| self.faces.get(ends).is_none_or(|(made, _)| made != entry);
+        faces_by_ends(&self.wanted).into_iter().filter(is_unmade).collect()
     }
 
     async fn reset_strategies(&mut self, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
@@ -275,12 +363,24 @@ impl Keeper {
 
     /// Makes what is missing or different. With `all`, it also makes the routes and strategies that are not known to be
     /// missing, because another command may have removed them.
-    async fn make(&mut self, all: bool, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
-        for (ends, entry) in faces_by_ends(&self.wanted) {
-            if self.faces.get(&ends).is_none_or(|(made, _)| *made != entry) {
-                self.make_face(ends, entry, problems).await?;
-            }
+    async fn make(
+        &mut self,
+        all: bool,
+        addresses: &Addresses,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(), OperatorError> {
+        self.has_pending = false;
+        for (ends, entry) in self.unmade_faces() {
+            self.make_face(ends, entry, addresses, problems).await?;
         }
+        self.make_routes(all, problems).await?;
+        self.set_strategies(all, problems).await?;
+        self.has_pending |= problems.iter().any(|problem| problem.is_postponed);
+        Ok(())
+    }
+
+    async fn make_routes(&mut self, all: bool, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
+        let before = problems.len();
         for route in self.wanted.routes.clone() {
             // The remote end alone decides, as with every route: a face with a local end of its own will do.
             let face = self.faces.iter().find(|(ends, _)| ends.remote == route.face).map(|(_, (_, face))| *face);
@@ -290,6 +390,11 @@ impl Keeper {
                 self.make_route(route, face, problems).await?;
             }
         }
+        self.has_pending |= problems[before..].iter().any(|problem| problem.is_postponed);
+        Ok(())
+    }
+
+    async fn set_strategies(&mut self, all: bool, problems: &mut Vec<Problem>) -> Result<(), OperatorError> {
         for StrategyEntry { prefix, strategy } in self.wanted.strategies.clone() {
             if !all && self.strategies.get(&prefix) == Some(&strategy) {
                 continue;
@@ -309,23 +414,29 @@ impl Keeper {
             let parameters = ControlParameters { name: Some(prefix.0), ..ControlParameters::default() };
             self.command("strategy-choice", "unset", &parameters, what, problems).await?;
         }
-        self.has_pending = problems.iter().any(|problem| problem.is_postponed);
         Ok(())
     }
 
+    /// Makes a face. If the entry had another one, that is destroyed later ([`Keeper::destroy_left`]).
     async fn make_face(
         &mut self,
         ends: Ends,
         entry: FaceEntry,
+        addresses: &Addresses,
         problems: &mut Vec<Problem>,
     ) -> Result<(), OperatorError> {
         let what = format!("face {} is not made", ends.remote);
         if self.refused.contains(&what) {
             return Ok(());
         }
-        let uri = match canonical(&entry.uri.0).await {
-            Ok(uri) => uri,
-            Err(why) => {
+        let current = self.led_to.get(&ends).filter(|_| self.faces.contains_key(&ends));
+        let uri = match addresses.canonical(&entry.uri, current) {
+            Some(Ok(uri)) => uri,
+            None => {
+                self.has_pending = true; // it was lost when the look-up had begun
+                return Ok(());
+            }
+            Some(Err(why)) => {
                 problems.push(Problem { message: format!("{what}: {why}"), is_postponed: true });
                 return Ok(());
             }
@@ -342,7 +453,7 @@ impl Keeper {
         let Some(face) = face else { return self.fail(what, OperatorError::NoAnswer, problems) };
         if exists {
             // The face was made by another command, or by us with other properties.
-            let previous = self.faces.get(&ends).map(|(previous, _)| previous);
+            let previous = self.faces.get(&ends).filter(|(_, made)| *made == face).map(|(previous, _)| previous);
             let update = ControlParameters { face_id: Some(face), ..entry.parameters_after(previous) };
             let what = format!("face {} is not changed", ends.remote);
             self.command("faces", "update", &update, what, problems).await?;
@@ -350,7 +461,12 @@ impl Keeper {
         if host_of(&entry.uri.0).is_some() {
             self.led_to.insert(ends.clone(), uri);
         }
-        self.faces.insert(ends, (entry, face));
+        let uri = ends.remote.clone();
+        if let Some((_, old)) = self.faces.insert(ends, (entry, face))
+            && old != face
+        {
+            self.left.push(LeftFace { uri, old, new: face });
+        }
         Ok(())
     }
 
@@ -409,36 +525,103 @@ impl Keeper {
     }
 }
 
-/// The FaceUri that `faces/create` takes and that forwarders list. Looks up a host name.
-///
-/// # Errors
-/// In words: the host name has no address, or none of the family that the scheme demands.
-pub async fn canonical(uri: &FaceUri) -> Result<FaceUri, String> {
-    let Some(host) = host_of(uri) else {
-        // Without a canonical form, it is not ours to resolve; management will refuse it and say why.
-        return Ok(uri.canonize().unwrap_or_else(|| uri.clone()));
-    };
-    let addresses = addresses_of(uri).await?;
-    let first = addresses.into_iter().next();
-    first.ok_or_else(|| format!("{host} has no address of the wanted family"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Router;
+    use namewire_configuration::{Settings, from_toml};
 
-/// The host name in a FaceUri, if it has one that is to be looked up.
-fn host_of(uri: &FaceUri) -> Option<&str> {
-    let FaceUri::NonCanonical(named) = uri else { return None };
-    let has_addresses = ["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str());
-    let host_without_interface = named.host.split('%').next();
-    let is_address = host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok());
-    (has_addresses && !is_address && uri.canonize().is_none()).then_some(&named.host)
-}
+    /// A name that the system resolves without a name server.
+    const NAMED: &str = "udp4://localhost:7001";
+    const BEFORE: &str = "udp4://127.0.0.1:7001";
 
-/// The canonical FaceUris of all addresses that a host name has now.
-async fn addresses_of(uri: &FaceUri) -> Result<Vec<FaceUri>, String> {
-    let (FaceUri::NonCanonical(named), Some(host)) = (uri, host_of(uri)) else { return Ok(vec![uri.clone()]) };
-    let look_up = tokio::net::lookup_host((host, 0));
-    let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
-        Ok(addresses) => addresses.map_err(|error| format!("cannot resolve {host}: {error}"))?,
-        Err(_) => return Err(format!("cannot resolve {host}: no answer")),
-    };
-    Ok(addresses.filter_map(|address| named.canonize_with(address.ip())).collect())
+    fn named() -> Uri {
+        NAMED.parse().unwrap()
+    }
+
+    fn face_uri(text: &str) -> FaceUri {
+        text.parse().unwrap()
+    }
+
+    /// The routes as `prefix face-uri`, and the faces.
+    async fn made(operator: &Operator) -> (Vec<String>, Vec<String>) {
+        let inventory = operator.inventory().await.unwrap();
+        let uri = |face: FaceId| inventory.faces.iter().find(|other| other.face == face).unwrap().remote.to_string();
+        let routes = inventory.routes.iter().map(|route| format!("{} {}", route.prefix, uri(route.face))).collect();
+        (routes, inventory.faces.iter().map(|face| face.remote.to_string()).collect())
+    }
+
+    /// As if the face was down or silent, and the name led there.
+    async fn follow(keeper: &mut Keeper, found: Result<Vec<FaceUri>, String>) -> Vec<Problem> {
+        let due = Due { silent: true, ..Due::default() };
+        let in_doubt = keeper.led_to.iter().map(|(ends, current)| (ends.clone(), current.clone())).collect();
+        keeper.retry_with(in_doubt, &Addresses { due, found: BTreeMap::from([(named(), found)]) }).await.unwrap()
+    }
+
+    /// A keeper with a route to the name, and a route to its face that a command made.
+    async fn keeper(operator: &Operator) -> Keeper {
+        let mut keeper = Keeper::new(operator.clone());
+        let text = format!("[[route]]\nprefix = \"/own\"\nface = \"{NAMED}\"\ncost = 7\n");
+        let problems = keeper.apply(Declarations::of(&from_toml(&text).unwrap())).await.unwrap();
+        assert_eq!(problems, <[Problem; 0]>::default());
+        let theirs = ControlParameters {
+            name: Some("/theirs".parse().unwrap()),
+            face_id: keeper.faces.values().next().map(|(_, face)| *face),
+            ..ControlParameters::default()
+        };
+        operator.command("rib", "register", &theirs).await.unwrap();
+        keeper
+    }
+
+    /// The story: the old face was destroyed also where no new one could be made, and its routes were gone. A route of
+    /// a command to a face that had moved was lost.
+    #[tokio::test]
+    async fn a_face_follows_its_name_with_all_routes_and_not_into_nothing() {
+        let router = Router::start(&Settings::listening_nowhere().into()).unwrap();
+        let operator = router.operator();
+        let mut keeper = keeper(&operator).await;
+        let as_before = (vec![format!("/own {BEFORE}"), format!("/theirs {BEFORE}")], vec![BEFORE.to_owned()]);
+        assert_eq!(made(&operator).await, as_before);
+        let both = vec![face_uri("udp4://127.0.0.2:7001"), face_uri(BEFORE)];
+        for stays in [Err("cannot resolve".to_owned()), Ok(Vec::new()), Ok(both)] {
+            assert_eq!(follow(&mut keeper, stays).await, <[Problem; 0]>::default());
+            assert_eq!(made(&operator).await, as_before);
+        }
+
+        let after = "udp4://127.0.0.2:7001";
+        assert_eq!(follow(&mut keeper, Ok(vec![face_uri(after)])).await, <[Problem; 0]>::default());
+        let moved = (vec![format!("/own {after}"), format!("/theirs {after}")], vec![after.to_owned()]);
+        assert_eq!(made(&operator).await, moved);
+        assert_eq!(keeper.take_moved(), [named()]);
+        let costs: Vec<u64> = operator.inventory().await.unwrap().routes.iter().map(|route| route.cost).collect();
+        assert_eq!(costs, [7, 0]);
+
+        // Management refuses a face to nowhere.
+        let problems = follow(&mut keeper, Ok(vec![face_uri("udp4://0.0.0.0:7001")])).await;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(made(&operator).await, moved);
+        assert_eq!(keeper.take_moved(), <[Uri; 0]>::default());
+        router.stop();
+    }
+
+    /// A face that is lost while names are looked up waits for the next look-up.
+    #[tokio::test]
+    async fn what_was_not_looked_up_stays_pending() {
+        let router = Router::start(&Settings::listening_nowhere().into()).unwrap();
+        let operator = router.operator();
+        let mut keeper = keeper(&operator).await;
+        let missing = Due { missing: true, ..Due::default() };
+        let addresses = keeper.names(missing).await.unwrap().look_up().await;
+        let face_id = keeper.faces.values().next().map(|(_, face)| *face);
+        let destroy = ControlParameters { face_id, ..ControlParameters::default() };
+        operator.command("faces", "destroy", &destroy).await.unwrap();
+        assert_eq!(keeper.note_lost().await.unwrap(), Lost { closed: vec![named()], down: Vec::new() });
+        assert_eq!(keeper.retry(&addresses).await.unwrap(), <[Problem; 0]>::default());
+        assert!(keeper.has_pending());
+        let addresses = keeper.names(missing).await.unwrap().look_up().await;
+        keeper.retry(&addresses).await.unwrap();
+        assert!(!keeper.has_pending());
+        assert_eq!(made(&operator).await, (vec![format!("/own {BEFORE}")], vec![BEFORE.to_owned()]));
+        router.stop();
+    }
 }
