@@ -39,17 +39,20 @@ fn a_fingerprint_hash_table_is_right_about_names_with_routes() {
         let options = FhtOptions { prefetch, ..SHORTEST };
         equals_the_model(|capacity, seed| Box::new(fht(capacity, seed, options, DefaultRoute::Exact)));
     }
-    let wide = FhtOptions { format: SlotFormat { fingerprint_bits: 24, port_bits: 24 }, ..SHORTEST };
-    equals_the_model(|capacity, seed| Box::new(fht(capacity, seed, wide, DefaultRoute::Exact)));
+    equals_the_model(|capacity, seed| Box::new(fht(capacity, seed, WIDE, DefaultRoute::Exact)));
 }
 
-/// With a default route that is not exact, names below other rules still go where these lead.
+/// Fingerprints so long that the names of a test have different ones.
+const WIDE: FhtOptions = FhtOptions { format: SlotFormat { fingerprint_bits: 24, port_bits: 24 }, ..SHORTEST };
+
+/// With a default route that is not exact, names below other rules still go where these lead, but for names that happen
+/// to have the fingerprint of a longer rule.
 #[test]
 fn a_default_route_takes_no_names_of_other_rules() {
     for default_route in
         [DefaultRoute::Speculative, DefaultRoute::Table(0), DefaultRoute::Table(9), DefaultRoute::Followed]
     {
-        let tables = |capacity, seed| Box::new(fht(capacity, seed, SHORTEST, default_route)) as Box<dyn PrefixTable>;
+        let tables = |capacity, seed| Box::new(fht(capacity, seed, WIDE, default_route)) as Box<dyn PrefixTable>;
         answers_as_the_model(Compared::NumbersBelowTheRoot, &tables);
         for options in [PatriciaOptions::sbpt, PatriciaOptions::fpt] {
             let trie = |capacity, seed| {

@@ -176,7 +176,7 @@ fn a_name_answered_at_another_worker_leaves_fingerprints_of_others() {
     for workers in [2, 3, 5] {
         let mut node = node_with(crowded(), workers);
         let mut collided = 0;
-        for nonce in 0..300 {
+        for nonce in 0..1000 {
             let [other, asked] = ["x", "y"].map(|name| format!("/p/{name}/{nonce}"));
             node.receive(L, interest("/p", 2 * nonce).can_be_prefix());
             node.receive(A, interest(&asked, 2 * nonce + 1));

@@ -25,7 +25,7 @@ fn the_second_of_two_copies_leaves_the_fingerprint_of_another_name() {
 fn the_second_copy_is_known_at_every_worker() {
     for workers in [1, 2, 3, 5] {
         let mut node = node_with(crowded(), workers);
-        for round in 0..300 {
+        for round in 0..1000 {
             let [answer, other] = ["x", "y"].map(|name| format!("/p/{name}/{round}"));
             node.receive(A, interest("/p", 2 * round).can_be_prefix());
             assert_eq!(node.receive(D, data(&answer).collided()).len(), 1);

@@ -71,7 +71,7 @@ fn hash_by_definition(secret: [u8; 16], name: &[u8]) -> u64 {
     };
     let double = |counter| u128::from(word(counter)) | u128::from(word(counter + 1)) << 64;
     let prime = (1_u128 << 61) - 1;
-    let (point, c, t) = (u128::from(word(0)) & prime, double(8), double(10));
+    let (point, c, t) = (u128::from(word(0)) & prime, double(5), double(7));
     let product = |a: u64, b: u64, number: u128| {
         u128::from(a.wrapping_add(number as u64)) * u128::from(b.wrapping_add((number >> 64) as u64))
     };
@@ -80,7 +80,7 @@ fn hash_by_definition(secret: [u8; 16], name: &[u8]) -> u64 {
     for (i, block) in (0_u64..).zip(blocks.clone()) {
         let number = u128::from_le_bytes(block.try_into().unwrap());
         if i < 32 {
-            sum = sum.wrapping_add(product(word(18 + 2 * i), word(19 + 2 * i), number));
+            sum = sum.wrapping_add(product(word(21 + 2 * i), word(22 + 2 * i), number));
         } else {
             for word in [number & ((1 << 56) - 1), number >> 56 & ((1 << 56) - 1), number >> 112] {
                 tail = (tail * point + word) % prime;
@@ -94,9 +94,10 @@ fn hash_by_definition(secret: [u8; 16], name: &[u8]) -> u64 {
     padded.extend_from_slice(name);
     let window = u128::from_le_bytes(padded[name.len()..].try_into().unwrap());
     sum = sum.wrapping_add(product(word(1), word(2), window));
-    let low = (sum as u64).wrapping_add(name.len() as u64).wrapping_mul(word(3));
-    let mixed = ((sum >> 64) as u64).wrapping_mul(word(4)).wrapping_add(low).wrapping_add(word(5));
-    let product = (mixed ^ mixed >> 32).wrapping_mul(word(6) | 1);
+    let low = (sum as u64).wrapping_add(name.len() as u64);
+    let pair = double(9).wrapping_add(sum >> 64).wrapping_mul(double(11).wrapping_add(low.into()));
+    let upper = (double(13).wrapping_add(pair) >> 64) as u64;
+    let product = (upper ^ upper >> 32).wrapping_mul(word(3) | 1);
     product ^ product >> 32
 }
 
