@@ -36,7 +36,7 @@ fn exchange([near, far]: &[Host; 2], round: usize, count: usize) {
 }
 
 fn xdp_segment() -> Option<Segment> {
-    Segment::new(2).map(|segment| segment.with(EthernetIo::Xdp))
+    Segment::new(2)?.with(EthernetIo::Xdp)
 }
 
 /// A datagram from the near host to the far one.
@@ -79,7 +79,7 @@ fn faces_say_how_their_frames_come() {
 
 #[test]
 fn auto_takes_a_packet_socket_where_frames_are_too_large_and_says_why() {
-    let Some(segment) = Segment::new(2).map(|segment| segment.with(EthernetIo::Auto)) else { return };
+    let Some(segment) = Segment::new(2).and_then(|segment| segment.with(EthernetIo::Auto)) else { return };
     segment.hub_ip("link set port0 mtu 9000");
     segment.ip(0, "link set eth0 mtu 9000");
     let hosts = two_hosts(&segment);

@@ -2,9 +2,10 @@
 
 use crate::application::{Application, eventually, name};
 use namewire_configuration::{Configuration, Settings, settings::EthernetIo};
+use namewire_faces::ethernet::{self, LinkIo};
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FaceStatus},
+    nfd::{ControlParameters, FaceStatus, MacAddress},
 };
 use namewire_router::{Router, RouterHandle};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -72,12 +73,27 @@ impl Segment {
     /// A segment for each way in which Ethernet frames can get to routers; none where namespaces cannot be made.
     pub(crate) fn with_each_port(hosts: usize) -> impl Iterator<Item = Segment> {
         let ways = [EthernetIo::Socket, EthernetIo::Xdp].into_iter();
-        ways.filter_map(move |io| Segment::new(hosts).map(|segment| segment.with(io)))
+        ways.filter_map(move |io| Segment::new(hosts)?.with(io))
     }
 
-    pub(crate) fn with(mut self, io: EthernetIo) -> Self {
+    /// The same with another way. `None`, with a line that says so, if it does not work on this machine.
+    pub(crate) fn with(mut self, io: EthernetIo) -> Option<Self> {
         self.io = io;
-        self
+        if io == EthernetIo::Socket {
+            return Some(self);
+        }
+        let opened = self.on_host(0, || {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+            let index = rustix::net::netdevice::name_to_index(&socket, "eth0")?;
+            ethernet::open(index, "eth0", MacAddress([2, 0, 0, 0, 0, 1]), 1500, LinkIo::Xdp).map(drop)
+        });
+        match opened {
+            Ok(()) => Some(self),
+            Err(error) => {
+                println!("skipped: AF_XDP does not work on this machine: {error}");
+                None
+            }
+        }
     }
 
     fn namespace(&self, part: &str) -> String {
