@@ -155,33 +155,19 @@ impl RouterProcess {
         Ok(self.process.ended()?.is_none())
     }
 
-    /// Puts a load on the router. `lab` is the program `namewire-lab`; `options` are those of its subcommand `load`,
-    /// without the addresses.
+    /// Puts a load on the router. `lab` starts `namewire-lab`, perhaps in another namespace; `options` are those of its
+    /// subcommand `load`, without the addresses.
     ///
     /// # Errors
     /// If the load cannot be made.
     pub fn load(
         &self,
-        lab: &Path,
+        lab: Command,
         cpu: Option<usize>,
         transport: Transport,
         options: &[String],
     ) -> anyhow::Result<LoadReport> {
-        self.load_by(Command::new(lab), cpu, transport, options)
-    }
-
-    /// The same by a command that starts `namewire-lab`, for example in another namespace.
-    ///
-    /// # Errors
-    /// If the load cannot be made.
-    pub fn load_by(
-        &self,
-        command: Command,
-        cpu: Option<usize>,
-        transport: Transport,
-        options: &[String],
-    ) -> anyhow::Result<LoadReport> {
-        let mut command = load_command(command, transport);
+        let mut command = load_command(lab, transport);
         command
             .arg("--socket")
             .arg(&self.socket)
@@ -242,26 +228,12 @@ impl RelayProcess {
     /// If the load cannot be made.
     pub fn load(
         &self,
-        lab: &Path,
+        lab: Command,
         cpu: Option<usize>,
         transport: Transport,
         options: &[String],
     ) -> anyhow::Result<LoadReport> {
-        self.load_by(Command::new(lab), cpu, transport, options)
-    }
-
-    /// The same by a command that starts `namewire-lab`, for example in another namespace.
-    ///
-    /// # Errors
-    /// If the load cannot be made.
-    pub fn load_by(
-        &self,
-        command: Command,
-        cpu: Option<usize>,
-        transport: Transport,
-        options: &[String],
-    ) -> anyhow::Result<LoadReport> {
-        let mut command = load_command(command, transport);
+        let mut command = load_command(lab, transport);
         command.arg("--relay").arg("--socket").arg(&self.socket).args(["--watch", &self.process.id().to_string()]);
         if let Some((consumer, producer)) = self.sides {
             command.args(["--udp", &consumer.to_string(), "--relay-producer", &producer.to_string()]);

@@ -91,7 +91,7 @@ impl Victim {
         let grown_kib = resident_kib_max(self.router.id()).expect("it lives").saturating_sub(self.idle_kib);
         assert!(grown_kib / 1024 < GROWTH_MIB_MAX, "the router grew by {grown_kib} KiB");
         let report = self.router.load(
-            Path::new(env!("CARGO_BIN_EXE_namewire-lab")),
+            Command::new(env!("CARGO_BIN_EXE_namewire-lab")),
             None,
             namewire_lab::load::Transport::Udp,
             &["--count".to_owned(), "100".to_owned()],

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | which frames go to the router? | [`program`], `bpf/steer.c` |
 //! | how does one queue of an interface receive and send? | [`socket`] |
-//! | which frame memory belongs to whom at which time? | `queue`, `umem` |
+//! | who owns a frame's memory now? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
 //! | how long are the frames of an interface? | `interface` |
 //!

@@ -1,4 +1,4 @@
-//! Rings: queues of fixed length in memory that two sides share, one of which writes entries and the other reads them.
+//! Ring: a queue of fixed length in shared memory. One side writes entries, the other reads them.
 //!
 //! Source: Documentation/networking/af_xdp.rst of Linux and the comments of net/xdp/xsk_queue.h. The other side of all
 //! four rings of a socket is the kernel. It chooses where in the memory the parts are:
@@ -101,7 +101,7 @@ impl<T: Entry> Shared<T> {
     /// The slot of the entry with this index.
     fn slot(&self, index: u32) -> NonNull<T> {
         let place = index & (self.count - 1);
-        // SAFETY: `place` is less than `count`, and `place()` checked that so many slots are within the memory.
+        // SAFETY: `place` is below `count`, and `place()` has checked that `count` slots lie within the memory.
         unsafe { self.slots.add(place as usize) }
     }
 }

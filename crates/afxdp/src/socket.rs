@@ -53,7 +53,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 pub struct Options {
     /// Number of frames, a power of two from 16 to 2²⁰: half to receive, half to send. Default 4,096.
     pub frames: u32,
-    /// Bytes of one frame: 2,048 or 4,096, of which the kernel needs 256. Default 4,096.
+    /// Bytes of one frame: 2,048 or 4,096 (default). The kernel uses 256 of them.
     pub frame_bytes: u32,
     /// Zero copy if the driver can; otherwise copy mode. Default true.
     pub zero_copy: bool,
@@ -226,8 +226,8 @@ impl XdpSocket {
         self.queue.umem.sending()
     }
 
-    /// Whether frames wait for the kernel that it did not take in the last [`flush`](Self::flush): call it again soon,
-    /// because the kernel looks at them only then, or when somebody polls the socket.
+    /// Whether the kernel left frames behind in the last [`flush`](Self::flush). Call it again soon: nothing else makes
+    /// the kernel send them.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         self.has_waiting

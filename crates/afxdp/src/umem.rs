@@ -1,4 +1,4 @@
-//! Frame memory (*UMEM*): which frame belongs to whom.
+//! Frame memory (*UMEM*): who owns each frame?
 //!
 //! Source: Documentation/networking/af_xdp.rst of Linux. The memory is one mapping, divided into frames of equal size.
 //! The first half receives, the second half sends:

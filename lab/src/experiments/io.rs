@@ -106,7 +106,7 @@ impl Run<'_> {
         let router = self.start_router(driver)?;
         let options = self.options(driver, content_bytes, count, true);
         let load = self.network.on_peers(&self.context.program);
-        let report = router.load_by(load, self.cpus.map(|cpus| cpus.1), driver.transport(), &options)?;
+        let report = router.load(load, self.cpus.map(|cpus| cpus.1), driver.transport(), &options)?;
         drop(router);
         self.add(&case, &format!("namewire by {}", driver.label()), &report)?;
         if driver == Driver::PacketSocket {
@@ -115,7 +115,7 @@ impl Run<'_> {
         let relay = self.start_relay(driver)?;
         let options = self.options(driver, content_bytes, count, false);
         let load = self.network.on_peers(&self.context.program);
-        let report = relay.load_by(load, self.cpus.map(|cpus| cpus.1), driver.transport(), &options)?;
+        let report = relay.load(load, self.cpus.map(|cpus| cpus.1), driver.transport(), &options)?;
         self.add(&case, &format!("relay by {}", driver.label()), &report)
     }
 

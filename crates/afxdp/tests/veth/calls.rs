@@ -60,8 +60,8 @@ pub(crate) fn receive_many(socket: &Socket) -> io::Result<usize> {
     let mut vectors =
         bytes.each_mut().map(|bytes| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
     let mut messages = messages(|i| &raw mut vectors[i]);
-    // SAFETY: there are BATCH messages, each of which points to one vector and so to one array of its length; all are
-    // alive and not used otherwise until the call returns.
+    // SAFETY: each of the BATCH messages points to one vector, and the vector to one array of its length. All are
+    // alive, and nothing else uses them until the call returns.
     let received = unsafe {
         let flags = libc::MSG_DONTWAIT as _;
         libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), BATCH as _, flags, std::ptr::null_mut())

@@ -98,6 +98,24 @@ struct Running {
 }
 
 impl Running {
+    fn new(id: u64, name: NameBuf, client: FaceId, tap: CaptureTap, reader: CaptureReader, now_ns: u64) -> Self {
+        Running {
+            id,
+            name,
+            client,
+            tap: Some(tap),
+            named_faces: 1,
+            is_stopped: false,
+            reader,
+            buffer: Vec::new(),
+            is_over: false,
+            kept: VecDeque::new(),
+            next_sequence: 0,
+            wanted: BTreeMap::new(),
+            ends_ns: now_ns + PATIENCE_NS,
+        }
+    }
+
     /// Takes one more face by name: returns the end of the capture for it.
     fn add_face(&mut self) -> Result<CaptureTap, CaptureRefusal> {
         if self.is_stopped {
@@ -291,21 +309,7 @@ impl CapturePlane for Node {
         let snap_bytes = wanted.snap_bytes.map_or(MAX_PACKET_BYTES, |bytes| bytes as usize);
         let options = CaptureOptions { id, scope, one_in: wanted.one_in, snap_bytes, queue_bytes: QUEUE_BYTES };
         let (tap, reader) = capture(options);
-        self.captures.running.push(Running {
-            id,
-            name: name.clone(),
-            client,
-            tap: Some(tap.clone()),
-            named_faces: 1,
-            is_stopped: false,
-            reader,
-            buffer: Vec::new(),
-            is_over: false,
-            kept: VecDeque::new(),
-            next_sequence: 0,
-            wanted: BTreeMap::new(),
-            ends_ns: now.mono_ns + PATIENCE_NS,
-        });
+        self.captures.running.push(Running::new(id, name.clone(), client, tap.clone(), reader, now.mono_ns));
         self.captures.tell_clients(&self.workers);
         match wanted.faces {
             WantedFaces::One(face) => self.capture_face(face, tap),
@@ -350,23 +354,13 @@ mod tests {
     use super::*;
     use namewire_packet::Data;
 
-    fn running(tap: Option<CaptureTap>, reader: CaptureReader) -> Running {
-        let name: NameBuf = "/localhost/nfd/capture/piece/x".parse().unwrap();
-        Running {
-            id: 1,
-            name,
-            client: FaceId(256),
-            tap,
-            named_faces: 1,
-            is_stopped: false,
-            reader,
-            buffer: Vec::new(),
-            is_over: false,
-            kept: VecDeque::new(),
-            next_sequence: 0,
-            wanted: BTreeMap::new(),
-            ends_ns: PATIENCE_NS,
-        }
+    fn running(tap: CaptureTap, reader: CaptureReader) -> Running {
+        Running::new(1, "/localhost/nfd/capture/piece/x".parse().unwrap(), FaceId(256), tap, reader, 0)
+    }
+
+    /// The same after its first fetch: no face can be added any more.
+    fn begun(tap: CaptureTap, reader: CaptureReader) -> Running {
+        Running { tap: None, ..running(tap, reader) }
     }
 
     fn options() -> CaptureOptions {
@@ -376,7 +370,7 @@ mod tests {
     #[test]
     fn pieces_come_in_order_again_if_asked_and_the_last_one_says_so() {
         let (tap, reader) = capture(options());
-        let mut running = running(None, reader);
+        let mut running = begun(tap.clone(), reader);
         (0..700).for_each(|face| tap.tell_gone(FaceId(face))); // some 14 kB
         assert_eq!(running.ask(0, 1), Asked::Later);
         assert_eq!(running.next_piece(0), None, "piece 0 was not asked for");
@@ -400,8 +394,8 @@ mod tests {
 
     #[test]
     fn pieces_that_are_no_longer_kept_never_come() {
-        let (_tap, reader) = capture(options());
-        let mut running = running(None, reader);
+        let (tap, reader) = capture(options());
+        let mut running = begun(tap.clone(), reader);
         for sequence in 0..=WINDOW {
             assert_eq!(running.ask(0, sequence), Asked::Later);
             assert!(running.next_piece(NEWS_NS).is_some(), "a sign of life");
@@ -413,7 +407,7 @@ mod tests {
     #[test]
     fn faces_are_named_before_the_first_piece_and_before_the_end() {
         let (tap, reader) = capture(options());
-        let mut running = running(Some(tap), reader);
+        let mut running = running(tap, reader);
         assert!(running.add_face().is_ok());
         running.named_faces = MAX_NAMED_FACES;
         assert_eq!(running.add_face().err(), Some(CaptureRefusal::TooManyFaces(MAX_NAMED_FACES)));
@@ -425,8 +419,8 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_waited_for_and_a_waiting_one_is_served() {
-        let (_tap, reader) = capture(options());
-        let mut captures = Captures { running: vec![running(None, reader)], ..Captures::default() };
+        let (tap, reader) = capture(options());
+        let mut captures = Captures { running: vec![begun(tap.clone(), reader)], ..Captures::default() };
         assert_eq!(captures.next_deadline_ns(5), Some(PATIENCE_NS));
         captures.running[0].ask(0, 0);
         assert_eq!(captures.next_deadline_ns(5), Some(5 + LOOK_NS));

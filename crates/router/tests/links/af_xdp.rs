@@ -107,3 +107,26 @@ fn nothing_is_lost_over_many_turns_of_the_rings() {
     });
     exchange(&hosts, 1, 3000);
 }
+
+/// The story: the router wrote the interface's old address into its frames, and took frames to the new one for others'.
+#[test]
+fn a_new_address_of_the_interface_is_used() {
+    let Some(segment) = xdp_segment() else { return };
+    let hosts = two_hosts(&segment);
+    exchange(&hosts, 0, 1);
+    segment.ip(0, "link set eth0 address 02:00:00:00:00:09");
+    let mut operator = hosts[0].application();
+    eventually("the interface is opened anew, and frames have its new address", || {
+        // The face closes with the former port.
+        let (uri, local_uri) = (Some(FAR.to_owned()), Some("dev://eth0".to_owned()));
+        let create = ControlParameters { uri, local_uri, ..Default::default() };
+        let made = operator.command("/faces/create", create).body.and_then(|body| body.face_id);
+        let route = ControlParameters { name: Some(name("/far")), face_id: made, ..Default::default() };
+        if made.is_some() && operator.command("/rib/register", route).code == 200 {
+            let interest = operator.interest(name("/far/away")).lifetime_ms(100).build();
+            hosts[0].application().send(&interest);
+        }
+        hosts[1].has_face("ether://[02:00:00:00:00:09]")
+    });
+    exchange(&hosts, 1, 5);
+}

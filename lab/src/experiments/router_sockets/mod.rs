@@ -22,6 +22,7 @@ mod routes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -245,7 +246,7 @@ impl Run<'_> {
         let report = match subject {
             Subject::Relay => {
                 let relay = RelayProcess::start(lab, case.transport, self.cpus.map(|cpus| cpus.0))?;
-                relay.load(lab, load_cpu, case.transport, &options)?
+                relay.load(Command::new(lab), load_cpu, case.transport, &options)?
             }
             Subject::Namewire { workers } => self.load_router(case, subject, workers, &options)?,
         };
@@ -267,7 +268,8 @@ impl Run<'_> {
             true => Some(self.register_routes("routes", subject, &router, self.size.routes)?),
             false => None,
         };
-        let report = router.load(&self.context.program, self.cpus.map(|cpus| cpus.1), case.transport, options)?;
+        let lab = Command::new(&self.context.program);
+        let report = router.load(lab, self.cpus.map(|cpus| cpus.1), case.transport, options)?;
         ensure!(router.is_alive()?, "the router did not survive the load");
         Ok(report)
     }
