@@ -6,6 +6,7 @@
 //! NAMEWIRE set to one. The load generator checks every Data byte by byte.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ fn start(workers: usize) -> RouterProcess {
 
 fn load(router: &RouterProcess, transport: Transport, options: &str) -> LoadReport {
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
-    router.load(Path::new(LAB), None, transport, &options).expect("the load runs")
+    router.load(Command::new(LAB), None, transport, &options).expect("the load runs")
 }
 
 fn distinct_interests(transport: Transport, workers: usize) {
