@@ -201,6 +201,11 @@ impl<T: Entry> ConsumerRing<T> {
         Some(entry)
     }
 
+    /// Whether there is an entry to read: two loads.
+    pub(crate) fn has_more(&self) -> bool {
+        self.next != self.producer || self.next != self.shared.producer().load(Ordering::Relaxed)
+    }
+
     /// Gives the slots of the entries read back to the other side.
     pub(crate) fn release(&mut self) {
         self.shared.consumer().store(self.next, Ordering::Release);

@@ -162,6 +162,12 @@ impl XdpSocket {
         taken
     }
 
+    /// Whether a frame has come. No system call.
+    #[must_use]
+    pub fn has_received(&self) -> bool {
+        self.queue.rx.has_more()
+    }
+
     /// Queues one frame, made of these parts. False if no frame memory is free (call [`flush`](Self::flush) and try
     /// later), or if it is longer than [`frame_bytes_max`](Self::frame_bytes_max). The kernel sends it after `flush`.
     #[must_use]

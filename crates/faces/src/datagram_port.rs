@@ -1,24 +1,27 @@
 //! How the datagrams of a [`crate::datagram_socket::DatagramSocket`] get to the network and from it: by a kernel socket
-//! (UDP, or a packet socket of an interface), or by AF_XDP. Everything above does not know which.
+//! (UDP, or a packet socket of an interface), or as frames in shared memory ([`crate::frame_port`]). Everything above it
+//! does not know which.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namewire_packet::nfd::MacAddress;
 
+use crate::frame_port::{FramePort, RefusedFrames};
+use crate::remote::Remote;
+use crate::rx_arena::MESSAGE_SLOT_BYTES;
 use crate::sys::{self, Outgoing, ReceivedBatch};
-use crate::xdp_port::XdpPort;
 
 /// A driver of datagrams.
 pub(crate) enum DatagramPort {
     /// A UDP or packet socket.
     Socket(OwnedFd),
-    /// A queue of an interface.
-    Xdp(Box<XdpPort>),
+    /// Frames in shared memory.
+    Frames(Box<FramePort>),
 }
 
 impl DatagramPort {
-    /// Receives at most `buffer.len() / slot_bytes` messages, the i-th into `buffer[i * slot_bytes..]`; does not block.
+    /// Receives at most `at_most` messages into `buffer`; does not block. Each may take [`DatagramPort::slot_bytes`].
     ///
     /// # Errors
     ///
@@ -27,12 +30,84 @@ impl DatagramPort {
         &mut self,
         messages: &mut ReceivedBatch,
         buffer: &mut [u8],
-        slot_bytes: usize,
         at_most: usize,
     ) -> io::Result<usize> {
         match self {
-            DatagramPort::Socket(socket) => messages.receive(socket.as_fd(), buffer, slot_bytes, at_most),
-            DatagramPort::Xdp(port) => Ok(port.receive(messages, buffer, slot_bytes, at_most)),
+            DatagramPort::Socket(socket) => messages.receive(socket.as_fd(), buffer, MESSAGE_SLOT_BYTES, at_most),
+            DatagramPort::Frames(port) => Ok(port.receive(messages, buffer, at_most)),
+        }
+    }
+
+    /// Bytes of the arena that a received message may take.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        match self {
+            DatagramPort::Socket(_) => MESSAGE_SLOT_BYTES,
+            DatagramPort::Frames(port) => port.slot_bytes(),
+        }
+    }
+
+    /// Whether something waits to be received, if that is known without a system call.
+    pub(crate) fn has_input(&self) -> bool {
+        matches!(self, DatagramPort::Frames(port) if port.has_input())
+    }
+
+    /// The memory is looked at from now on; see [`FramePort::begin_polling`].
+    pub(crate) fn begin_polling(&self) {
+        if let DatagramPort::Frames(port) = self {
+            port.begin_polling();
+        }
+    }
+
+    /// See [`FramePort::end_polling`].
+    pub(crate) fn end_polling(&self) -> bool {
+        match self {
+            DatagramPort::Socket(_) => true,
+            DatagramPort::Frames(port) => port.end_polling(),
+        }
+    }
+
+    /// The descriptor that reports input; `None` if the memory must be looked at again and again.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            DatagramPort::Socket(socket) => Some(socket.as_fd()),
+            DatagramPort::Frames(port) => port.descriptor(),
+        }
+    }
+
+    /// The descriptor on which the other end says that it leaves, if there is one.
+    pub(crate) fn peer(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            DatagramPort::Socket(_) => None,
+            DatagramPort::Frames(port) => port.peer(),
+        }
+    }
+
+    /// Hears what the other end says.
+    ///
+    /// # Errors
+    ///
+    /// It has left, or has broken the rules.
+    pub(crate) fn check_peer(&mut self) -> io::Result<()> {
+        match self {
+            DatagramPort::Socket(_) => Ok(()),
+            DatagramPort::Frames(port) => port.check_peer(),
+        }
+    }
+
+    /// Takes one datagram to send, made of these parts, if the port has memory for it. [`DatagramPort::send_put`] sends
+    /// it.
+    #[inline]
+    pub(crate) fn put(&mut self, destination: Option<Remote>, header: &[u8], slice: &[u8], padding: &[u8]) -> bool {
+        match self {
+            DatagramPort::Socket(_) => false,
+            DatagramPort::Frames(port) => port.put(destination, header, slice, padding),
+        }
+    }
+
+    /// Sends what [`DatagramPort::put`] took. If that fails, the next [`DatagramPort::send`] says why.
+    pub(crate) fn send_put(&mut self) {
+        if let DatagramPort::Frames(port) = self {
+            port.send_put();
         }
     }
 
@@ -44,13 +119,13 @@ impl DatagramPort {
     pub(crate) fn send<'a>(&mut self, outgoing: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
         match self {
             DatagramPort::Socket(socket) => sys::send_batch(socket.as_fd(), outgoing),
-            DatagramPort::Xdp(port) => port.send(outgoing),
+            DatagramPort::Frames(port) => port.send(outgoing),
         }
     }
 
-    /// Whether something waits that only [`DatagramPort::kick`] sends.
+    /// Whether something waits that only another call sends.
     pub(crate) fn needs_kick(&self) -> bool {
-        matches!(self, DatagramPort::Xdp(port) if port.needs_kick())
+        matches!(self, DatagramPort::Frames(port) if port.needs_kick())
     }
 
     /// Whether the kernel reports room to send. Otherwise a timer tries again.
@@ -58,18 +133,19 @@ impl DatagramPort {
         matches!(self, DatagramPort::Socket(_))
     }
 
-    /// Sends what the kernel did not take before. If that fails, the next [`DatagramPort::send`] says why.
-    pub(crate) fn kick(&mut self) {
-        if let DatagramPort::Xdp(port) = self {
-            let _ = port.kick();
-        }
-    }
-
-    /// Datagrams that the kernel dropped without an error.
+    /// Datagrams that the driver dropped without an error.
     pub(crate) fn dropped(&self) -> u64 {
         match self {
             DatagramPort::Socket(_) => 0,
-            DatagramPort::Xdp(port) => port.dropped(),
+            DatagramPort::Frames(port) => port.dropped(),
+        }
+    }
+
+    /// Frames received and refused since the last call.
+    pub(crate) fn take_refused(&mut self) -> RefusedFrames {
+        match self {
+            DatagramPort::Socket(_) => RefusedFrames::default(),
+            DatagramPort::Frames(port) => port.take_refused(),
         }
     }
 
@@ -77,7 +153,7 @@ impl DatagramPort {
     pub(crate) fn unsent_bytes(&self) -> u64 {
         match self {
             DatagramPort::Socket(socket) => sys::unsent_bytes(socket.as_fd(), false),
-            DatagramPort::Xdp(port) => port.unsent_bytes(),
+            DatagramPort::Frames(port) => port.unsent_bytes(),
         }
     }
 
@@ -89,7 +165,7 @@ impl DatagramPort {
     pub(crate) fn join(&mut self, interface: u32, group: MacAddress) -> io::Result<()> {
         match self {
             DatagramPort::Socket(socket) => sys::join_link_group(socket.as_fd(), interface, group),
-            DatagramPort::Xdp(port) => port.join(group),
+            DatagramPort::Frames(port) => port.join(group),
         }
     }
 
@@ -97,16 +173,7 @@ impl DatagramPort {
     pub(crate) fn payload_bytes_max(&self) -> usize {
         match self {
             DatagramPort::Socket(_) => usize::MAX,
-            DatagramPort::Xdp(port) => port.payload_bytes_max(),
-        }
-    }
-}
-
-impl AsFd for DatagramPort {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            DatagramPort::Socket(socket) => socket.as_fd(),
-            DatagramPort::Xdp(port) => port.as_fd(),
+            DatagramPort::Frames(port) => port.payload_bytes_max(),
         }
     }
 }

@@ -106,6 +106,8 @@ pub(crate) enum Peers {
     Link(LinkPeers),
     /// The same stations: another receive queue of that link's interface.
     Queue { link: usize },
+    /// The application at the other end of shared memory: all frames are of one face.
+    Application { face: FaceId },
 }
 
 /// The faces of an Ethernet interface.
@@ -173,8 +175,10 @@ impl DatagramSocket {
     pub(crate) fn new(port: DatagramPort, peers: Peers, offload: bool, waiting: Option<Pool>) -> Self {
         let is_link = matches!(peers, Peers::Link(_) | Peers::Queue { .. });
         let offload = offload && !is_link;
-        if offload {
-            sys::coalesce_received(port.as_fd());
+        if let DatagramPort::Socket(socket) = &port
+            && offload
+        {
+            sys::coalesce_received(socket.as_fd());
         }
         let run_datagram_bytes_first = if offload { MAX_MESSAGE_BYTES / 2 } else { 0 };
         DatagramSocket {
@@ -209,8 +213,15 @@ impl DatagramSocket {
         false
     }
 
-    /// Appends one datagram. Returns how many bytes it takes.
+    /// Appends one datagram, or puts it into the memory from which it is sent. Returns how many bytes it takes in the
+    /// queue.
     pub(crate) fn queue(&mut self, sender: Sender, header: &[u8], slice: &[u8], pool: &mut BufferPool) -> usize {
+        if self.queue.is_empty() && !self.is_blocked {
+            let padding = self.least_bytes.saturating_sub(header.len() + slice.len());
+            if self.port.put(sender.destination, header, slice, &[0; LEAST_PAYLOAD_BYTES][..padding]) {
+                return 0;
+            }
+        }
         if self.bytes.capacity() == 0 {
             self.bytes = pool.take();
         }
@@ -236,9 +247,7 @@ impl DatagramSocket {
     /// that was given up, and for each report.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool, mut failed: impl FnMut(FaceId, Failure)) {
         self.unblock();
-        if self.queue.is_empty() && self.port.needs_kick() {
-            self.port.kick();
-        }
+        self.port.send_put();
         let mut attempt = Attempt::Runs;
         while let Some(first_bytes) = self.queue.front().map(|first| first.len) {
             match self.send(attempt) {

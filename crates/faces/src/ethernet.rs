@@ -2,7 +2,7 @@
 //!
 //! One packet socket per interface gives the payload of each frame and its sender; the kernel writes and reads the
 //! Ethernet header. The socket needs CAP_NET_RAW. The interface decides about VLAN tags: on a VLAN interface frames
-//! carry its tag, on others none. On request, AF_XDP takes the place of the packet socket (`xdp_port`).
+//! carry its tag, on others none. On request, AF_XDP takes the place of the packet socket (`frame_port`).
 //!
 //! Faces are never local. The MTU is the interface's, at most 8800 bytes. Larger packets are fragmented, also to a
 //! group; the receiver reassembles the fragments of each sender separately.
@@ -21,7 +21,7 @@ use namewire_packet::{
 use socket2::{Domain, Socket, Type};
 
 use crate::datagram_port::DatagramPort;
-use crate::xdp_port::{self, HEADER_BYTES};
+use crate::frame_port::{HEADER_BYTES, xdp};
 use crate::{FaceInfo, sys};
 
 /// Kernel receive buffer asked for, in bytes; the kernel may grant less.
@@ -63,6 +63,16 @@ pub struct PortLimits {
 }
 
 impl LinkSocket {
+    /// The name of the interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The MTU of the interface, in bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
     /// In words, how frames get to the router, and if not by AF_XDP although it was wanted, why.
     pub fn how(&self) -> &str {
         &self.how
@@ -82,17 +92,19 @@ impl LinkSocket {
 pub fn open(interface: u32, name: &str, address: MacAddress, mtu: usize, wanted: LinkIo) -> io::Result<LinkSocket> {
     let tried = match wanted {
         LinkIo::Socket => None,
-        LinkIo::Xdp | LinkIo::Auto => Some(xdp_port::open(interface, address)),
+        LinkIo::Xdp | LinkIo::Auto => Some(xdp::open(interface, address)),
     };
     let (ports, how) = match (tried, wanted) {
-        (Some(Ok((ports, how))), _) => (ports.into_iter().map(|port| DatagramPort::Xdp(Box::new(port))).collect(), how),
+        (Some(Ok((ports, how))), _) => {
+            (ports.into_iter().map(|port| DatagramPort::Frames(Box::new(port))).collect(), how)
+        }
         (Some(Err(error)), LinkIo::Xdp) => return Err(error),
         (Some(Err(error)), _) => {
             (vec![open_packet_socket(interface)?], format!("a packet socket, because AF_XDP does not work: {error}"))
         }
         (None, _) => (vec![open_packet_socket(interface)?], "a packet socket".to_owned()),
     };
-    let is_xdp = matches!(ports[..], [DatagramPort::Xdp(_), ..]);
+    let is_xdp = matches!(ports[..], [DatagramPort::Frames(_), ..]);
     let mtu_max = ports.first().map_or(usize::MAX, DatagramPort::payload_bytes_max);
     let limits = PortLimits { address: is_xdp.then_some(address), mtu_max };
     Ok(LinkSocket { ports, interface, name: name.to_owned(), mtu, how, limits })

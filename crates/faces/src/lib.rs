@@ -5,8 +5,9 @@
 //! * **The link service**, sans-IO: [`LinkService`] turns frames into network packets and back ([`reassembly`],
 //!   [`fragmentation`], [`reliability`], [`congestion`]). The simulator uses it unchanged.
 //! * **Sockets**: [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. Each
-//!   transport has a file for its peculiarities: [`unix`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`]. Frames of
-//!   an interface come by a packet socket or by AF_XDP (`datagram_port`, `xdp_port`).
+//!   transport has a file for its peculiarities: [`unix`], [`memory`], [`tcp`], [`udp`], [`udp_multicast`],
+//!   [`ethernet`], [`dpdk`]. Frames of
+//!   an interface come by a packet socket or by AF_XDP (`datagram_port`, `frame_port`).
 //!
 //! Every refusal is a [`LinkDrop`]; every event of a face is a [`FaceEvent`]. Only `sys` and `peer_credentials` have
 //! `unsafe` code.
@@ -16,6 +17,7 @@ pub mod capture;
 pub mod congestion;
 mod datagram_port;
 mod datagram_socket;
+pub mod dpdk;
 pub mod driver_config;
 pub mod ethernet;
 pub mod face_counters;
@@ -23,9 +25,11 @@ pub mod face_event;
 pub mod face_info;
 pub mod face_uri;
 pub mod fragmentation;
+mod frame_port;
 mod legality;
 pub mod link_drop;
 pub mod link_service;
+pub mod memory;
 mod path_mtu;
 mod peer_credentials;
 mod port_steering;
@@ -41,7 +45,6 @@ pub mod udp;
 pub mod udp_multicast;
 pub mod unix;
 mod waker;
-mod xdp_port;
 
 pub use congestion::LinkPolicy;
 pub use driver_config::DriverConfig;

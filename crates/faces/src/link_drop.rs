@@ -57,6 +57,11 @@ namewire_packet::reasons! {
         /// A datagram on a connected socket from another remote, while no listener has its port. Or an Ethernet frame
         /// from a station, or to a group, without a face.
         ForeignRemote = "foreign-remote",
+        /// A frame in shared memory that is shorter than its Ethernet header, or whose description cannot be. The
+        /// device's fault, or that of the process that shares the memory.
+        MalformedFrame = "malformed-frame",
+        /// A frame that is not NDN, on a port that gets all frames: IP, ARP, a VLAN's. Harmless.
+        ForeignFrame = "foreign-frame",
         /// No face was made for an unknown remote: the face table is full. Flood, or a low limit.
         FaceLimit = "face-limit",
         /// No face was made for an unknown remote: its host has its share of the faces. That host's fault.

@@ -2,8 +2,9 @@
 //!
 //! Each worker has two buffers, reused for every batch. Sockets are read into the first buffer: streams back to back,
 //! each message of datagrams ([`crate::sys`]) into a slot of its own. Slots are larger than any message. Untouched
-//! memory takes no space, so the usual small messages take a page each. The second buffer holds packets reassembled
-//! from fragments. Positions count through both buffers:
+//! memory takes no space, so the usual small messages take a page each. Frames from shared memory, whose length is known
+//! before they are copied, stand back to back. The second buffer holds packets reassembled from fragments. Positions
+//! count through both buffers:
 //!
 //! ```text
 //!          ┌──────────────── read from sockets ──────────────────┬── reassembled ───
@@ -21,6 +22,8 @@ use namewire_packet::{FaceId, MAX_PACKET_BYTES};
 /// that the starts of small datagrams do not share cache sets.
 pub(crate) const MESSAGE_SLOT_BYTES: usize = 65_600;
 
+const CACHE_LINE_BYTES: usize = 64;
+
 /// Slots that a turn can fill: two sockets with full batches.
 const MESSAGE_SLOTS: usize = 128;
 
@@ -33,6 +36,7 @@ const STREAMS_BYTES: usize = 1 << 20;
 /// Least free room for reading another stream: the bytes kept from last time and a useful read.
 const LEAST_STREAM_ROOM_BYTES: usize = 4 * MAX_PACKET_BYTES;
 
+const _: () = assert!(MESSAGE_SLOT_BYTES.is_multiple_of(CACHE_LINE_BYTES));
 const _: () = assert!(LEAST_STREAM_ROOM_BYTES <= MESSAGE_SLOT_BYTES && READ_BYTES < 1 << 31);
 
 /// Where a batch of packets is received.
@@ -135,9 +139,9 @@ impl RxArena {
         self.stream_bytes += bytes;
     }
 
-    /// Marks the first `count` slots of the unused part as used.
-    pub(crate) fn keep_slots(&mut self, count: usize) {
-        self.used += count * MESSAGE_SLOT_BYTES;
+    /// Marks the first `bytes` of the unused part, read from datagrams, as used, up to the end of a cache line.
+    pub(crate) fn keep_datagrams(&mut self, bytes: usize) {
+        self.used += bytes.next_multiple_of(CACHE_LINE_BYTES);
     }
 
     /// Adds a reassembled packet and returns its position.

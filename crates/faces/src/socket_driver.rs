@@ -43,6 +43,7 @@ mod faceless;
 mod inlet;
 mod lending;
 mod links;
+mod memory_faces;
 mod outage;
 mod outages;
 mod outlet;
@@ -275,6 +276,11 @@ impl SocketDriver {
         self.faces.len()
     }
 
+    /// Whether a port has no descriptor to sleep on: then [`SocketDriver::wait`] does not sleep.
+    pub fn never_sleeps(&self) -> bool {
+        self.sockets.has_sleepless()
+    }
+
     /// Bytes that wait to be sent, on all faces.
     pub fn queued_bytes(&self) -> usize {
         self.outlet.queued_bytes()
@@ -391,7 +397,7 @@ impl SocketDriver {
     fn close_datagrams(&mut self, index: usize) {
         let Some(own) = self.sockets.remove(index) else { return };
         self.outlet.forget_queued(own.queued_bytes());
-        self.poller.forget(&own.port);
+        own.port.descriptor().into_iter().chain(own.port.peer()).for_each(|watched| self.poller.forget(watched));
         if let Peers::Nobody { receiver } = own.peers {
             self.close_datagrams(receiver);
         }

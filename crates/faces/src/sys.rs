@@ -158,6 +158,7 @@ pub(crate) fn give_pages_back() {
 pub(crate) struct ReceivedBatch {
     sources: Box<[libc::sockaddr_storage; MAX_BATCH]>,
     controls: Box<[SegmentControl; MAX_BATCH]>,
+    starts: [u32; MAX_BATCH],
     lengths: [u32; MAX_BATCH],
 }
 
@@ -168,6 +169,7 @@ impl ReceivedBatch {
         ReceivedBatch {
             sources: Box::new([zeroed; MAX_BATCH]),
             controls: Box::new([SegmentControl::NONE; MAX_BATCH]),
+            starts: [0; MAX_BATCH],
             lengths: [0; MAX_BATCH],
         }
     }
@@ -222,12 +224,13 @@ impl ReceivedBatch {
             // SAFETY: `received` is at most `asked`, and that many were written above.
             let message = unsafe { message.assume_init_ref() };
             self.lengths[i] = message.msg_len;
+            self.starts[i] = (i * slot_bytes) as u32; // the arena has less than 2^31 bytes
         }
         Ok(received)
     }
 
     /// Makes a frame that did not come by `recvmmsg` the i-th message.
-    pub(crate) fn note_frame(&mut self, i: usize, bytes: usize, from: LinkAddress, addressee: Addressee) {
+    pub(crate) fn note_frame(&mut self, i: usize, start: usize, bytes: usize, from: LinkAddress, addressee: Addressee) {
         let (mut link, _) = RawAddress::new(Remote::Ethernet(from));
         let kind = match addressee {
             Addressee::Us => libc::PACKET_HOST,
@@ -242,7 +245,12 @@ impl ReceivedBatch {
             (&raw mut self.sources[i]).cast::<libc::sockaddr_ll>().write(link.link);
         }
         self.controls[i] = SegmentControl::NONE;
-        self.lengths[i] = bytes as u32; // at most a slot
+        (self.starts[i], self.lengths[i]) = (start as u32, bytes as u32); // the arena has less than 2^31 bytes
+    }
+
+    /// Where the i-th message begins in the buffer.
+    pub(crate) fn start(&self, i: usize) -> usize {
+        self.starts[i] as usize
     }
 
     /// Bytes of the i-th message.

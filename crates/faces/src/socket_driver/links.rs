@@ -146,27 +146,28 @@ impl SocketDriver {
         socket.port.join(interface, group)?;
         link.group = Some(face);
         for queue in self.sockets.queues_of(index) {
-            if let Some(DatagramSocket { port: DatagramPort::Xdp(port), .. }) = self.sockets.get_mut(queue) {
+            if let Some(DatagramSocket { port: DatagramPort::Frames(port), .. }) = self.sockets.get_mut(queue) {
                 port.hear(group);
             }
         }
         Ok(())
     }
 
-    /// The face of an Ethernet frame, created if need be. `message` is its number in the batch.
+    /// The face of an Ethernet frame, created if need be.
     pub(super) fn face_of_frame(
         &mut self,
         index: usize,
-        message: usize,
+        addressee: Addressee,
         remote: Remote,
         bytes: &[u8],
     ) -> Option<FaceId> {
         let index = match &self.sockets.get(index)?.peers {
             Peers::Queue { link } => *link,
+            Peers::Application { face } => return Some(*face),
             _ => index,
         };
         let Peers::Link(link) = &self.sockets.get(index)?.peers else { return None };
-        let face = match (self.inlet.messages.addressee(message), remote) {
+        let face = match (addressee, remote) {
             // No station has a group address: a face to it would send to the whole group.
             (_, Remote::Ethernet(sender)) if sender.address.is_multicast() => None,
             (Addressee::Us, Remote::Ethernet(station)) => match self.faces.of_remote(index, remote) {
@@ -220,8 +221,12 @@ mod tests {
 
     /// The face of a frame to us.
     fn face_of(driver: &mut SocketDriver, sender: MacAddress) -> Option<FaceId> {
-        assert_eq!(driver.inlet.messages.addressee(0), Addressee::Us, "what zeroes mean");
-        driver.face_of_frame(0, 0, Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }), &INTEREST)
+        driver.face_of_frame(
+            0,
+            Addressee::Us,
+            Remote::Ethernet(LinkAddress { interface: INTERFACE, address: sender }),
+            &INTEREST,
+        )
     }
 
     #[test]

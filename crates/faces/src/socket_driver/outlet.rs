@@ -15,6 +15,7 @@ use namewire_shares::{HolderId, Pool, PoolReader, Refusal};
 
 use super::poller::{Poller, Source};
 use crate::buffer_pool::BufferPool;
+use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::{DatagramSocket, Failure, Sender};
 use crate::stream::Stream;
 use crate::{DriverConfig, LinkDrop};
@@ -215,8 +216,10 @@ impl Outlet {
         let (was_blocked, before) = (socket.is_blocked, socket.queued_bytes());
         socket.flush(&mut self.pool, |face, failure| self.failed.push((face, failure)));
         self.queued_bytes -= before - socket.queued_bytes();
-        if socket.is_blocked != was_blocked && socket.port.reports_room() {
-            poller.watch_room(&socket.port, Source::Datagrams(index), socket.is_blocked);
+        if socket.is_blocked != was_blocked
+            && let DatagramPort::Socket(descriptor) = &socket.port
+        {
+            poller.watch_room(descriptor, Source::Datagrams(index), socket.is_blocked);
         }
     }
 

@@ -18,9 +18,13 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 /// Sockets reported as ready by one system call; the others follow with the next.
 pub(super) const EVENTS_PER_WAIT: usize = 256;
 
+/// While memory always has something to read, descriptors are looked at once in this many waits.
+const WAITS_PER_LOOK: u32 = 16;
+
 /// epoll data: a face id, or one of these.
 const WAKER_TOKEN: u64 = u64::MAX;
 const DATAGRAM_TOKEN: u64 = 1 << 63;
+const PEER_TOKEN: u64 = 1 << 62;
 
 /// A watched socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(super) enum Source {
     Stream(FaceId),
     /// A datagram socket by its index.
     Datagrams(usize),
+    /// The descriptor on which the other end of that port says that it leaves.
+    Peer(usize),
 }
 
 impl Source {
@@ -36,6 +42,7 @@ impl Source {
         epoll::EventData::new_u64(match self {
             Source::Stream(face) => face.0,
             Source::Datagrams(index) => DATAGRAM_TOKEN | index as u64,
+            Source::Peer(index) => PEER_TOKEN | index as u64,
         })
     }
 }
@@ -54,6 +61,8 @@ pub(super) struct Poller {
     waker: Waker,
     /// The sources with something to read, in order of turns.
     ready: VecDeque<Source>,
+    /// Waits since the last look at descriptors.
+    skipped: u32,
 }
 
 impl Poller {
@@ -62,7 +71,7 @@ impl Poller {
         let waker = Waker::new()?;
         let token = epoll::EventData::new_u64(WAKER_TOKEN);
         epoll::add(&epoll, waker.descriptor(), token, epoll::EventFlags::IN)?;
-        Ok(Poller { epoll, waker, ready: VecDeque::new() })
+        Ok(Poller { epoll, waker, ready: VecDeque::new(), skipped: 0 })
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -98,6 +107,13 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
+    /// Whether a wait may leave descriptors alone because memory has something to read. So a worker that is busy with
+    /// ports makes a system call for sockets and messages only now and then.
+    pub(super) fn may_skip_look(&mut self) -> bool {
+        self.skipped += 1;
+        self.skipped < WAITS_PER_LOOK
+    }
+
     /// Sleeps until a source is ready, the waker wakes it or `timeout` is over, and passes what is ready to `note`.
     /// Does not sleep if sources have turns to come. True if something was ready.
     pub(super) fn wait(
@@ -105,6 +121,7 @@ impl Poller {
         timeout: Option<Duration>,
         ready: &mut arrayvec::ArrayVec<Readiness, EVENTS_PER_WAIT>,
     ) -> io::Result<bool> {
+        self.skipped = 0;
         let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
         let timeout = timeout.map(|timeout| {
             let timeout = timeout.min(LONGEST_SLEEP);
@@ -122,6 +139,9 @@ impl Poller {
                 WAKER_TOKEN => {
                     self.waker.reset();
                     continue;
+                }
+                token if token & (DATAGRAM_TOKEN | PEER_TOKEN) == PEER_TOKEN => {
+                    Source::Peer((token & !PEER_TOKEN) as usize)
                 }
                 token if token & DATAGRAM_TOKEN != 0 => Source::Datagrams((token & !DATAGRAM_TOKEN) as usize),
                 token => Source::Stream(FaceId(token)),

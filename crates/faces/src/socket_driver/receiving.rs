@@ -12,11 +12,12 @@ use super::SocketDriver;
 use super::face::{Channel, Face};
 use super::poller::{Readiness, Source};
 use crate::datagram_socket::Peers;
+use crate::frame_port::RefusedFrames;
 use crate::legality::check_introduction;
 use crate::remote::Remote;
-use crate::rx_arena::{MESSAGE_SLOT_BYTES, RxBatch};
+use crate::rx_arena::RxBatch;
 use crate::stream::{InputRoom, Turn};
-use crate::sys::MAX_BATCH;
+use crate::sys::{Addressee, MAX_BATCH};
 use crate::{FaceEvent, FaceInfo, LinkDrop, Received, RxArena, RxPacket, ethernet, udp};
 
 impl SocketDriver {
@@ -27,10 +28,27 @@ impl SocketDriver {
     /// # Errors
     /// If epoll fails; an interrupted wait is no error.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let has_frames = self.queue_ready_ports();
+        if has_frames && self.poller.may_skip_look() {
+            return Ok(true);
+        }
+        if !has_frames && timeout != Some(Duration::ZERO) && !self.sockets.stop_polling() {
+            return Ok(self.queue_ready_ports());
+        }
         let mut ready = ArrayVec::new();
         let has_something = self.poller.wait(timeout, &mut ready)?;
         ready.into_iter().for_each(|readiness| self.note_ready(readiness));
         Ok(has_something)
+    }
+
+    /// Gives a turn to each port in whose memory something has come. True if there is one.
+    fn queue_ready_ports(&mut self) -> bool {
+        let mut has_frames = false;
+        for index in self.sockets.take_ready_ports() {
+            self.poller.queue_turn(Source::Datagrams(index));
+            has_frames = true;
+        }
+        has_frames
     }
 
     /// Reads from ready faces in turn into `arena`, and lists the network packets found in `out`, in the order of their
@@ -50,6 +68,7 @@ impl SocketDriver {
             let has_more = match source {
                 Source::Stream(face) => self.receive_stream(face, &mut batch),
                 Source::Datagrams(socket) => self.receive_datagrams(socket, &mut batch),
+                Source::Peer(_) => false, // it has no turns
             };
             if has_more {
                 self.poller.queue_turn(source);
@@ -93,6 +112,7 @@ impl SocketDriver {
 
     fn note_ready(&mut self, Readiness { source, is_readable, is_writable }: Readiness) {
         let is_waiting = match source {
+            Source::Peer(index) => return self.check_peer(index),
             Source::Stream(id) => {
                 if is_writable {
                     self.flush_face(id);
@@ -102,6 +122,9 @@ impl SocketDriver {
             Source::Datagrams(index) => {
                 if is_writable {
                     self.flush_datagrams(index);
+                }
+                if is_readable {
+                    self.sockets.poll(index);
                 }
                 self.sockets.get_mut(index).map(|socket| &mut socket.is_ready)
             }
@@ -117,6 +140,7 @@ impl SocketDriver {
             Source::Stream(face) => {
                 self.faces.change(face, |face| face.is_ready = false);
             }
+            Source::Peer(_) => {}
             Source::Datagrams(index) => {
                 if let Some(socket) = self.sockets.get_mut(index) {
                     socket.is_ready = false;
@@ -156,22 +180,25 @@ impl SocketDriver {
         let base = batch.arena.used();
         let free = batch.arena.free_mut();
         let wanted = batch.max_packets.saturating_sub(batch.packets.len()).div_ceil(socket.datagrams_per_message);
-        let slots = wanted.min(MAX_BATCH).min(free.len() / MESSAGE_SLOT_BYTES);
+        let slots = wanted.min(MAX_BATCH).min(free.len() / socket.port.slot_bytes());
         // A pending error (a peer's port is closed) is returned once, instead of datagrams.
-        let received = match socket.port.receive(&mut self.inlet.messages, free, MESSAGE_SLOT_BYTES, slots) {
+        let received = match socket.port.receive(&mut self.inlet.messages, free, slots) {
             Ok(received) => received,
             Err(error) => {
                 self.note_receive_error(index, &error);
                 0
             }
         };
+        self.note_refused_frames(index);
         let mut datagrams = 0;
         let mut last = None;
         for number in 0..received {
-            let message = Message { socket: index, number, start: base + number * MESSAGE_SLOT_BYTES };
+            let message = Message { socket: index, number, start: base + self.inlet.messages.start(number) };
             datagrams += self.receive_message(message, &mut last, batch);
         }
-        batch.arena.keep_slots(received);
+        if let Some(last) = received.checked_sub(1) {
+            batch.arena.keep_datagrams(self.inlet.messages.start(last) + self.inlet.messages.len(last));
+        }
         if let Some(socket) = self.sockets.get_mut(index)
             && received > 0
         {
@@ -181,32 +208,33 @@ impl SocketDriver {
     }
 
     /// Passes the datagrams of a message through the link service of their face; returns how many there were. `last` is
-    /// the sender of the previous message, and its face.
+    /// the sender of the previous message, whom it addressed, and its face.
     fn receive_message(
         &mut self,
         message: Message,
-        last: &mut Option<(Remote, FaceId)>,
+        last: &mut Option<(Remote, Addressee, FaceId)>,
         batch: &mut RxBatch<'_>,
     ) -> usize {
         let Message { socket, number, start } = message;
         let (len, datagram_bytes) = (self.inlet.messages.len(number), self.inlet.messages.segment_bytes(number).max(1));
         let datagrams = len.div_ceil(datagram_bytes).max(1); // an empty message is an empty datagram
         let Some(remote) = self.inlet.messages.source(number) else { return datagrams };
+        let is_frame = matches!(remote, Remote::Ethernet(_));
+        let addressee = if is_frame { self.inlet.messages.addressee(number) } else { Addressee::Us };
         for nth in 0..datagrams {
             let start = start + nth * datagram_bytes;
             let bytes = batch.arena.bytes(start, datagram_bytes.min(len - nth * datagram_bytes));
-            let (id, bytes) = match (*last, remote) {
-                (Some((last_remote, id)), _) if last_remote == remote => (id, bytes),
-                (_, Remote::Udp(address)) => {
-                    let Some(id) = self.face_of_datagram(socket, address, bytes) else { continue };
-                    *last = Some((remote, id));
-                    (id, bytes)
-                }
-                // Not remembered: the next frame of that station may be to the group.
-                (_, Remote::Ethernet(_)) => {
-                    let bytes = ethernet::without_padding(bytes);
-                    let Some(id) = self.face_of_frame(socket, number, remote, bytes) else { continue };
-                    (id, bytes)
+            let bytes = if is_frame { ethernet::without_padding(bytes) } else { bytes };
+            let id = match *last {
+                Some((last_remote, last_addressee, id)) if (last_remote, last_addressee) == (remote, addressee) => id,
+                _ => {
+                    let found = match remote {
+                        Remote::Udp(address) => self.face_of_datagram(socket, address, bytes),
+                        Remote::Ethernet(_) => self.face_of_frame(socket, addressee, remote, bytes),
+                    };
+                    let Some(id) = found else { continue };
+                    *last = Some((remote, addressee, id));
+                    id
                 }
             };
             let Some(face) = self.faces.touch(id) else { continue };
@@ -233,6 +261,16 @@ impl SocketDriver {
         datagrams
     }
 
+    /// Counts the frames that the port refused.
+    fn note_refused_frames(&mut self, index: usize) {
+        let Some(socket) = self.sockets.get_mut(index) else { return };
+        let RefusedFrames { malformed, foreign } = socket.port.take_refused();
+        if malformed + foreign > 0 {
+            self.faceless.count_drops(LinkDrop::MalformedFrame, malformed);
+            self.faceless.count_drops(LinkDrop::ForeignFrame, foreign);
+        }
+    }
+
     /// The face of a UDP datagram, created if need be.
     fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, bytes: &[u8]) -> Option<FaceId> {
         match &self.sockets.get(index)?.peers {
@@ -254,7 +292,7 @@ impl SocketDriver {
             // The kernel gives each member a copy, also the sender.
             Peers::Group { own, .. } if is_same_remote(remote, *own) => None,
             Peers::Group { face, .. } => Some(*face),
-            Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } => None,
+            Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } | Peers::Application { .. } => None,
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) struct SocketTable {
     sockets: Vec<Option<DatagramSocket>>,
     /// Sockets with datagrams to flush.
     dirty: Vec<usize>,
+    /// Ports whose memory is looked at before any system call: they have brought something since the worker slept.
+    polled: Vec<usize>,
 }
 
 impl SocketTable {
@@ -39,7 +41,14 @@ impl SocketTable {
     ) -> io::Result<usize> {
         let free = self.sockets.iter().position(Option::is_none);
         let index = free.unwrap_or(self.sockets.len());
-        poller.watch(&port, Source::Datagrams(index))?;
+        match port.descriptor() {
+            Some(descriptor) => poller.watch(descriptor, Source::Datagrams(index))?,
+            None => self.polled.push(index),
+        }
+        if let Some(peer) = port.peer() {
+            // If it fails, the port goes, and with it the first descriptor.
+            poller.watch(peer, Source::Peer(index))?;
+        }
         let socket = Some(DatagramSocket::new(port, peers, offload, waiting));
         match free {
             Some(index) => self.sockets[index] = socket,
@@ -49,6 +58,7 @@ impl SocketTable {
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Option<DatagramSocket> {
+        self.polled.retain(|&polled| polled != index);
         self.sockets.get_mut(index)?.take()
     }
 
@@ -61,6 +71,41 @@ impl SocketTable {
             socket.is_dirty = true;
             self.dirty.push(index);
         }
+    }
+
+    /// Whether a port is always polled.
+    pub(super) fn has_sleepless(&self) -> bool {
+        let is_sleepless = |index: &usize| self.get(*index).is_some_and(|socket| socket.port.descriptor().is_none());
+        self.polled.iter().any(is_sleepless)
+    }
+
+    /// Looks at the port's memory from now on, if it has any.
+    pub(super) fn poll(&mut self, index: usize) {
+        let Some(DatagramSocket { port: port @ DatagramPort::Frames(_), .. }) = self.get(index) else { return };
+        port.begin_polling();
+        if !self.polled.contains(&index) {
+            self.polled.push(index);
+        }
+    }
+
+    /// The index of each polled port that has something to receive and no turn to come. Marks it ready.
+    #[inline]
+    pub(super) fn take_ready_ports(&mut self) -> impl Iterator<Item = usize> + '_ {
+        let SocketTable { sockets, polled, .. } = self;
+        polled.iter().copied().filter(|&index| match &mut sockets[index] {
+            Some(socket) if !socket.is_ready && socket.port.has_input() => {
+                socket.is_ready = true;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// The worker is about to sleep: descriptors report what comes from now on. False if something has come already.
+    pub(super) fn stop_polling(&mut self) -> bool {
+        let SocketTable { sockets, polled, .. } = self;
+        polled.retain(|&index| sockets[index].as_ref().is_some_and(|socket| !socket.port.end_polling()));
+        polled.is_empty()
     }
 
     /// Takes the list of sockets to flush, leaving it empty. [`SocketTable::keep_list`] takes its memory back.

@@ -8,7 +8,7 @@ use namewire_packet::{FaceId, nfd::FacePersistency};
 use super::SocketDriver;
 use super::face::{Channel, Face};
 use super::timer_queue::Timer;
-use crate::{CloseReason, DriverConfig};
+use crate::{CloseReason, DriverConfig, memory};
 
 impl SocketDriver {
     /// When [`SocketDriver::run_timers`] may have something to do.
@@ -87,7 +87,9 @@ fn idle_due_ns(config: &DriverConfig, face: &Face) -> Option<u64> {
     let after = |since_ns: u64, timeout: Duration| Some(since_ns.saturating_add(timeout.as_nanos() as u64));
     let is_on_demand = face.info.persistency == FacePersistency::OnDemand;
     match face.channel {
-        Channel::Datagram { .. } if is_on_demand => after(face.last_received_ns, config.udp_idle_timeout),
+        Channel::Datagram { .. } if is_on_demand && !memory::is_memory(&face.info) => {
+            after(face.last_received_ns, config.udp_idle_timeout)
+        }
         Channel::Stream(_) if face.is_of_stranger() && !face.link.has_received_packet() => {
             after(face.made_ns, config.first_packet_timeout)
         }

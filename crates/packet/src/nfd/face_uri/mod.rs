@@ -89,6 +89,8 @@ pub enum FaceUri {
     Fd(u32),
     /// `unix:///run/nfd/nfd.sock`.
     Unix(String),
+    /// `memif:///run/nfd/memif.sock`, a listener for applications that share memory with the router.
+    Memif(String),
     /// `udp4://192.0.2.1:6363`.
     Udp4(SocketAddrV4),
     /// `udp6://[2001:db8::1]:6363`.
@@ -172,6 +174,11 @@ impl FaceUri {
         FaceUri::Unix(path.display().to_string())
     }
 
+    /// FaceUri of a listener for shared memory.
+    pub fn memif(path: &Path) -> Self {
+        FaceUri::Memif(path.display().to_string())
+    }
+
     /// The part before `://`.
     pub fn scheme(&self) -> &str {
         match self {
@@ -180,6 +187,7 @@ impl FaceUri {
             FaceUri::Null => "null",
             FaceUri::Fd(_) => "fd",
             FaceUri::Unix(_) => "unix",
+            FaceUri::Memif(_) => "memif",
             FaceUri::Udp4(_) => "udp4",
             FaceUri::Udp6(_) => "udp6",
             FaceUri::Tcp4(_) => "tcp4",
@@ -196,7 +204,7 @@ impl FaceUri {
     }
 
     /// True if a command may name a face by this FaceUri (management.md §7). Listings also show forms that cannot be
-    /// canonical, such as `fd://` and `unix://`.
+    /// canonical, such as `fd://`, `unix://` and `memif://`.
     pub const fn is_canonical(&self) -> bool {
         matches!(
             self,
@@ -334,7 +342,7 @@ impl fmt::Display for FaceUri {
         match self {
             FaceUri::Internal | FaceUri::ContentStore | FaceUri::Null | FaceUri::NonCanonical(_) => Ok(()),
             FaceUri::Fd(number) => write!(f, "{number}"),
-            FaceUri::Unix(path) => f.write_str(path),
+            FaceUri::Unix(path) | FaceUri::Memif(path) => f.write_str(path),
             FaceUri::Udp4(v4) | FaceUri::Tcp4(v4) => write!(f, "{v4}"),
             FaceUri::Udp6(v6) | FaceUri::Tcp6(v6) => write!(f, "{v6}"),
             FaceUri::Ether(mac) => write!(f, "[{mac}]"),

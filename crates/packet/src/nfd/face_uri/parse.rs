@@ -50,6 +50,7 @@ fn parse_without_port(scheme: &str, rest: &str) -> Option<FaceUri> {
         "null" if rest.is_empty() => Some(FaceUri::Null),
         "fd" => parse_number(rest).map(FaceUri::Fd),
         "unix" if rest.starts_with('/') && !rest.contains('\0') => Some(FaceUri::Unix(rest.to_owned())),
+        "memif" if rest.starts_with('/') && !rest.contains('\0') => Some(FaceUri::Memif(rest.to_owned())),
         "dev" if is_interface_name(rest) => Some(FaceUri::Dev(rest.to_owned())),
         _ => None,
     }

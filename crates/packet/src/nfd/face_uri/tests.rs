@@ -39,6 +39,7 @@ fn canonical_texts_are_kept_as_they_are() {
 fn listing_texts_parse_but_are_not_canonical() {
     for text in [
         "unix:///run/nfd/nfd.sock",
+        "memif:///run/nfd/memif.sock",
         "fd://17",
         "internal://",
         "contentstore://",
@@ -136,7 +137,7 @@ fn socket_addresses_become_canonical() {
 proptest! {
     #[test]
     fn any_text_parses_without_panic_and_is_printed_back(
-        text in "(udp4|udp6|tcp|ether|fd|dev|unix|ws|wss|x)?(://)?[\\[\\]:%/.0-9a-f]{0,30}\\PC{0,6}"
+        text in "(udp4|udp6|tcp|ether|fd|dev|unix|memif|ws|wss|x)?(://)?[\\[\\]:%/.0-9a-f]{0,30}\\PC{0,6}"
     ) {
         if let Ok(uri) = text.parse::<FaceUri>() {
             prop_assert_eq!(uri.to_string(), text);
