@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build bench demo demo-tags test lint tidy unit budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build dpdk bench demo demo-tags test lint tidy unit test-dpdk budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -23,10 +23,12 @@ help:
 	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
 	@echo 'make test      all checks, as CI runs them (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
+	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
+	@echo 'make test-dpdk DPDK ports and a router on them; says so where DPDK cannot be had'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -42,6 +44,13 @@ build:
 	@[ -x $(NAMEWIRE) ] || tools/setup.sh estimate
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-cli
+
+# A router with DPDK, and the bare forwarder beside which the lab measures it.
+dpdk:
+	@tools/setup.sh rust
+	@tools/setup.sh dpdk
+	cargo build --release --locked --features dpdk --target-dir $(TARGET)/dpdk --package namewire-cli
+	cargo build --release --locked --features dpdk --target-dir $(TARGET)/dpdk --package namewire-dpdk --example forward
 
 # The record goes to out/router-sockets.json; `namewire-lab list` names all experiments.
 bench: build
@@ -63,6 +72,7 @@ test:
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory test-dpdk
 	@$(MAKE) --no-print-directory budget
 	@$(MAKE) --no-print-directory loom
 	@$(MAKE) --no-print-directory fuzz SECONDS=$(TEST_FUZZ_SECONDS)
@@ -87,6 +97,14 @@ unit: build
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
+
+test-dpdk:
+	$(call say,test-dpdk: DPDK ports, and a router on them)
+	@tools/setup.sh rust
+	@if tools/setup.sh dpdk; then \
+		cargo test --locked --package namewire-dpdk --features dpdk && \
+		cargo test --locked --package namewire-router --features dpdk --test dpdk; \
+	fi
 
 # Without the feature `networks`, the lab builds in a third of the time.
 budget:
@@ -132,6 +150,11 @@ system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) cargo test --locked --package namewire-cli --test failover -- --include-ignored --nocapture --test-threads 1
+	$(call say,system: the lines of the guide that turn DPDK on)
+	@if tools/setup.sh dpdk; then \
+		$(MAKE) --no-print-directory dpdk && \
+		NAMEWIRE_DPDK=$(TARGET)/dpdk/release cargo test --locked --package namewire-cli --test transports_guide; \
+	fi
 	$(call say,system: a repository on a full disk, and killed 1000 times)
 	cargo test --locked --package namewire-cli --test repo -- --ignored
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill

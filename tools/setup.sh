@@ -8,6 +8,7 @@
 #   tools/setup.sh python     Python 3.11 or newer
 #   tools/setup.sh system     ip, for network namespaces
 #   tools/setup.sh redis      redis-server, which tests of the repository start on sockets and ports of their own
+#   tools/setup.sh dpdk       DPDK's libraries and testpmd; exit status 3, and a line that says why, where it cannot be had
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
@@ -283,6 +284,18 @@ part_cxx() { need c++; }
 
 part_redis() { need redis-server; }
 
+part_dpdk() {
+    pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null && has dpdk-testpmd && return 0
+    # Other distributions have other names for it, or an older one.
+    if ! is_root || [ "$(package_manager)" != apt-get ]; then
+        say "DPDK is not tested here: libdpdk-dev and dpdk-dev (22.11 or newer) are missing, and this is not root on Debian"
+        exit 3
+    fi
+    line=$(install_command apt-get libdpdk-dev dpdk-dev pkg-config)
+    say "DPDK is missing. Running: $line"
+    sh -c "$line" >&2 || { say "DPDK is not tested here: this failed: $line"; exit 3; }
+}
+
 part_demo() { need bash; }
 
 part_system() {
@@ -344,10 +357,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, demo, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|demo|interop) "part_$part" ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, demo, interop" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|demo|interop) "part_$part" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, demo, interop" ;;
     esac
 done

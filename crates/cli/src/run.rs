@@ -94,6 +94,13 @@ pub(crate) struct Args {
     /// CAP_IPC_LOCK too), or auto: by xdp where it works [default: socket]
     #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>())]
     pub(crate) ethernet_io: Option<EthernetIo>,
+    /// Device that the router drives itself with DPDK, repeatable: a PCI address, or a virtual device with its arguments;
+    /// needs a build with DPDK
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) dpdk_port: Vec<String>,
+    /// Options for DPDK, for example "--no-huge -m 512"
+    #[arg(long, value_name = "OPTIONS", requires = "dpdk_port", allow_hyphen_values = true)]
+    pub(crate) dpdk_eal: Option<String>,
     /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
     #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) interfaces: Vec<InterfacePattern>,
@@ -103,6 +110,9 @@ pub(crate) struct Args {
     /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+    /// Unix socket for applications that share memory with the router (memif) [default: none]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) memif: Option<PathBuf>,
     /// Worker threads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
@@ -244,9 +254,16 @@ impl Args {
         self.declare(settings);
     }
 
-    /// WebSocket, multicast and Ethernet.
+    /// WebSocket, multicast, Ethernet and what shares memory.
     fn set_links(&self, faces: &mut FacesSection) {
-        let FacesSection { websocket, multicast, ethernet, .. } = faces;
+        let FacesSection { websocket, multicast, ethernet, dpdk, memif, .. } = faces;
+        memif.path = self.memif.clone().or(memif.path.take());
+        if !self.dpdk_port.is_empty() {
+            dpdk.ports.clone_from(&self.dpdk_port);
+        }
+        if let Some(options) = &self.dpdk_eal {
+            dpdk.eal = options.split_whitespace().map(str::to_owned).collect();
+        }
         if !self.listen_ws.is_empty() || !self.listen_wss.is_empty() {
             websocket.enabled = true;
             (websocket.listen, websocket.listen_tls) = (self.listen_ws.clone(), self.listen_wss.clone());

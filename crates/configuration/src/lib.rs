@@ -160,6 +160,7 @@ impl Configuration {
             &mut settings.state.file,
             &mut settings.repo.folder,
             &mut settings.faces.unix.path,
+            &mut settings.faces.memif.path,
             &mut websocket.certificate,
             &mut websocket.key,
             &mut websocket.trusted_certificates,

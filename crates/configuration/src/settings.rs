@@ -24,7 +24,8 @@ pub use cs::CsSection;
 pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
 pub use ethernet_io::EthernetIo;
 pub use faces::{
-    EthernetSection, FacesSection, MulticastSection, TcpSection, UdpSection, UnixSection, WebSocketSection,
+    DpdkSection, EthernetSection, FacesSection, MemifSection, MulticastSection, TcpSection, UdpSection, UnixSection,
+    WebSocketSection,
 };
 pub use fib::FibSection;
 use namewire_engine::EngineConfig;

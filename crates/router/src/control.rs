@@ -5,6 +5,7 @@
 //! them out in order.
 
 mod captures;
+mod devices;
 mod face_commands;
 mod faces;
 mod fib_writer;

@@ -23,6 +23,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Descriptors of a connection that a worker reads.
 pub(crate) const OF_STREAM: u64 = 1;
 
+/// Descriptors of an application that shares memory: its connection, the memory and two doorbells.
+pub(crate) const OF_MEMORY: u64 = 4;
+
 /// Descriptors of a WebSocket connection: its own, and the pair between its thread and the worker.
 pub(crate) const OF_WEBSOCKET: u64 = 3;
 

@@ -25,6 +25,7 @@ mod descriptors;
 mod drop_report;
 mod listeners;
 mod management_queue;
+mod memory_listener;
 mod messages;
 pub mod operator;
 mod pool_report;

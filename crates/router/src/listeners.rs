@@ -11,7 +11,8 @@
 use crate::{
     StartError,
     descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
-    messages::{AcceptedConnection, ToControl},
+    memory_listener::{self, MemoryListener},
+    messages::{AcceptedConnection, Connection, ToControl},
 };
 use namewire_configuration::Settings;
 use namewire_faces::{FaceInfo, StreamSocket, face_uri, tcp, udp, unix};
@@ -89,6 +90,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 pub(crate) struct Listeners {
     /// The file comes first, because it must be dropped first.
     unix: Option<(SocketFile, StdUnixListener)>,
+    memory: Option<MemoryListener>,
     tcp: Vec<std::net::TcpListener>,
     /// Addresses of the UDP listeners.
     pub(crate) udp: Vec<SocketAddr>,
@@ -108,6 +110,10 @@ impl Listeners {
                 Some((SocketFile::new(path), listener))
             }
         };
+        let memory = match &faces.memif.path {
+            None => None,
+            Some(path) => Some(MemoryListener::open(path).map_err(failed(FaceUri::memif(path)))?),
+        };
         let mut udp_addresses = Vec::new();
         let mut udp_sockets: Vec<Vec<UdpSocket>> = (0..workers).map(|_| Vec::new()).collect();
         for address in faces.udp.addresses() {
@@ -119,7 +125,7 @@ impl Listeners {
         }
         let listen_tcp = |address: SocketAddr| tcp::listen(address).map_err(failed(face_uri::tcp(address)));
         let tcp = faces.tcp.addresses().into_iter().map(listen_tcp).collect::<Result<Vec<_>, _>>()?;
-        Ok(Listeners { unix, tcp, udp: udp_addresses, udp_sockets })
+        Ok(Listeners { unix, memory, tcp, udp: udp_addresses, udp_sockets })
     }
 
     pub(crate) fn tcp_addresses(&self) -> Vec<SocketAddr> {
@@ -130,7 +136,8 @@ impl Listeners {
     pub(crate) fn channels(&self) -> Vec<FaceUri> {
         let unix = self.unix.iter().map(|(file, _)| FaceUri::unix(file.path()));
         let tcp = self.tcp_addresses().into_iter().map(FaceUri::tcp);
-        unix.chain(tcp).chain(self.udp.iter().copied().map(FaceUri::udp)).collect()
+        let memory = self.memory.iter().map(MemoryListener::uri);
+        unix.chain(memory).chain(tcp).chain(self.udp.iter().copied().map(FaceUri::udp)).collect()
     }
 
     /// Lets the runtime watch the stream listeners.
@@ -145,12 +152,16 @@ impl Listeners {
             acceptors.push(Acceptor::Unix(UnixListener::from_std(listener)?, file.path().clone()));
             socket_file = Some(file);
         }
-        Ok((Acceptors(acceptors), socket_file))
+        let memory = self.memory.map(MemoryListener::register).transpose()?;
+        Ok((Acceptors { streams: acceptors, memory }, socket_file))
     }
 }
 
 /// Listeners that the runtime watches.
-pub(crate) struct Acceptors(Vec<Acceptor>);
+pub(crate) struct Acceptors {
+    streams: Vec<Acceptor>,
+    memory: Option<memory_listener::Acceptor>,
+}
 
 impl Acceptors {
     /// Serves them until the runtime ends.
@@ -160,7 +171,10 @@ impl Acceptors {
         counters: &Arc<AcceptCounters>,
         descriptors: &Descriptors,
     ) {
-        for acceptor in self.0 {
+        if let Some(acceptor) = self.memory {
+            spawn_local(acceptor.serve(events.clone(), descriptors.clone()));
+        }
+        for acceptor in self.streams {
             let accepted = Accepted {
                 events: events.clone(),
                 // Each listener has its own places, so that a storm on one takes no place from another.
@@ -317,7 +331,8 @@ impl Accepted {
 
     fn pass_on(&self, waiting: Waiting, place: OwnedSemaphorePermit) {
         let Waiting { socket, info, descriptors } = waiting;
-        let accepted = AcceptedConnection { socket, info, place, descriptors: Some(descriptors) };
+        let connection = Connection::Stream(socket);
+        let accepted = AcceptedConnection { connection, info, place, descriptors: Some(descriptors) };
         // Control is gone only when the router stops.
         let _ = self.events.send(ToControl::Accepted(accepted));
     }

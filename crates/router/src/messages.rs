@@ -5,7 +5,7 @@ use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::dispatch::Visits;
 use namewire_faces::{
     AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, capture::CaptureTap,
-    ethernet::LinkSocket, udp_multicast::MulticastSockets,
+    ethernet::LinkSocket, memory, udp_multicast::MulticastSockets,
 };
 use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{
@@ -21,6 +21,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) enum ToWorker {
     /// Take over a connected stream.
     AddStream { face: FaceId, socket: StreamSocket, info: FaceInfo, policy: LinkPolicy, ticket: Option<Ticket> },
+    /// Take over the memory of an application.
+    AddMemory { face: FaceId, port: Box<memory::Port>, info: FaceInfo, policy: LinkPolicy },
     /// Connect a UDP socket to `remote`.
     AddUdp {
         face: FaceId,
@@ -121,8 +123,8 @@ pub(crate) enum ToControl {
     RouteLost { face: FaceId, name: Vec<u8> },
     /// A neighbour's packet about TagNet's trees.
     TagRouting { face: FaceId, packet: Vec<u8> },
-    /// The result of [`ToWorker::AddStream`], [`ToWorker::AddUdp`], [`ToWorker::AddMulticast`] or
-    /// [`ToWorker::AddEthernet`].
+    /// The result of [`ToWorker::AddStream`], [`ToWorker::AddMemory`], [`ToWorker::AddUdp`],
+    /// [`ToWorker::AddMulticast`] or [`ToWorker::AddEthernet`].
     FaceAdded {
         worker: u8,
         face: FaceId,
@@ -163,9 +165,16 @@ pub(crate) enum ToControl {
     Stop,
 }
 
+/// What a listener accepts.
+pub(crate) enum Connection {
+    Stream(StreamSocket),
+    /// Memory that an application shares with the router.
+    Memory(Box<memory::Port>),
+}
+
 /// A connection that a listener accepted.
 pub(crate) struct AcceptedConnection {
-    pub(crate) socket: StreamSocket,
+    pub(crate) connection: Connection,
     pub(crate) info: FaceInfo,
     /// The place that it holds at its listener until it is a face.
     pub(crate) place: OwnedSemaphorePermit,
@@ -177,7 +186,7 @@ impl AcceptedConnection {
     /// A connection that takes no place at a listener.
     pub(crate) fn apart_from_listeners(socket: StreamSocket, info: FaceInfo) -> Self {
         let place = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("it has one place");
-        AcceptedConnection { socket, info, place, descriptors: None }
+        AcceptedConnection { connection: Connection::Stream(socket), info, place, descriptors: None }
     }
 }
 

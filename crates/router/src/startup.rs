@@ -195,7 +195,7 @@ impl Router {
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         let (revision, revision_seen) = watch::channel(0);
         let (faces_lost, faces_lost_seen) = watch::channel(0);
-        let (mut warnings, ports) = node.start_links();
+        let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(settings.fib.design.0));
         let control = Control::new(node, management, anchors, OperatorDesk::new(revision, faces_lost))?;
         let tcp = listeners.tcp_addresses();

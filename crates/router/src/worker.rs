@@ -105,7 +105,8 @@ impl Worker {
             self.note_face_events();
 
             let is_idle = scratch.received.is_empty();
-            if is_idle || now_ns >= status_due_ns {
+            let may_sleep = is_idle && !self.io.driver.never_sleeps();
+            if may_sleep || now_ns >= status_due_ns {
                 self.publish_status();
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }

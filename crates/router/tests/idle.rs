@@ -4,7 +4,7 @@
 mod application;
 mod threads;
 
-use application::{Application, name, start};
+use application::{Application, name, start_with};
 use std::time::Duration;
 use threads::Work;
 
@@ -12,7 +12,11 @@ use threads::Work;
 /// thread that polls gets 100 ms or more even where 15 others want the same two processors.
 #[test]
 fn a_router_at_rest_is_hardly_ever_awake() {
-    let (router, _directory) = start(4);
+    let folder = tempfile::tempdir().unwrap();
+    let memif = folder.path().join("memif.sock");
+    let (router, _directory) = start_with(4, |config| config.settings.faces.memif.path = Some(memif.clone()));
+    let mut in_memory = Application::connect_memory(&memif);
+    in_memory.register("/memory");
     let mut silent = Application::connect(&router);
     silent.register("/silent");
     let mut consumer = Application::connect(&router);

@@ -24,6 +24,8 @@ pub struct FacesSection {
     pub max_per_worker: u32,
     /// Faces to applications on this host.
     pub unix: UnixSection,
+    /// Applications on this host that share memory with the router.
+    pub memif: MemifSection,
     /// TCP streams to other hosts.
     pub tcp: TcpSection,
     /// UDP datagrams to other hosts.
@@ -34,6 +36,8 @@ pub struct FacesSection {
     pub multicast: MulticastSection,
     /// Ethernet without IP.
     pub ethernet: EthernetSection,
+    /// Devices that the router drives itself.
+    pub dpdk: DpdkSection,
 }
 
 /// `[faces.unix]`.
@@ -45,6 +49,25 @@ pub struct UnixSection {
     /// The path; without it, the first usual place that can be created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+}
+
+/// `[faces.memif]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemifSection {
+    /// The Unix socket over which applications connect. Without it, none can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+}
+
+/// `[faces.dpdk]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DpdkSection {
+    /// Devices: PCI addresses, or virtual devices with their arguments.
+    pub ports: Vec<String>,
+    /// Options of DPDK's Environment Abstraction Layer.
+    pub eal: Vec<String>,
 }
 
 /// `[faces.tcp]`.
@@ -214,11 +237,13 @@ impl Default for FacesSection {
             congestion_marking: true,
             max_per_worker: 16_384,
             unix: UnixSection::default(),
+            memif: MemifSection::default(),
             tcp: TcpSection::default(),
             udp: UdpSection::default(),
             websocket: WebSocketSection::default(),
             multicast: MulticastSection::default(),
             ethernet: EthernetSection::default(),
+            dpdk: DpdkSection::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     descriptors::{Descriptors, TakenDescriptors},
-    messages::{AcceptedConnection, FaceChange, ToControl, ToWorker},
+    messages::{AcceptedConnection, Connection, FaceChange, ToControl, ToWorker},
     requests::DoubtfulFace,
     senders::WorkerSender,
     shared::Shared,
@@ -310,13 +310,19 @@ impl Faces {
                 faces.insert(*face, FaceAttributes { holder: *holder, ..attributes });
             }
         });
-        for (face, worker, _, AcceptedConnection { socket, info, place, descriptors }) in allotted {
+        for (face, worker, _, AcceptedConnection { connection, info, place, descriptors }) in allotted {
             let options = self.default_options(&info);
             let policy = options.policy;
             self.expect(face, options);
             self.places.insert(face, place);
             self.descriptors_of.extend(descriptors.map(|descriptors| (face, descriptors)));
-            self.send(worker, ToWorker::AddStream { face, socket, info, policy, ticket: None });
+            self.send(
+                worker,
+                match connection {
+                    Connection::Stream(socket) => ToWorker::AddStream { face, socket, info, policy, ticket: None },
+                    Connection::Memory(port) => ToWorker::AddMemory { face, port, info, policy },
+                },
+            );
         }
     }
 

@@ -13,13 +13,14 @@
 //! with the next change.
 
 use super::{
+    devices::Devices,
     faces::Faces,
     interfaces::{self, Interface, News},
 };
 use crate::messages::{ToControl, ToWorker};
 use namewire_configuration::{
     InterfacePattern,
-    settings::{EthernetIo, EthernetSection, MulticastSection},
+    settings::{DpdkSection, EthernetIo, EthernetSection, MulticastSection},
 };
 use namewire_faces::{
     LinkPolicy, ethernet,
@@ -41,6 +42,7 @@ use tokio::{sync::mpsc::UnboundedSender, task::spawn_local};
 pub(crate) struct LinkFaces {
     udp: MulticastSection,
     ethernet: EthernetSection,
+    devices: Devices,
     /// Multicast faces.
     groups: BTreeMap<(u32, Group), GroupFace>,
     /// Interfaces with an open packet socket, by number.
@@ -112,6 +114,7 @@ impl LinkFaces {
         LinkFaces {
             udp,
             ethernet,
+            devices: Devices::default(),
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             news: None,
@@ -139,10 +142,9 @@ impl LinkFaces {
 
     /// How each interface came to its port, where the configuration leaves a choice.
     pub(crate) fn choices(&self) -> Vec<String> {
-        if self.ethernet.io == EthernetIo::Socket {
-            return Vec::new();
-        }
-        self.links.values().map(|link| format!("dev://{}: {}", link.name, link.how)).collect()
+        let is_chosen = |index: u32| self.ethernet.io != EthernetIo::Socket || self.devices.has(index);
+        let chosen = self.links.iter().filter(|(index, _)| is_chosen(**index));
+        chosen.map(|(_, link)| format!("dev://{}: {}", link.name, link.how)).collect()
     }
 
     /// The face is gone, or was never made.
@@ -196,6 +198,11 @@ impl LinkFaces {
     }
 }
 
+/// True if unknown stations of an interface become faces. A device of ours has no other use.
+fn listens(ethernet: &EthernetSection, devices: &Devices, interface: &Interface) -> bool {
+    devices.has(interface.index) || ethernet.listen && admits_ethernet(ethernet, interface)
+}
+
 fn admits_ethernet(config: &EthernetSection, interface: &Interface) -> bool {
     interface.is_up && interface.ethernet.is_some() && admits(&config.interfaces, &config.except, interface)
 }
@@ -227,6 +234,20 @@ impl LinkFaces {
             self.is_subscribed = true;
         }
         Ok(())
+    }
+
+    /// Opens the devices that the router drives itself. Returns, in words, those that cannot be opened.
+    pub(super) fn open_devices(&mut self, config: &DpdkSection) -> Vec<String> {
+        let problems = self.devices.open(config);
+        self.failures += problems.len() as u64;
+        problems
+    }
+
+    /// The interfaces of the kernel, and the devices that the router drives itself.
+    pub(super) fn list_interfaces(&self) -> io::Result<BTreeMap<u32, Interface>> {
+        let mut interfaces = interfaces::list()?;
+        self.devices.add_to(&mut interfaces);
+        Ok(interfaces)
     }
 
     /// Starts to listen to a new subscription, on the control thread.
@@ -278,7 +299,7 @@ impl LinkFaces {
     /// Returns the faces whose MTU changed.
     fn follow_links(&mut self, faces: &mut Faces, interfaces: &BTreeMap<u32, Interface>) -> Vec<FaceId> {
         let mut changed = Vec::new();
-        let ethernet = &self.ethernet;
+        let (ethernet, devices) = (&self.ethernet, &self.devices);
         self.links.retain(|&index, link| {
             let Some(interface) = interfaces.get(&index).filter(|interface| link.suits(interface)) else {
                 faces.send(link.worker, ToWorker::RemoveLink { interface: index });
@@ -289,7 +310,7 @@ impl LinkFaces {
                 let before = std::mem::replace(&mut link.mtu, interface.mtu);
                 changed.push((link.name.clone(), before, interface.mtu));
             }
-            let listens = ethernet.listen && admits_ethernet(ethernet, interface);
+            let listens = listens(ethernet, devices, interface);
             if listens != link.listens {
                 faces.send(link.worker, ToWorker::SetLinkListens { interface: index, listens });
                 link.listens = listens;
@@ -365,7 +386,10 @@ impl LinkFaces {
             EthernetIo::Xdp => LinkIo::Xdp,
             EthernetIo::Auto => LinkIo::Auto,
         };
-        let socket = ethernet::open(interface.index, &interface.name, address, interface.mtu, wanted)?;
+        let socket = match self.devices.take(interface.index) {
+            Some(link) => link,
+            None => ethernet::open(interface.index, &interface.name, address, interface.mtu, wanted)?,
+        };
         let (how, limits) = (socket.how().to_owned(), socket.limits());
         let worker = faces.choose_worker();
         let listens = self.listens(interface);
@@ -379,7 +403,7 @@ impl LinkFaces {
     /// necessary.
     pub(super) fn open_device(&mut self, faces: &mut Faces, name: &str) -> io::Result<Option<(u32, u8)>> {
         self.subscribe()?;
-        let interfaces = interfaces::list()?;
+        let interfaces = self.list_interfaces()?;
         let is_it = |interface: &&Interface| interface.name == name && interface.ethernet.is_some();
         let Some(interface) = interfaces.values().find(is_it) else { return Ok(None) };
         Ok(Some((interface.index, self.open_link(faces, interface)?)))
@@ -387,7 +411,7 @@ impl LinkFaces {
 
     /// True if unknown stations of an interface become faces.
     fn listens(&self, interface: &Interface) -> bool {
-        self.ethernet.listen && admits_ethernet(&self.ethernet, interface)
+        listens(&self.ethernet, &self.devices, interface)
     }
 }
 

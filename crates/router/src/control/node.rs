@@ -5,7 +5,6 @@ use super::{
     faces::Faces,
     fib_writer::FibWriter,
     held_answers::HeldAnswers,
-    interfaces,
     link_state::LinkStates,
     links::{Followed, LinkFaces},
     tags::TagControl,
@@ -17,6 +16,7 @@ use crate::{
     shared::{Shared, unix_ms},
     websocket::WebSockets,
 };
+use namewire_configuration::settings::DpdkSection;
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_management::Times;
 use namewire_packet::{
@@ -78,20 +78,21 @@ impl Node {
 
     /// Opens the links that the configuration wants. Returns, in words, those that could not be opened, and how frames
     /// of the others get to the router where the configuration leaves a choice.
-    pub(crate) fn start_links(&mut self) -> (Vec<String>, Vec<String>) {
-        let problems = match self.links.subscribe().and_then(|()| interfaces::list()) {
+    pub(crate) fn start_links(&mut self, dpdk: &DpdkSection) -> (Vec<String>, Vec<String>) {
+        let mut problems = self.links.open_devices(dpdk);
+        match self.links.subscribe().and_then(|()| self.links.list_interfaces()) {
             Ok(interfaces) => {
                 self.link_states.follow(&self.faces, &interfaces);
-                self.links.follow(&mut self.faces, &interfaces).problems
+                problems.extend(self.links.follow(&mut self.faces, &interfaces).problems);
             }
-            Err(error) => vec![self.links.unlisted(&error)],
-        };
+            Err(error) => problems.push(self.links.unlisted(&error)),
+        }
         (problems, self.links.choices())
     }
 
     /// The interfaces have changed: closes and opens faces, and tells workers about links that are down or up.
     pub(crate) fn interfaces_changed(&mut self) -> Followed {
-        match interfaces::list() {
+        match self.links.list_interfaces() {
             Ok(interfaces) => {
                 self.link_states.follow(&self.faces, &interfaces);
                 self.links.follow(&mut self.faces, &interfaces)

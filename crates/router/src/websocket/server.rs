@@ -16,7 +16,7 @@ use super::{
 use crate::{
     StartError,
     descriptors::{OF_WEBSOCKET, TakenDescriptors},
-    messages::{AcceptedConnection, ToControl},
+    messages::{self, AcceptedConnection, ToControl},
 };
 use namewire_faces::{FaceInfo, StreamSocket, tcp};
 use namewire_packet::{
@@ -194,7 +194,8 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     // The semaphore is never closed.
     let Ok(place) = places.acquire_owned().await else { return };
-    let accepted = AcceptedConnection { socket: StreamSocket::Unix(theirs), info, place, descriptors: None };
+    let connection = messages::Connection::Stream(StreamSocket::Unix(theirs));
+    let accepted = AcceptedConnection { connection, info, place, descriptors: None };
     let _ = context.events.send(ToControl::Accepted(accepted));
     bridge::bridge(socket, ours, &context.counters).await;
 }

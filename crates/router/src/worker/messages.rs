@@ -39,6 +39,11 @@ impl Worker {
                 driver.set_policy(face, policy);
                 self.report_added(face, ticket, result.map(|()| info));
             }
+            ToWorker::AddMemory { face, port, info, policy } => {
+                let result = driver.add_memory_face(face, *port, info.clone());
+                driver.set_policy(face, policy);
+                self.report_added(face, None, result.map(|()| info));
+            }
             ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket } => {
                 let result = driver.add_udp_face(face, local, remote, persistency, mtu);
                 driver.set_policy(face, policy);

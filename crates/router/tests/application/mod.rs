@@ -14,10 +14,12 @@ use namewire_packet::{
     tlv,
 };
 use namewire_router::{Router, RouterHandle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::net::UnixStream,
+    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -27,6 +29,50 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Memory(Box<Memory>),
+}
+
+/// Memory that the application shares with the router.
+struct Memory {
+    port: namewire_memif::Port,
+    header: [u8; FRAME_HEADER_BYTES],
+    patience: std::cell::Cell<Duration>,
+}
+
+/// Two addresses and the type of a frame.
+const FRAME_HEADER_BYTES: usize = 14;
+
+impl Memory {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut frame = [0; 9_216];
+        let mut bytes = 0;
+        while bytes == 0 {
+            self.port.receive(1, |received| bytes = received.copy_to(&mut frame));
+            if bytes == 0 && !self.port.unmask_interrupts() {
+                let doorbell = PollFd::from_borrowed_fd(self.port.doorbell(), PollFlags::IN);
+                let control = PollFd::from_borrowed_fd(self.port.control(), PollFlags::IN);
+                let patience = Timespec::try_from(self.patience.get()).unwrap();
+                if poll(&mut [doorbell, control], Some(&patience))? == 0 {
+                    return Err(std::io::ErrorKind::WouldBlock.into());
+                }
+                self.port.clear_doorbell();
+                self.port.check_peer()?;
+            }
+        }
+        let packet = &frame[FRAME_HEADER_BYTES..bytes];
+        let packet = &packet[..tlv::element_size(packet).unwrap().unwrap()]; // the rest is padding
+        buffer[..packet.len()].copy_from_slice(packet);
+        Ok(packet.len())
+    }
+
+    /// Each call is one frame.
+    fn write_all(&mut self, packet: &[u8]) -> std::io::Result<()> {
+        while !self.port.send(&[&self.header, packet]) {
+            self.port.check_peer()?;
+            std::thread::yield_now();
+        }
+        self.port.flush()
+    }
 }
 
 impl Socket {
@@ -34,6 +80,10 @@ impl Socket {
         let set = match self {
             Socket::Unix(socket) => socket.set_read_timeout(Some(timeout)),
             Socket::Tcp(socket) => socket.set_read_timeout(Some(timeout)),
+            Socket::Memory(memory) => {
+                memory.patience.set(timeout);
+                Ok(())
+            }
         };
         set.unwrap();
     }
@@ -42,6 +92,7 @@ impl Socket {
         match self {
             Socket::Unix(socket) => socket.read(buffer),
             Socket::Tcp(socket) => socket.read(buffer),
+            Socket::Memory(memory) => memory.read(buffer),
         }
     }
 
@@ -49,6 +100,7 @@ impl Socket {
         match self {
             Socket::Unix(socket) => socket.write_all(bytes),
             Socket::Tcp(socket) => socket.write_all(bytes),
+            Socket::Memory(memory) => memory.write_all(bytes),
         }
     }
 }
@@ -90,6 +142,29 @@ impl Application {
         Application::over(Socket::Tcp(TcpStream::connect(address).unwrap()))
     }
 
+    /// Shares memory with the router that listens at `path`. The router does not look at the frames' addresses.
+    pub(crate) fn connect_memory(path: &Path) -> Application {
+        Application::connect_station(path, [0; 6], [0; 6])
+    }
+
+    /// Becomes the station `own` at the device of this socket, and sends to the station `to`.
+    pub(crate) fn connect_station(path: &Path, own: [u8; 6], to: [u8; 6]) -> Application {
+        let mut header = [0; FRAME_HEADER_BYTES];
+        header[..6].copy_from_slice(&to);
+        header[6..12].copy_from_slice(&own);
+        header[12..].copy_from_slice(&[0x86, 0x24]);
+        let port = namewire_memif::connect(path, &namewire_memif::ClientOptions::default(), PATIENCE).unwrap();
+        let patience = std::cell::Cell::new(PATIENCE);
+        Application::over(Socket::Memory(Box::new(Memory { port, header, patience })))
+    }
+
+    /// Sends a frame as it is, by shared memory.
+    pub(crate) fn send_frame(&mut self, frame: &[u8]) {
+        let Socket::Memory(memory) = &mut self.socket else { panic!("no shared memory") };
+        assert!(memory.port.send(&[frame]), "no room");
+        memory.port.flush().unwrap();
+    }
+
     fn over(socket: Socket) -> Application {
         Application { socket, buffer: Vec::new(), nonce: fastrand::u32(..) }
     }
@@ -99,6 +174,7 @@ impl Application {
         match &self.socket {
             Socket::Unix(socket) => Application::over(Socket::Unix(socket.try_clone().unwrap())),
             Socket::Tcp(socket) => Application::over(Socket::Tcp(socket.try_clone().unwrap())),
+            Socket::Memory(_) => panic!("a port has one owner"),
         }
     }
 
