@@ -118,3 +118,89 @@ fn silence_is_a_loss() {
     }
     assert_eq!(send(tool(&uri), &["--names-file", "/nonexistent"]).status.code(), Some(2));
 }
+
+#[test]
+fn generators_speak_over_shared_memory_and_websocket_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let (memif, websocket) = (directory.path().join("memif.sock"), format!("127.0.0.1:{}", free_port()));
+    let router = Router::run(directory.path(), &["--memif", memif.to_str().unwrap(), "--listen-ws", &websocket]);
+    let links = [format!("memif://{}", memif.display()), format!("ws://{websocket}/")];
+    for (number, link) in links.iter().enumerate() {
+        let prefix = format!("/t{number}");
+        let _server = Server::start(router.command(), &[&prefix, "--over", link, "--size-max", "2000"]);
+        let _server = _server.wait_for("serving");
+        for consumer in &links {
+            let arguments = [&*prefix, "--over", consumer, "--count", "5000", "--must-be-fresh", "--lifetime", "60000"];
+            let counts = report(&send(router.command(), &arguments));
+            assert_eq!([&counts["received"], &counts["lost"]], [5000, 0], "{consumer} to {link}: {counts}");
+        }
+    }
+    for wrong in ["memif://x", "ether://[02:00:00:00:00:01]", "http://h"] {
+        assert_eq!(send(router.command(), &["/t", "--over", wrong]).status.code(), Some(2), "{wrong}");
+    }
+    let nobody = send(router.command(), &["/t", "--over", "memif:///nonexistent.sock"]);
+    assert_eq!(nobody.status.code(), Some(4), "{}", text(&nobody.stderr));
+}
+
+/// A cable between two network namespaces, one for the router and one for the generators.
+struct Cable {
+    namespaces: [String; 2],
+}
+
+impl Cable {
+    /// `None`, with a line that says so, where namespaces cannot be made.
+    fn new() -> Option<Cable> {
+        let namespaces = ["a", "b"].map(|side| format!("nwt{}-{side}", std::process::id()));
+        let cable = Cable { namespaces };
+        let [a, b] = &cable.namespaces;
+        if !ip(&format!("netns add {a}")) {
+            println!("skipped: namespaces cannot be made");
+            return None;
+        }
+        assert!(ip(&format!("netns add {b}")));
+        assert!(ip(&format!("-n {a} link add eth0 address 02:00:00:00:00:0a type veth peer name eth0 netns {b}")));
+        assert!(
+            ip(&format!("-n {a} link set eth0 up"))
+                && ip(&format!("-n {b} link set eth0 address 02:00:00:00:00:0b up"))
+        );
+        Some(cable)
+    }
+
+    /// A command on one side.
+    fn on(&self, side: usize, mut command: Command) -> Command {
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &self.namespaces[side]]).arg(command.get_program()).args(command.get_args());
+        command.get_envs().for_each(|(key, value)| {
+            inside.env(key, value.unwrap_or_default());
+        });
+        std::mem::swap(&mut command, &mut inside);
+        command
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        self.namespaces.iter().for_each(|namespace| drop(ip(&format!("netns delete {namespace}"))));
+    }
+}
+
+fn ip(arguments: &str) -> bool {
+    let status = Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn generators_speak_over_ethernet() {
+    let Some(cable) = Cable::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let mut run = router_process::run_command(&socket);
+    run.args(["--ethernet", "--interface", "eth0"]);
+    let router = Router::start(&socket, &mut cable.on(0, run));
+    let _server = Server::start(router.command(), &["/t", "--size", "500"]).wait_for("serving");
+    let over = ["/t", "--over", "ether://[02:00:00:00:00:0a%eth0]", "--count", "5000", "--window", "16"];
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["--json", "traffic", "send"]).args(over).args(["--lifetime", "60000"]);
+    let counts = report(&cable.on(1, command).output().unwrap());
+    assert_eq!([&counts["received"], &counts["lost"]], [5000, 0], "{counts}");
+}

@@ -1,7 +1,11 @@
-//! The commands of docs/transports.md that turn AF_XDP on, each line as it stands there, on a machine of their own: a
-//! network namespace with a cable `eth1` and an empty `/run`. It needs root; without it, the test says so and passes.
+//! The commands of docs/transports.md that turn AF_XDP, DPDK and shared memory on, each line as it stands there, on a
+//! machine of their own: a network namespace with a cable `eth1` and an empty `/run`. It needs root; without it, the
+//! test says so and passes. DPDK needs a build with it in `NAMEWIRE_DPDK` (`make system`).
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
 const GUIDE: &str = include_str!("../../../docs/transports.md");
 
@@ -29,39 +33,58 @@ impl Drop for Machine {
     }
 }
 
+impl Machine {
+    /// `None`, with a line that says so, where namespaces cannot be made.
+    fn new(name: &str) -> Option<Machine> {
+        let machine = Machine { namespace: format!("nwg{name}{}", std::process::id()) };
+        if !ip(&format!("netns add {}", machine.namespace)) {
+            println!("skipped: namespaces cannot be made");
+            return None;
+        }
+        Some(machine)
+    }
+
+    /// Runs lines of the guide, with the programs in `binaries`. The first one that ends in `&` is the router, in the
+    /// background. A reader types the next line a little later than a shell does, so the others are tried until they
+    /// work.
+    fn run(&self, lines: &[&str], binaries: &Path) -> Output {
+        // `ip netns exec` gives the shell mounts of its own.
+        let mut script = String::from("mount -t tmpfs tmpfs /run\n");
+        let mut is_running = false;
+        for line in lines {
+            let until_it_works = |line: &str| {
+                format!("(tries=0; until {line}; do tries=$((tries+1)); [ $tries -lt 300 ] || exit 1; sleep 0.1; done)")
+            };
+            script += &match line.strip_suffix('&') {
+                Some(_) if !is_running => format!("{line}\npids=$!\n"),
+                Some(line) => format!("{} &\npids=\"$pids $!\"\n", until_it_works(line)),
+                None => format!("{} || {{ kill $pids; exit 1; }}\n", until_it_works(line)),
+            };
+            is_running |= line.ends_with('&');
+        }
+        script += "kill $pids; wait\n";
+        let home = tempfile::tempdir().expect("a folder");
+        Command::new("ip")
+            .args(["netns", "exec", &self.namespace, "sh", "-c", &script])
+            .env("PATH", format!("{}:{}", binaries.display(), std::env::var("PATH").expect("a path")))
+            .env("HOME", home.path())
+            .env_remove("NDN_CLIENT_TRANSPORT")
+            .output()
+            .expect("ip")
+    }
+}
+
+fn binaries() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_namewire")).parent().expect("a folder")
+}
+
 #[test]
 fn each_line_that_turns_af_xdp_on_works() {
-    let machine = Machine { namespace: format!("nwg{}", std::process::id()) };
+    let Some(machine) = Machine::new("x") else { return };
     let namespace = &machine.namespace;
-    if !ip(&format!("netns add {namespace}")) {
-        println!("skipped: namespaces cannot be made");
-        return;
-    }
     assert!(ip(&format!("-n {namespace} link add eth1 type veth peer name far")));
     assert!(ip(&format!("-n {namespace} link set far up")));
-    // `ip netns exec` gives the shell mounts of its own.
-    let mut script = String::from("mount -t tmpfs tmpfs /run\n");
-    for line in commands("### AF_XDP") {
-        match line.ends_with('&') {
-            true => script += &format!("{line}\n"),
-            // A reader types the next line a little later than a shell does.
-            false => {
-                script += &format!(
-                    "tries=0; until {line}; do tries=$((tries+1)); [ $tries -lt 300 ] || exit 1; sleep 0.1; done\n"
-                )
-            }
-        }
-    }
-    script += "kill $!; wait\n";
-    let binaries = Path::new(env!("CARGO_BIN_EXE_namewire")).parent().expect("a folder");
-    let home = tempfile::tempdir().expect("a folder");
-    let output = Command::new("ip")
-        .args(["netns", "exec", namespace, "sh", "-c", &script])
-        .env("PATH", format!("{}:{}", binaries.display(), std::env::var("PATH").expect("a path")))
-        .env("HOME", home.path())
-        .env_remove("NDN_CLIENT_TRANSPORT")
-        .output()
-        .expect("ip");
+    let output = machine.run(&commands("### AF_XDP"), binaries());
     let text = String::from_utf8_lossy(&output.stdout);
     if let Some(line) =
         String::from_utf8_lossy(&output.stderr).lines().find(|line| line.contains("cannot open dev://eth1"))
@@ -71,4 +94,31 @@ fn each_line_that_turns_af_xdp_on_works() {
     }
     assert!(text.contains("dev://eth1: AF_XDP, "), "{output:?}");
     assert!(text.contains("dev://eth1 by AF_XDP"), "{output:?}");
+}
+
+#[test]
+fn each_line_that_shares_memory_works() {
+    let Some(machine) = Machine::new("m") else { return };
+    let output = machine.run(&commands("## Shared memory"), binaries());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1000 received"), "{output:?}");
+}
+
+/// The lines that install and build have been run already.
+#[test]
+fn each_line_that_turns_dpdk_on_works() {
+    let Some(folder) = std::env::var_os("NAMEWIRE_DPDK") else {
+        println!("skipped: NAMEWIRE_DPDK names no folder with a build with DPDK");
+        return;
+    };
+    let Some(machine) = Machine::new("d") else { return };
+    let lines: Vec<String> = commands("### DPDK")
+        .iter()
+        .filter(|line| !line.starts_with("apt-get") && !line.starts_with("make"))
+        .map(|line| line.replace("target/dpdk/release/", ""))
+        .collect();
+    let output = machine.run(&lines.iter().map(String::as_str).collect::<Vec<_>>(), Path::new(&folder));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("dev://net_af_packet0: DPDK, driver net_af_packet"), "{output:?}");
+    assert!(text.contains("ether://[02:00:00:00:00:02]"), "{output:?}");
 }

@@ -1,21 +1,25 @@
 //! Link: one connection of a generator, read and written without waiting.
 //!
 //! The client library costs a task and a channel for each packet. A generator must send more than a router can take, so
-//! it writes many packets with one system call and reads as many with another. (On UDP it is one call per datagram.)
+//! it writes many packets with one system call and reads as many with another. (On UDP, WebSocket and Ethernet it is one
+//! call per packet, in shared memory none.)
 //!
 //! Limits: [`OUT_BYTES_MAX`] wait to be written; a packet is at most [`MAX_PACKET_BYTES`] and its headers.
 
+use super::message_link::{LinkUri, MessageLink};
 use namewire_client::TransportUri;
 use namewire_packet::{MAX_PACKET_BYTES, tlv};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::{
+    fmt,
     io::{self, ErrorKind, Read, Write},
     net::{TcpListener, TcpStream, UdpSocket},
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::AsFd,
         unix::net::{UnixListener, UnixStream},
     },
     path::Path,
+    str::FromStr,
     time::Duration,
 };
 
@@ -23,23 +27,51 @@ use std::{
 const OUT_BYTES_MAX: usize = 1 << 18;
 /// Bytes read by one call.
 const IN_BYTES: usize = 1 << 18;
-/// Datagrams read in a row.
-const DATAGRAMS_MAX: usize = 64;
+/// Messages read in a row.
+const MESSAGES_MAX: usize = 64;
+
+/// Where a link goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Transport(TransportUri),
+    Link(LinkUri),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once("://") {
+            Some(("memif" | "ether" | "ws", _)) => text.parse().map(Target::Link),
+            _ => text.parse::<TransportUri>().map(Target::Transport).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Transport(uri) => uri.fmt(f),
+            Target::Link(uri) => uri.fmt(f),
+        }
+    }
+}
 
 /// What a link goes over.
 pub(super) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
-    /// Connected, or waiting for the first datagram of a peer.
-    Udp {
-        socket: UdpSocket,
-        is_connected: bool,
-    },
+    /// Each message is one packet.
+    Messages(MessageLink),
 }
 
 impl Socket {
     /// Connects to a router, or to a generator that listens.
-    pub(super) async fn connect(uri: &TransportUri) -> io::Result<Self> {
+    pub(super) async fn connect(target: &Target) -> io::Result<Self> {
+        let uri = match target {
+            Target::Transport(uri) => uri,
+            Target::Link(uri) => return MessageLink::connect(uri).map(Socket::Messages),
+        };
         let socket = match uri {
             TransportUri::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
             TransportUri::Tcp { .. } => Socket::Tcp(TcpStream::connect(&uri.resolve().await?[..])?),
@@ -48,7 +80,7 @@ impl Socket {
                 let any = if addresses[0].is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(addresses[0])?;
-                Socket::Udp { socket, is_connected: true }
+                Socket::Messages(MessageLink::udp(socket, true)?)
             }
         };
         Ok(socket)
@@ -64,16 +96,8 @@ impl Socket {
             }
             TransportUri::Udp { .. } => {
                 let socket = UdpSocket::bind(&uri.resolve().await?[..])?;
-                Ok(Socket::Udp { socket, is_connected: false })
+                MessageLink::udp(socket, false).map(Socket::Messages)
             }
-        }
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Unix(stream) => stream.as_fd(),
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Udp { socket, .. } => socket.as_fd(),
         }
     }
 }
@@ -104,7 +128,7 @@ impl Link {
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
             }
-            Socket::Udp { socket, .. } => socket.set_nonblocking(true)?,
+            Socket::Messages(_) => {}
         }
         Ok(Link { socket, out: Vec::new(), written: 0, received: vec![0; IN_BYTES], filled: 0 })
     }
@@ -114,22 +138,18 @@ impl Link {
         self.out.len() - self.written < OUT_BYTES_MAX
     }
 
-    /// Sends what `write` appends: one packet. Streams get it with the next [`Link::flush`]. False if the kernel has no
-    /// room for a datagram: then nothing was sent.
+    /// Sends what `write` appends: one packet. It leaves with the next [`Link::flush`]. False if the link has no room
+    /// for a message: then nothing was sent.
     pub(super) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
-        let Socket::Udp { socket, .. } = &self.socket else {
+        let Socket::Messages(messages) = &mut self.socket else {
             write(&mut self.out);
             return Ok(true);
         };
         self.out.clear();
         write(&mut self.out);
-        let sent = socket.send(&self.out);
+        let sent = messages.send(&self.out);
         self.out.clear();
-        match sent {
-            Ok(_) => Ok(true),
-            Err(error) if is_transient(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        sent
     }
 
     /// Writes what a stream takes.
@@ -139,7 +159,7 @@ impl Link {
             let result = match &mut self.socket {
                 Socket::Unix(stream) => stream.write(rest),
                 Socket::Tcp(stream) => stream.write(rest),
-                Socket::Udp { .. } => return Ok(()),
+                Socket::Messages(_) => break,
             };
             match result {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -151,20 +171,20 @@ impl Link {
         }
         self.out.clear();
         self.written = 0;
-        Ok(())
+        match &mut self.socket {
+            Socket::Messages(messages) => messages.flush(),
+            _ => Ok(()),
+        }
     }
 
     /// Hands each packet that has arrived to `take`, with the bytes to answer by [`Link::send`]. False at the end of a
-    /// stream.
+    /// link.
     pub(super) fn receive(&mut self, mut take: impl FnMut(&[u8], &mut Vec<u8>)) -> io::Result<bool> {
-        if matches!(self.socket, Socket::Udp { .. }) {
-            return self.receive_datagrams(take).map(|()| true);
-        }
         let free = &mut self.received[self.filled..];
         let result = match &mut self.socket {
             Socket::Unix(stream) => stream.read(free),
             Socket::Tcp(stream) => stream.read(free),
-            Socket::Udp { .. } => Ok(0),
+            Socket::Messages(_) => return self.receive_messages(take),
         };
         match result {
             Ok(0) => return Ok(false),
@@ -189,44 +209,45 @@ impl Link {
         Ok(true)
     }
 
-    fn receive_datagrams(&mut self, mut take: impl FnMut(&[u8], &mut Vec<u8>)) -> io::Result<()> {
-        let Socket::Udp { socket, is_connected } = &mut self.socket else { return Ok(()) };
-        for _ in 0..DATAGRAMS_MAX {
-            let size = match socket.recv_from(&mut self.received) {
-                Ok((size, peer)) => {
-                    if !*is_connected {
-                        socket.connect(peer)?;
-                        *is_connected = true;
-                    }
-                    size
-                }
-                Err(error) if is_transient(&error) => return Ok(()),
+    fn receive_messages(&mut self, mut take: impl FnMut(&[u8], &mut Vec<u8>)) -> io::Result<bool> {
+        let Socket::Messages(messages) = &mut self.socket else { return Ok(true) };
+        for _ in 0..MESSAGES_MAX {
+            let size = match messages.receive(&mut self.received) {
+                Ok(Some(size)) => size,
+                Ok(None) => break,
+                Err(error) if has_left(&error) => return Ok(false),
                 Err(error) => return Err(error),
             };
             take(&self.received[..size], &mut self.out);
             if !self.out.is_empty() {
-                // A datagram that the kernel refuses is lost, as on any link.
-                let _ = socket.send(&self.out);
+                // What finds no room is lost, as on any link.
+                let _ = messages.send(&self.out);
                 self.out.clear();
             }
         }
-        Ok(())
+        match messages.check_peer() {
+            Err(error) if has_left(&error) => Ok(false),
+            checked => checked.map(|()| true),
+        }
     }
 
     /// Waits until something has arrived, what waits can be written, or the time is over.
     pub(super) fn wait(&self, time: Duration) -> io::Result<()> {
         let wants_to_write = self.written < self.out.len();
+        let descriptor = match &self.socket {
+            Socket::Unix(stream) => stream.as_fd(),
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Messages(messages) => return messages.wait(wants_to_write, time),
+        };
         let flags = if wants_to_write { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let time = rustix::time::Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
-        match poll(&mut [PollFd::from_borrowed_fd(self.socket.fd(), flags)], Some(&time)) {
+        match poll(&mut [PollFd::from_borrowed_fd(descriptor, flags)], Some(&time)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// The queue is full, a signal came, or the peer has not opened its port yet.
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused)
-        || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
+fn has_left(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
 }

@@ -5,18 +5,19 @@
 //! | when is which Interest sent, and when was it answered? | [`consumer`] |
 //! | how are Interests answered? | [`producer`] |
 //! | which names do Interests have? | [`names`] |
-//! | how do packets come and go without a task for each? | [`link`] |
+//! | how do packets come and go without a task for each? | [`link`], [`message_link`] |
 //! | what is printed? | [`report`] |
 
 mod consumer;
 mod link;
+mod message_link;
 mod names;
 mod producer;
 mod report;
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use consumer::{Flow, Plan};
-use link::{Link, Socket};
+use link::{Link, Socket, Target};
 use names::{NameSet, Names, Order};
 use namewire_client::{Client, TransportUri, next_signature_time_ms};
 use namewire_packet::{
@@ -94,6 +95,10 @@ pub(crate) struct SendArgs {
     /// How many seconds to send [default: 10, unless --count is given]
     #[arg(short, long, value_name = "SECONDS", value_parser = positive)]
     duration: Option<f64>,
+    /// Send over this link in place of the usual connection: memif:///PATH (shared memory), ether://[STATION%INTERFACE]
+    /// or ws://HOST:PORT
+    #[arg(long, value_name = "URI")]
+    over: Option<Target>,
     /// Send CanBePrefix
     #[arg(long)]
     can_be_prefix: bool,
@@ -138,6 +143,10 @@ pub(crate) struct ServeArgs {
     /// Register nothing: the operator has made a route to this face
     #[arg(long, conflicts_with = "listen")]
     no_register: bool,
+    /// Answer over this link in place of the usual connection: memif:///PATH (shared memory),
+    /// ether://[STATION%INTERFACE] or ws://HOST:PORT
+    #[arg(long, value_name = "URI", conflicts_with = "listen")]
+    over: Option<Target>,
     /// Wait here for a generator that sends, without a router between
     #[arg(long, value_name = "URI")]
     listen: Option<TransportUri>,
@@ -164,12 +173,16 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
 }
 
 /// Where the router is. The client finds it, so that all commands look in the same places.
-async fn transport(global: &Global) -> Result<TransportUri, Failure> {
+async fn target(global: &Global, over: Option<&Target>) -> Result<Target, Failure> {
+    if let Some(target) = over {
+        return Ok(target.clone());
+    }
     if let Some(uri) = &global.transport {
-        return Ok(uri.clone());
+        return Ok(Target::Transport(uri.clone()));
     }
     let client = Client::connect().await?;
-    client.transport().cloned().ok_or_else(|| Failure::new(ExitCode::NoForwarder, "the router has no address"))
+    let uri = client.transport().cloned();
+    uri.map(Target::Transport).ok_or_else(|| Failure::new(ExitCode::NoForwarder, "the router has no address"))
 }
 
 fn no_connection(error: &io::Error) -> Failure {
@@ -210,10 +223,10 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
         count: None,
         duration: args.duration.or(default_duration).map(Duration::from_secs_f64),
     };
-    let uri = transport(global).await?;
+    let target = target(global, args.over.as_ref()).await?;
     let mut links = Vec::new();
     for _ in 0..flows {
-        links.push(Socket::connect(&uri).await.and_then(Link::new).map_err(|error| no_connection(&error))?);
+        links.push(Socket::connect(&target).await.and_then(Link::new).map_err(|error| no_connection(&error))?);
     }
     let (live, mut threads) = (Arc::new(Mutex::new(Counts::new())), Vec::new());
     let (stop, start) = (stop_at_interrupt(), Instant::now());
@@ -286,16 +299,16 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     }
     let signer = global.signer()?;
     let answers = Answers { content_bytes, freshness_ms: args.freshness };
-    let uri = match &args.listen {
-        Some(uri) => uri.clone(),
-        None => transport(global).await?,
+    let target = match &args.listen {
+        Some(uri) => Target::Transport(uri.clone()),
+        None => target(global, args.over.as_ref()).await?,
     };
     if args.flows > 1 && matches!(args.listen, Some(TransportUri::Udp { .. })) {
         return Err(Failure::new(ExitCode::Usage, "one flow can listen at a UDP port; give each its own port"));
     }
     let mut links = Vec::new();
     for _ in 0..args.flows {
-        links.push(link_of_producer(&args, &uri, &signer).await?);
+        links.push(link_of_producer(&args, &target, &signer).await?);
     }
     // Before this, Ctrl-C ends the process at once.
     let (stop, mut threads, mut counts) = (stop_at_interrupt(), Vec::new(), Vec::new());
@@ -316,13 +329,13 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
 }
 
 /// A connection to the router with the prefixes registered, or to a generator that has come.
-async fn link_of_producer(args: &ServeArgs, uri: &TransportUri, signer: &Signer) -> Result<Link, Failure> {
-    if args.listen.is_some() {
+async fn link_of_producer(args: &ServeArgs, target: &Target, signer: &Signer) -> Result<Link, Failure> {
+    if let Some(uri) = &args.listen {
         eprintln!("waiting for a generator");
         let link = Socket::accept(uri).await.and_then(Link::new);
         return link.map_err(|error| Failure::new(ExitCode::Failed, format!("cannot listen at {uri}: {error}")));
     }
-    let mut link = Socket::connect(uri).await.and_then(Link::new).map_err(|error| no_connection(&error))?;
+    let mut link = Socket::connect(target).await.and_then(Link::new).map_err(|error| no_connection(&error))?;
     if !args.no_register {
         args.prefixes.iter().try_for_each(|prefix| register(&mut link, prefix, signer))?;
     }
