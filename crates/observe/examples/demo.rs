@@ -1,0 +1,237 @@
+//! A made-up router that moves: to look at the page, and for the browser test.
+//!
+//! `cargo run -p namewire-observe --example demo -- [--large] [--listen ADDRESS]`
+//!
+//! It prints the address, and serves until it is ended. All values follow from the time since the start, so that two
+//! runs show the same. `--large` shows 1,000 faces and 10,000 routes.
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use namewire_observe::snapshot::*;
+use namewire_observe::{ObserveConfig, Observer, Source};
+use serde_json::json;
+
+const CONTENT_BYTES: u64 = 1100;
+
+struct Demo {
+    faces: u64,
+    routes: u64,
+    start_unix_ms: u64,
+}
+
+impl Source for Demo {
+    async fn snapshot(&self) -> Option<Snapshot> {
+        let now_unix_ms = unix_ms();
+        let seconds = (now_unix_ms - self.start_unix_ms) as f64 / 1000.0;
+        let faces: Vec<Face> = (0..self.faces).map(|index| face(index, seconds, now_unix_ms)).collect();
+        let data: u64 = faces.iter().map(|face| face.counters.in_data).sum();
+        Some(Snapshot {
+            version: env!("CARGO_PKG_VERSION").into(),
+            host: "router.example".into(),
+            start_unix_ms: self.start_unix_ms,
+            now_unix_ms,
+            workers: (0..2).map(|number| worker(number, seconds, data)).collect(),
+            routes: routes(self.routes, self.faces),
+            drops: drops(seconds),
+            pools: pools(seconds, self.faces),
+            cs: content_store(seconds, data),
+            fib: Fib { design: "hash".into(), entries: self.routes, bytes: self.routes * 96, capacity_entries: 65_536 },
+            pit: Pit { entries: 300 + wave(seconds, 7.0, 250.0), capacity_entries: 65_536 },
+            strategies: strategies(),
+            repo: Some(json!({"path": "/var/lib/namewire/repo", "packets": 120_000 + data / 9, "read_only": false})),
+            notes: vec!["eth1: AF_XDP in copy mode, because the driver has no zero copy".into()],
+            faces,
+            ..Default::default()
+        })
+    }
+
+    async fn explain(&self, name: String) -> Result<serde_json::Value, String> {
+        if !name.starts_with('/') {
+            return Err(format!("{name:?} is no name: a name starts with a slash"));
+        }
+        Ok(json!({
+            "name": name,
+            "content_store": "miss",
+            "pending": false,
+            "fib_prefix": "/example",
+            "strategy": "/localhost/nfd/strategy/best-route/v=5",
+            "next_hops": [
+                {"face": 261, "cost": 10, "would_send": true, "reason": "cheapest next hop"},
+                {"face": 262, "cost": 20, "would_send": false, "reason": "dearer than face 261"},
+            ],
+        }))
+    }
+}
+
+/// A sum that grows: `per_s` on average, with waves.
+fn grown(seconds: f64, per_s: f64, period_s: f64) -> u64 {
+    let turn = std::f64::consts::TAU / period_s;
+    (per_s * (seconds + 0.7 * (1.0 - (turn * seconds).cos()) / turn)) as u64
+}
+
+/// A value between 0 and `size` that goes up and down.
+fn wave(seconds: f64, period_s: f64, size: f64) -> u64 {
+    (size * (1.0 + (std::f64::consts::TAU / period_s * seconds).sin()) / 2.0) as u64
+}
+
+fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
+    let (remote, local, scope) = match index % 5 {
+        0 => (format!("udp4://192.0.2.{}:6363", index % 250 + 1), "udp4://192.0.2.1:6363".into(), "non-local"),
+        1 => (format!("fd://{}", 20 + index), "unix:///run/nfd/nfd.sock".into(), "local"),
+        2 => (format!("tcp6://[2001:db8::{index:x}]:6363"), "tcp6://[2001:db8::1]:43210".into(), "non-local"),
+        3 => {
+            (format!("ether://[02:00:00:00:{:02x}:{:02x}]", index / 256, index % 256), "dev://eth1".into(), "non-local")
+        }
+        _ => (format!("wsclient://198.51.100.{}:51234", index % 250 + 1), "ws://[::]:9696".into(), "non-local"),
+    };
+    let is_up = index % 17 != 8;
+    let per_s = if is_up { 9000.0 / (1.0 + index as f64).powf(0.8) } else { 0.0 };
+    let (asked, answered) = (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
+    let counters = FaceCounters {
+        in_interests: asked / 3,
+        in_data: answered,
+        in_nacks: asked / 500,
+        in_bytes: answered * CONTENT_BYTES + asked * 30,
+        out_interests: asked,
+        out_data: answered / 3,
+        out_nacks: asked / 900,
+        out_bytes: asked * 90 + answered / 3 * CONTENT_BYTES,
+    };
+    let is_remote = scope == "non-local";
+    Face {
+        id: 256 + index,
+        remote,
+        local,
+        scope: scope.into(),
+        persistency: if is_remote { "persistent" } else { "on-demand" }.into(),
+        link_type: "point-to-point".into(),
+        mtu: if is_remote { 1420 } else { 8800 },
+        state: if is_up { "up" } else { "down" }.into(),
+        since_unix_ms: Some(now_unix_ms - (seconds * 1000.0) as u64 - 60_000 * (index + 1)),
+        counters,
+        drops: vec![DropCount { reason: "queue-full".into(), count: asked / 4000 }],
+        port: (index % 5 == 3).then(|| "eth1".into()),
+        rtt_ms: is_remote.then(|| 4.0 + index as f64 % 60.0 + wave(seconds, 5.0, 30.0) as f64 / 10.0),
+        loss: (index % 10 == 2).then(|| wave(seconds + index as f64, 40.0, 60.0) as f64 / 1000.0),
+        idle_ms: Some(if is_up { 1000 / (per_s as u64 + 1) } else { (seconds * 1000.0) as u64 }),
+    }
+}
+
+fn worker(number: u64, seconds: f64, data: u64) -> Worker {
+    let share = data / (2 + number);
+    Worker {
+        number,
+        busy_ratio: Some(0.15 + wave(seconds + number as f64 * 3.0, 11.0, 700.0) as f64 / 1000.0),
+        pit_entries: 150 + wave(seconds + number as f64, 7.0, 120.0),
+        cs_entries: 20_000,
+        cs_bytes: 20_000 * CONTENT_BYTES,
+        in_interests: share + share / 3,
+        in_data: share,
+        in_nacks: share / 500,
+        out_interests: share,
+        out_data: share,
+        out_nacks: share / 900,
+        satisfied: share,
+        unsatisfied: share / 30,
+        cs_hits: share / 3,
+        cs_misses: share,
+    }
+}
+
+fn routes(count: u64, faces: u64) -> Vec<Route> {
+    let sites = ["edu/arizona", "edu/ucla", "com/example", "net/campus/lab", "org/archive"];
+    let prefix = |index: u64| match index {
+        0 => "/".to_owned(),
+        _ => format!("/{}/set{}/object{}", sites[index as usize % sites.len()], index / 250, index % 250),
+    };
+    let hop = |index: u64, cost| NextHop { face: 256 + (index * cost) % faces, cost, origin: "nlsr".into() };
+    (0..count)
+        .map(|index| Route { prefix: prefix(index), next_hops: vec![hop(index, 10), hop(index + 1, 21)] })
+        .collect()
+}
+
+fn drops(seconds: f64) -> Vec<DropCount> {
+    let rows = [
+        ("no-route", 14.0, 13.0),
+        ("duplicate-nonce", 3.0, 5.0),
+        ("unsolicited-data", 0.8, 30.0),
+        ("pit-full", 0.0, 1.0),
+    ];
+    rows.map(|(reason, per_s, period_s)| DropCount { reason: reason.into(), count: grown(seconds, per_s, period_s) })
+        .into()
+}
+
+fn pools(seconds: f64, faces: u64) -> Vec<Pool> {
+    let pool = |name: &str, used, capacity| Pool { name: name.into(), used, capacity, holders: 7, refused: used / 300 };
+    vec![
+        pool("faces", faces, 4096),
+        pool("descriptors", faces + 40, 1100),
+        pool("pending Interests", 900 + wave(seconds, 9.0, 90.0), 1000),
+        pool("send queues", wave(seconds, 5.0, 400.0), 1000),
+    ]
+}
+
+fn content_store(seconds: f64, data: u64) -> ContentStore {
+    let prefix = |prefix: &str, part: u64| ContentPrefix {
+        prefix: prefix.into(),
+        hits: data / part,
+        misses: data / (part + 3),
+        insertions: data / (part + 4),
+    };
+    ContentStore {
+        policy: "s3-fifo".into(),
+        admission: "all".into(),
+        entries: 40_000,
+        bytes: 40_000 * CONTENT_BYTES + wave(seconds, 20.0, 9e6),
+        capacity_bytes: 64 << 20,
+        hits: data / 3,
+        misses: data,
+        prefixes: vec![prefix("/edu/ucla", 4), prefix("/com/example/video", 6), prefix("/org/archive", 30)],
+    }
+}
+
+fn strategies() -> Vec<StrategyChoice> {
+    let rows = [("/", "best-route/v=5"), ("/localhost", "best-route/v=5"), ("/ndn/broadcast", "multicast/v=5")];
+    let choice = |(prefix, strategy)| StrategyChoice {
+        prefix: String::from(prefix),
+        strategy: format!("/localhost/nfd/strategy/{strategy}"),
+    };
+    rows.map(choice).into()
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+fn main() -> ExitCode {
+    let mut config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true };
+    let mut demo = Demo { faces: 12, routes: 60, start_unix_ms: unix_ms() };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--large" => (demo.faces, demo.routes) = (1000, 10_000),
+            "--listen" => {
+                config.listen = arguments.next().and_then(|address| address.parse().ok()).into_iter().collect()
+            }
+            _ => config.listen.clear(),
+        }
+    }
+    if config.listen.is_empty() {
+        eprintln!("usage: demo [--large] [--listen ADDRESS]");
+        return ExitCode::from(2);
+    }
+    let served = Observer::bind(&config).and_then(|observer| observer.serve(demo));
+    match served {
+        Ok(handle) => {
+            println!("http://{}/", handle.addresses()[0]);
+            loop {
+                std::thread::park();
+            }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

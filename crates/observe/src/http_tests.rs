@@ -1,0 +1,352 @@
+//! The observer over real sockets, with small limits.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::connections::Limits;
+use crate::snapshot::{Face, Route, Worker};
+use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const LIMITS: Limits =
+    Limits { connections: 20, head_wait: Duration::from_millis(400), write_wait: Duration::from_millis(400) };
+
+/// What a made-up router does.
+#[derive(Clone, Copy, PartialEq)]
+enum Mood {
+    Well,
+    NoWorkers,
+    Stopped,
+    Hung,
+    /// As `Well`, with so much to show that no socket buffer holds it.
+    Huge,
+}
+
+impl Source for Mood {
+    async fn snapshot(&self) -> Option<Snapshot> {
+        let workers = if *self == Self::NoWorkers { 0 } else { 2 };
+        match self {
+            Self::Stopped => return None,
+            Self::Hung => std::future::pending().await,
+            _ => (),
+        }
+        let routes = if *self == Self::Huge { 200_000 } else { 1 };
+        Some(Snapshot {
+            version: "1.2.3".into(),
+            workers: vec![Worker::default(); workers],
+            faces: vec![Face { id: 300, remote: "udp4://192.0.2.1:6363".into(), ..Default::default() }],
+            routes: vec![Route { prefix: "/a".repeat(50), ..Default::default() }; routes],
+            ..Default::default()
+        })
+    }
+
+    async fn explain(&self, name: String) -> Result<Value, String> {
+        if name == "/bad" { Err("no such thing".into()) } else { Ok(json!({ "name": name })) }
+    }
+}
+
+fn start(source: impl Source) -> ObserverHandle {
+    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true };
+    Observer::bind_with(&config, LIMITS).unwrap().serve(source).unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// Sends bytes and returns everything until the server closes.
+fn exchange(handle: &ObserverHandle, request: &[u8]) -> String {
+    let mut socket = connect(handle.addresses()[0]);
+    // The server may close before it has read all: then the answer still counts.
+    let _ = socket.write_all(request);
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn ask(handle: &ObserverHandle, method: &str, target: &str, headers: &str) -> String {
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+    exchange(handle, head.as_bytes())
+}
+
+fn get(handle: &ObserverHandle, target: &str) -> String {
+    ask(handle, "GET", target, "")
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("no status in {answer:?}"))
+}
+
+fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let head = answer.split("\r\n\r\n").next()?;
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+#[test]
+fn every_path_answers() {
+    let handle = start(Mood::Well);
+    for (target, content_type, part) in [
+        ("/", "text/html; charset=utf-8", "<!doctype html>"),
+        ("/metrics", "text/plain; version=0.0.4; charset=utf-8", "namewire_build_info{version=\"1.2.3\"} 1"),
+        ("/status.json", "application/json", "\"version\":\"1.2.3\""),
+        ("/routes.json", "application/json", "\"mark\":"),
+        ("/healthz", "text/plain; charset=utf-8", "ok"),
+        ("/readyz", "text/plain; charset=utf-8", "ready"),
+        ("/explain?name=%2Fa%2Fb", "application/json", "{\"name\":\"/a/b\"}"),
+    ] {
+        let answer = get(&handle, target);
+        assert_eq!(status(&answer), 200, "{target}");
+        assert_eq!(header(&answer, "content-type"), Some(content_type));
+        assert!(body(&answer).contains(part), "{target}: {answer}");
+    }
+}
+
+#[test]
+fn every_answer_has_the_safe_headers() {
+    let handle = start(Mood::Well);
+    for target in ["/", "/metrics", "/nothing", "/events"] {
+        let answer = ask(&handle, "HEAD", target, "");
+        assert_eq!(header(&answer, "x-content-type-options"), Some("nosniff"), "{target}");
+        assert_eq!(header(&answer, "referrer-policy"), Some("no-referrer"));
+        assert_eq!(header(&answer, "cache-control"), Some("no-store"));
+        let policy = header(&answer, "content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'sha256-") && !policy.contains("http"));
+    }
+}
+
+#[test]
+fn metrics_in_the_format_asked_for() {
+    let handle = start(Mood::Well);
+    let answer = ask(&handle, "GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n");
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(header(&answer, "content-type"), Some(content_type));
+    assert!(body(&answer).ends_with("# EOF\n"));
+}
+
+#[test]
+fn status_has_the_snapshot_and_rates() {
+    let handle = start(Mood::Well);
+    let answer = get(&handle, "/status.json");
+    let status: Value = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(status["faces"][0]["id"], 300);
+    assert_eq!(status["rates"], json!({"window_ms": 0, "faces": []}));
+    let snapshot: Snapshot = serde_json::from_value(status).unwrap();
+    assert_eq!(snapshot.routes.len(), 1);
+}
+
+#[test]
+fn head_has_the_headers_of_get_and_no_body() {
+    let handle = start(Mood::Well);
+    let (head, get) = (ask(&handle, "HEAD", "/healthz", ""), get(&handle, "/healthz"));
+    assert_eq!(header(&head, "content-length"), header(&get, "content-length"));
+    assert_eq!((status(&head), body(&head), body(&get)), (200, "", "ok\n"));
+}
+
+#[test]
+fn other_paths_methods_and_bodies_are_refused() {
+    let handle = start(Mood::Well);
+    assert_eq!(status(&get(&handle, "/nothing")), 404);
+    assert_eq!(status(&get(&handle, "/../etc/passwd")), 404);
+    let answer = ask(&handle, "POST", "/", "Content-Length: 3\r\n");
+    assert_eq!((status(&answer), header(&answer, "allow")), (405, Some("GET, HEAD")));
+    assert_eq!(status(&ask(&handle, "GET", "/", "Content-Length: 3\r\n")), 413);
+    assert_eq!(status(&get(&handle, "/explain")), 400);
+    let answer = get(&handle, "/explain?name=/bad");
+    assert_eq!((status(&answer), body(&answer)), (400, "no such thing\n"));
+}
+
+#[test]
+fn a_foreign_host_is_refused_with_the_reason() {
+    let handle = start(Mood::Well);
+    let answer = exchange(&handle, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+    assert_eq!(status(&answer), 403);
+    assert!(body(&answer).contains("DNS rebinding") && body(&answer).contains("127.0.0.1"));
+}
+
+#[test]
+fn no_page_without_the_setting() {
+    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false };
+    let handle = Observer::bind(&config).unwrap().serve(Mood::Well).unwrap();
+    assert_eq!(header(&get(&handle, "/"), "content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(status(&get(&handle, "/events")), 404);
+    assert_eq!(status(&get(&handle, "/metrics")), 200);
+}
+
+#[test]
+fn health_follows_the_router() {
+    let handle = start(Mood::NoWorkers);
+    assert_eq!((status(&get(&handle, "/healthz")), status(&get(&handle, "/readyz"))), (200, 503));
+    let handle = start(Mood::Stopped);
+    for target in ["/healthz", "/readyz", "/metrics", "/status.json"] {
+        let answer = get(&handle, target);
+        assert_eq!((status(&answer), body(&answer)), (503, "The router has stopped.\n"), "{target}");
+    }
+    let handle = start(Mood::Hung);
+    let asked = Instant::now();
+    assert_eq!(status(&get(&handle, "/healthz")), 503);
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+}
+
+/// Reads lines of a stream until `count` of them start with `start`.
+fn lines(stream: TcpStream, start: &str, count: usize) -> Vec<String> {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.filter(|line| line.starts_with(start)).take(count).collect()
+}
+
+#[test]
+fn a_stream_has_an_event_per_second() {
+    let handle = start(Mood::Well);
+    let mut socket = connect(handle.addresses()[0]);
+    socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let events = lines(socket, "data: ", 3);
+    let times = events.len();
+    for event in events {
+        let event: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!((&event["face_count"], &event["faces"][0]["id"]), (&json!(1), &json!(300)));
+        assert!(event.get("routes").is_none() && event["routes_mark"].is_string());
+    }
+    assert_eq!(times, 3);
+}
+
+#[test]
+fn a_stream_says_that_the_router_stopped() {
+    let handle = start(Mood::Stopped);
+    let mut socket = connect(handle.addresses()[0]);
+    socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    assert_eq!(lines(socket, "event: trouble", 1).len(), 1);
+}
+
+#[test]
+fn streams_are_limited() {
+    let handle = start(Mood::Well);
+    let open = || {
+        let mut socket = connect(handle.addresses()[0]);
+        socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut first = [0; 12];
+        socket.read_exact(&mut first).unwrap();
+        (socket, String::from_utf8_lossy(&first).into_owned())
+    };
+    let streams: Vec<_> = (0..16).map(|_| open()).collect();
+    assert!(streams.iter().all(|(_, first)| first == "HTTP/1.1 200"));
+    assert_eq!(open().1, "HTTP/1.1 503");
+    drop(streams);
+    let deadline = Instant::now() + PATIENCE;
+    while open().1 != "HTTP/1.1 200" {
+        assert!(Instant::now() < deadline, "a closed stream keeps its place");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn connections_are_limited() {
+    let handle = start(Mood::Well);
+    let keep = || {
+        let mut socket = connect(handle.addresses()[0]);
+        socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        socket
+    };
+    let mut kept: Vec<_> = (0..16).map(|_| keep()).collect();
+    for socket in &mut kept {
+        socket.read_exact(&mut [0; 12]).unwrap();
+    }
+    let silent: Vec<_> = (16..LIMITS.connections).map(|_| connect(handle.addresses()[0])).collect();
+    assert!(get(&handle, "/healthz").contains("Too many connections"));
+    drop(silent);
+    let deadline = Instant::now() + PATIENCE;
+    while status(&get(&handle, "/healthz")) != 200 {
+        assert!(Instant::now() < deadline, "a closed connection keeps its place");
+    }
+}
+
+#[test]
+fn large_and_slow_heads_end_their_connection() {
+    let handle = start(Mood::Well);
+    let answer = ask(&handle, "GET", "/healthz", &format!("X: {}\r\n", "x".repeat(9000)));
+    assert_eq!(status(&answer), 431);
+    let answer = get(&handle, &format!("/explain?name=/{}", "x".repeat(9000)));
+    assert!(matches!(status(&answer), 414 | 431), "{answer}");
+    let asked = Instant::now();
+    for part in ["", "GET / HTTP/1.1\r\nHost: loc"] {
+        exchange(&handle, part.as_bytes());
+    }
+    assert!(asked.elapsed() < PATIENCE, "both ended long before the client lost patience");
+}
+
+#[test]
+fn silence_between_requests_ends_the_connection() {
+    let handle = start(Mood::Well);
+    let answer = exchange(&handle, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(status(&answer), 200);
+}
+
+#[test]
+fn a_client_that_takes_nothing_loses_its_connection() {
+    let handle = start(Mood::Huge);
+    let mut socket = connect(handle.addresses()[0]);
+    socket.write_all(b"GET /routes.json HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut first = [0; 12];
+    socket.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    std::thread::sleep(LIMITS.write_wait * 5);
+    let mut rest = Vec::new();
+    let _ = socket.read_to_end(&mut rest);
+    assert!(rest.len() < 20_000_000, "the whole answer came: {} bytes", rest.len());
+    assert_eq!(status(&get(&handle, "/healthz")), 200);
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let handle = start(Mood::Well);
+    let config = ObserveConfig { listen: vec![handle.addresses()[0]], page: true };
+    let error = Observer::bind(&config).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&handle.addresses()[0].to_string()), "{error}");
+}
+
+#[test]
+fn a_dropped_handle_ends_the_server_and_its_streams() {
+    let handle = start(Mood::Well);
+    let mut socket = connect(handle.addresses()[0]);
+    socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    socket.read_exact(&mut [0; 12]).unwrap();
+    let address = handle.addresses()[0];
+    drop(handle);
+    let _ = socket.read_to_end(&mut Vec::new());
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn any_bytes_leave_the_server_alive() {
+    let handle = start(Mood::Well);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(150));
+    let target = prop_oneof![
+        "/[ -~]{0,40}",
+        "[ -~]{0,40}",
+        "/explain\\?name=[%a-fA-F0-9/&=+]{0,30}",
+        "(/metrics|/status.json|/events)[?#/%;]{0,3}",
+    ];
+    let tried = runner.run(&target, |target| {
+        let answer = ask(&handle, "HEAD", &target, "");
+        prop_assert!(answer.starts_with("HTTP/1."), "{answer:?}");
+        prop_assert!((200..=414).contains(&status(&answer)), "{answer}");
+        Ok(())
+    });
+    tried.unwrap();
+    let tried = runner.run(&proptest::collection::vec(any::<u8>(), 0..200), |bytes| {
+        exchange(&handle, &[&bytes[..], b"\r\n\r\n"].concat());
+        Ok(())
+    });
+    tried.unwrap();
+    assert_eq!(status(&get(&handle, "/healthz")), 200);
+}

@@ -1,0 +1,271 @@
+//! Keeper: the newest snapshot and the rates, shared by all clients.
+//!
+//! Contract: clients together cause at most one snapshot per [`SNAPSHOT_AGE_MS_MAX`], and one at a time. Once a second
+//! the keeper takes one for the rates and for the streams, while a stream is open or somebody asked for the status
+//! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps without a timer.
+//!
+//! All of it runs on the observer's thread. Limits: [`STREAMS_MAX`] streams.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use crate::document;
+use crate::history::{History, Rates};
+use crate::snapshot::Snapshot;
+use crate::source::{SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT, Source};
+
+/// How many streams may be open.
+pub(crate) const STREAMS_MAX: usize = 16;
+/// For how long after a question the keeper takes a snapshot per second.
+const ASKED_RECENTLY: Duration = Duration::from_secs(30);
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why there is no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unavailable {
+    /// The router has stopped.
+    Stopped,
+    /// It did not answer in time.
+    Slow,
+}
+
+impl Unavailable {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Stopped => "The router has stopped.",
+            Self::Slow => "The router does not answer.",
+        }
+    }
+}
+
+/// What a client gets when it asks for the present state.
+pub(crate) type Current = Result<Rc<Snapshot>, Unavailable>;
+
+/// The newest snapshot and what is made of the last ones.
+pub(crate) struct Keeper<S> {
+    pub(crate) source: S,
+    started: Instant,
+    latest: Mutex<Option<Latest>>,
+    history: RefCell<History>,
+    asked: Cell<Option<Instant>>,
+    asking: Notify,
+    /// The newest message for streams.
+    messages: watch::Sender<Bytes>,
+    streams: Arc<Semaphore>,
+}
+
+struct Latest {
+    at: Instant,
+    current: Current,
+}
+
+impl<S: Source> Keeper<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self {
+            source,
+            started: Instant::now(),
+            latest: Mutex::new(None),
+            history: RefCell::default(),
+            asked: Cell::new(None),
+            asking: Notify::new(),
+            messages: watch::Sender::default(),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        }
+    }
+
+    /// The present state, at most [`SNAPSHOT_AGE_MS_MAX`] old.
+    pub(crate) async fn current(&self) -> Current {
+        let mut latest = self.latest.lock().await;
+        if let Some(Latest { at, current }) = &*latest
+            && at.elapsed() < Duration::from_millis(SNAPSHOT_AGE_MS_MAX)
+        {
+            return current.clone();
+        }
+        let current = match timeout(SNAPSHOT_WAIT, self.source.snapshot()).await {
+            Ok(Some(snapshot)) => Ok(Rc::new(snapshot)),
+            Ok(None) => Err(Unavailable::Stopped),
+            Err(_) => Err(Unavailable::Slow),
+        };
+        *latest = Some(Latest { at: Instant::now(), current: current.clone() });
+        current
+    }
+
+    /// The present state with rates. From now on the keeper measures them.
+    pub(crate) async fn status(&self) -> Result<Vec<u8>, Unavailable> {
+        self.measure();
+        let snapshot = self.current().await?;
+        Ok(document::status(&snapshot, self.rates()))
+    }
+
+    /// A stream of messages, one per second. `None`: there are too many.
+    pub(crate) fn stream(self: &Rc<Self>) -> Option<mpsc::Receiver<Bytes>> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
+        let (sender, receiver) = mpsc::channel(1);
+        self.measure();
+        tokio::task::spawn_local(Rc::clone(self).feed(sender, permit));
+        Some(receiver)
+    }
+
+    /// Takes a snapshot per second while it is wanted. Never ends.
+    pub(crate) async fn run(&self) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if self.is_idle() {
+                self.asking.notified().await;
+            }
+            ticks.tick().await;
+            let message = match self.current().await {
+                Ok(snapshot) => {
+                    self.history.borrow_mut().push(self.started.elapsed(), &snapshot.faces);
+                    (self.messages.receiver_count() > 0).then(|| self.message(&snapshot))
+                }
+                Err(unavailable) => Some(trouble(unavailable)),
+            };
+            if let Some(message) = message {
+                self.messages.send_replace(message);
+            }
+        }
+    }
+
+    /// Sends the present state, then each new message. A client that is slow misses some. Ends with the client.
+    async fn feed(self: Rc<Self>, sender: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+        let mut messages = self.messages.subscribe();
+        let mut message = match self.current().await {
+            Ok(snapshot) => self.message(&snapshot),
+            Err(unavailable) => trouble(unavailable),
+        };
+        while sender.send(message).await.is_ok() {
+            tokio::select! {
+                changed = messages.changed() => if changed.is_err() { return },
+                () = sender.closed() => return,
+            }
+            message = messages.borrow_and_update().clone();
+        }
+    }
+
+    fn measure(&self) {
+        self.asked.set(Some(Instant::now()));
+        self.asking.notify_one();
+    }
+
+    fn is_idle(&self) -> bool {
+        let asked_recently = self.asked.get().is_some_and(|asked| asked.elapsed() < ASKED_RECENTLY);
+        !asked_recently && self.streams.available_permits() == STREAMS_MAX
+    }
+
+    fn rates(&self) -> Rates {
+        self.history.borrow_mut().rates(self.started.elapsed())
+    }
+
+    fn message(&self, snapshot: &Snapshot) -> Bytes {
+        let document = document::event(snapshot, &self.rates());
+        [b"data: ".as_slice(), &document, b"\n\n"].concat().into()
+    }
+}
+
+/// A message that says why there is no state.
+fn trouble(unavailable: Unavailable) -> Bytes {
+    format!("event: trouble\ndata: {}\n\n", unavailable.text()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+    use crate::snapshot::{Face, FaceCounters};
+
+    /// Counts how often it is asked. One face receives 100 packets per snapshot.
+    #[derive(Default)]
+    struct Counted {
+        asked: AtomicU64,
+    }
+
+    impl Source for Counted {
+        async fn snapshot(&self) -> Option<Snapshot> {
+            let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            let counters = FaceCounters { in_data: asked * 100, ..Default::default() };
+            Some(Snapshot { faces: vec![Face { id: 7, counters, ..Default::default() }], ..Default::default() })
+        }
+    }
+
+    impl Keeper<Counted> {
+        fn asked(&self) -> u64 {
+            self.source.asked.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_clients_cost_one_snapshot() {
+        let keeper = Keeper::new(Counted::default());
+        for _ in 0..50 {
+            keeper.current().await.unwrap();
+        }
+        assert_eq!(keeper.asked(), 1);
+        advance(Duration::from_millis(SNAPSHOT_AGE_MS_MAX)).await;
+        keeper.current().await.unwrap();
+        assert_eq!(keeper.asked(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_router_is_left_alone_while_nobody_asks() {
+        let keeper = Keeper::new(Counted::default());
+        tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_secs(600)) => () }
+        assert_eq!(keeper.asked(), 0);
+        keeper.status().await.unwrap();
+        tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_secs(600)) => () }
+        assert!((29..=32).contains(&keeper.asked()), "{}", keeper.asked());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_second_question_gets_rates() {
+        let keeper = Keeper::new(Counted::default());
+        keeper.status().await.unwrap();
+        tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_millis(5100)) => () }
+        let status: serde_json::Value = serde_json::from_slice(&keeper.status().await.unwrap()).unwrap();
+        let rate = &status["rates"]["faces"][0];
+        assert_eq!(rate["face"], 7);
+        assert!((rate["in_packets_per_s"].as_f64().unwrap() - 100.0).abs() < 1.0, "{rate}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_end_with_their_client_and_are_limited() {
+        let local = tokio::task::LocalSet::new();
+        let streams = async {
+            let keeper = Rc::new(Keeper::new(Counted::default()));
+            let mut open: Vec<_> = (0..STREAMS_MAX).map(|_| keeper.stream().unwrap()).collect();
+            assert!(keeper.stream().is_none());
+            assert!(open[0].recv().await.unwrap().starts_with(b"data: {"));
+            drop(open);
+            sleep(Duration::from_millis(1)).await;
+            assert!(keeper.stream().is_some());
+        };
+        local.run_until(streams).await;
+    }
+
+    /// A source that never answers.
+    struct Hung;
+
+    impl Source for Hung {
+        async fn snapshot(&self) -> Option<Snapshot> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_hangs_is_slow() {
+        let keeper = Keeper::new(Hung);
+        let (one, other) = tokio::join!(keeper.current(), keeper.current());
+        assert_eq!((one.unwrap_err(), other.unwrap_err()), (Unavailable::Slow, Unavailable::Slow));
+        assert_eq!(keeper.started.elapsed(), SNAPSHOT_WAIT, "the second waits for the same answer");
+    }
+}

@@ -1,0 +1,66 @@
+//! Observe: what an operator sees over HTTP.
+//!
+//! Question: how does a person, or a program of theirs, see what a router does, without slowing it down?
+//!
+//! Contract: the crate knows nothing of the router. It shows what a [`Source`] copies for it, reads nothing else, and
+//! changes nothing. All answers are to GET and HEAD.
+//!
+//! ```text
+//!   browser ─┐   one thread                                           the router
+//!   scraper ─┼─► connections ─► answers ─► keeper ─ once a second ──► Source::snapshot
+//!   curl    ─┘                               └─ rates of the last 10 s
+//! ```
+//!
+//! | path | what it answers |
+//! | --- | --- |
+//! | `/` | a page that shows all of it live |
+//! | `/metrics` | OpenMetrics or Prometheus text (METRICS.md lists the metrics) |
+//! | `/status.json` | the whole snapshot, and the rates of faces |
+//! | `/routes.json` | the routes, for the page |
+//! | `/events` | what the page shows, once a second, as Server-Sent Events |
+//! | `/healthz` | 200 if the router answers within a second |
+//! | `/readyz` | 200 if it answers and has a worker |
+//! | `/explain?name=/x` | what the router would do with an Interest for the name |
+//!
+//! Cost: nothing while nobody asks. While somebody does, one snapshot per second for rates, and at most four per
+//! second for everybody together.
+//!
+//! Limits: 64 connections, 16 of them streams; a request head of 8 KiB that comes within 10 s; no request bodies. A
+//! client that takes no bytes for 30 s loses its connection. There is no TLS and there are no users: listen on
+//! loopback, or put a server in front that has both. A listener on loopback answers only requests that name a loopback
+//! host, so that no foreign web page can read it through a name of its own (DNS rebinding).
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`snapshot`] | what a node shows |
+//! | [`source`] | where it comes from |
+//! | [`observer`] | listeners, and the thread that serves |
+//! | `connections` | connections and their limits |
+//! | `stall` | the end of connections that take nothing |
+//! | `request` | which requests are refused, and the query |
+//! | `site` | which answer each path has |
+//! | `answer`, `body` | answers, their headers and bytes |
+//! | `keeper` | the newest snapshot, shared by all clients |
+//! | [`history`] | rates from counters |
+//! | `document` | the JSON documents |
+//! | [`metrics`] | the text of `/metrics` |
+
+mod answer;
+mod body;
+mod connections;
+mod document;
+pub mod history;
+#[cfg(test)]
+mod http_tests;
+mod keeper;
+pub mod metrics;
+pub mod observer;
+mod request;
+mod site;
+pub mod snapshot;
+pub mod source;
+mod stall;
+
+pub use observer::{ObserveConfig, Observer, ObserverHandle};
+pub use snapshot::Snapshot;
+pub use source::Source;

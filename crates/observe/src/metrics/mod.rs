@@ -1,0 +1,159 @@
+//! Metrics: a snapshot as text for Prometheus and for other readers of OpenMetrics.
+//!
+//! Contract: [`families`] lists every metric once, with its type, unit, labels and meaning. The text and METRICS.md are
+//! both made from that list. A family without a sample is left out, as is a value that is not a number.
+//!
+//! Cardinality is bounded: [`FACES_MAX`] faces (those with the smallest numbers, so that series do not come and go
+//! with the load), [`ROWS_MAX`] rows of any other kind. Reasons that never dropped anything are left out.
+//!
+//! Format: OpenMetrics 1.0, or the text format 0.0.4 of Prometheus. We have our own encoder because the maintained
+//! crate (`prometheus-client`) writes OpenMetrics alone. Cost: one pass over the snapshot per family.
+
+mod encoder;
+mod faces;
+mod node;
+mod tables;
+mod workers;
+
+#[cfg(test)]
+mod tests;
+
+use crate::snapshot::{Face, Snapshot};
+
+pub use encoder::{Format, encode};
+
+/// How many faces have metrics.
+pub const FACES_MAX: usize = 1000;
+/// How many workers, drop reasons, pools or prefixes have metrics.
+pub const ROWS_MAX: usize = 1000;
+
+/// One family of samples.
+pub struct Metric {
+    /// The name of the family: without `_total` and `_info`, which the samples have.
+    pub name: &'static str,
+    /// What its values mean.
+    pub kind: Kind,
+    /// The unit, which then also ends the name. Empty: a count without unit.
+    pub unit: &'static str,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// One sentence for people.
+    pub help: &'static str,
+    collect: fn(&View, &mut Samples),
+}
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Always 1; the labels are the information.
+    Info,
+}
+
+/// The part of a snapshot that has metrics.
+struct View<'a> {
+    snapshot: &'a Snapshot,
+    /// By number, at most [`FACES_MAX`].
+    faces: Vec<&'a Face>,
+}
+
+/// The samples of one family.
+#[derive(Default)]
+struct Samples {
+    rows: Vec<Sample>,
+}
+
+struct Sample {
+    /// One per label of the family.
+    label_values: Vec<String>,
+    value: Value,
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    Integer(u64),
+    Real(f64),
+}
+
+/// All metrics, in the order of the text.
+pub fn families() -> impl Iterator<Item = &'static Metric> {
+    [node::METRICS, workers::METRICS, faces::METRICS, tables::METRICS].into_iter().flatten()
+}
+
+impl Metric {
+    const fn gauge(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
+        Self { name, kind: Kind::Gauge, unit: "", labels: &[], help, collect }
+    }
+
+    const fn counter(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
+        Self { kind: Kind::Counter, ..Self::gauge(name, help, collect) }
+    }
+
+    const fn info(
+        name: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+        collect: fn(&View, &mut Samples),
+    ) -> Self {
+        Self { kind: Kind::Info, labels, ..Self::gauge(name, help, collect) }
+    }
+
+    const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    const fn labels(self, labels: &'static [&'static str]) -> Self {
+        Self { labels, ..self }
+    }
+
+    /// The name that its samples have.
+    pub fn sample_name(&self) -> String {
+        match self.kind {
+            Kind::Counter => format!("{}_total", self.name),
+            Kind::Gauge => self.name.to_owned(),
+            Kind::Info => format!("{}_info", self.name),
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let mut faces: Vec<&Face> = snapshot.faces.iter().collect();
+        faces.sort_by_key(|face| face.id);
+        faces.truncate(FACES_MAX);
+        Self { snapshot, faces }
+    }
+}
+
+impl Samples {
+    /// The one sample of a family without labels.
+    fn only(&mut self, value: impl Into<Value>) {
+        self.add([], value);
+    }
+
+    fn add<const N: usize>(&mut self, label_values: [&str; N], value: impl Into<Value>) {
+        let label_values = label_values.into_iter().map(str::to_owned).collect();
+        self.rows.push(Sample { label_values, value: value.into() });
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        Self::Integer(value as u64)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
+}

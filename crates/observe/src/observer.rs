@@ -1,0 +1,131 @@
+//! Observer: listeners, and the one thread that serves them.
+//!
+//! Contract: [`Observer::bind`] takes the addresses and starts no thread, so that a router can bind first, then give
+//! up privileges, then start. [`Observer::serve`] starts the thread. Dropping the handle ends the thread and all
+//! connections at once, and waits for it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread::{self, JoinHandle};
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+
+use crate::connections::{self, Limits};
+use crate::site::Site;
+use crate::source::Source;
+
+/// Where to listen, and what to show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObserveConfig {
+    /// The addresses. Port 0 lets the system choose. `[::]` takes IPv4 too where the system says so.
+    pub listen: Vec<SocketAddr>,
+    /// Whether there is a page at `/` (and `/events`, which it needs).
+    pub page: bool,
+}
+
+impl Default for ObserveConfig {
+    /// No address, and the page.
+    fn default() -> Self {
+        Self { listen: Vec::new(), page: true }
+    }
+}
+
+/// Listeners that nobody serves yet.
+#[derive(Debug)]
+pub struct Observer {
+    listeners: Vec<std::net::TcpListener>,
+    addresses: Vec<SocketAddr>,
+    page: bool,
+    limits: Limits,
+}
+
+/// A thread that serves. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct ObserverHandle {
+    addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Observer {
+    /// Takes the addresses. Starts no thread.
+    ///
+    /// # Errors
+    ///
+    /// An address that cannot be had, with its text in the message; or no descriptors for an event loop.
+    pub fn bind(config: &ObserveConfig) -> io::Result<Self> {
+        Self::bind_with(config, Limits::default())
+    }
+
+    pub(crate) fn bind_with(config: &ObserveConfig, limits: Limits) -> io::Result<Self> {
+        let listeners = config.listen.iter().map(|&address| listen(address)).collect::<io::Result<Vec<_>>>()?;
+        let addresses = listeners.iter().map(std::net::TcpListener::local_addr).collect::<io::Result<_>>()?;
+        Ok(Self { listeners, addresses, page: config.page, limits })
+    }
+
+    /// The addresses that it listens on, with the ports that the system chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread, or no descriptors for its event loop.
+    pub fn serve(self, source: impl Source) -> io::Result<ObserverHandle> {
+        let (stop, stopped) = oneshot::channel();
+        let addresses = self.addresses.clone();
+        // The event loop belongs to the thread: the caller may have one of its own, in which another must not end.
+        let (report, started) = std::sync::mpsc::sync_channel(1);
+        let run = move || match Builder::new_current_thread().enable_io().enable_time().build() {
+            Ok(runtime) => {
+                let _ = report.send(Ok(()));
+                self.run(&runtime, source, stopped);
+            }
+            Err(error) => drop(report.send(Err(error))),
+        };
+        let thread = thread::Builder::new().name("observe".into()).spawn(run)?;
+        started.recv().map_err(io::Error::other)??;
+        Ok(ObserverHandle { addresses, stop: Some(stop), thread: Some(thread) })
+    }
+
+    fn run(self, runtime: &Runtime, source: impl Source, stopped: oneshot::Receiver<()>) {
+        let tasks = LocalSet::new();
+        tasks.block_on(runtime, async {
+            // A listener that the runtime cannot watch has no descriptor left; the others serve.
+            let listeners = self.listeners.into_iter().filter_map(|listener| TcpListener::from_std(listener).ok());
+            tokio::select! {
+                _ = stopped => (),
+                () = connections::serve(listeners.collect(), Site::new(source, self.page), self.limits) => (),
+            }
+        });
+    }
+}
+
+impl ObserverHandle {
+    /// The addresses that it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for ObserverHandle {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let bound = std::net::TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address} for HTTP: {error}")))
+}

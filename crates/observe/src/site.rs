@@ -1,0 +1,117 @@
+//! Site: which answer each path has.
+//!
+//! Contract: every request gets exactly one answer. Errors are short texts that say what is wrong. HEAD gets the
+//! headers of GET; hyper leaves the body out.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::header::{ACCEPT, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use tokio::time::timeout;
+
+use crate::answer::{Answer, EVENT_STREAM, HTML, JSON, TEXT, answer, content_policy, refused};
+use crate::body::AnswerBody;
+use crate::document;
+use crate::keeper::{Keeper, Unavailable};
+use crate::metrics::{Format, encode};
+use crate::request::{self, Refusal};
+use crate::source::{EXPLAIN_WAIT, NOT_OFFERED, Source};
+
+const PAGE: &str = include_str!("page.html");
+/// How fast a healthy router answers.
+const HEALTHY_WAIT: Duration = Duration::from_secs(1);
+const PATHS: &str = "/metrics /status.json /routes.json /healthz /readyz /explain?name=/example";
+
+/// All paths, over one source.
+pub(crate) struct Site<S> {
+    pub(crate) keeper: Rc<Keeper<S>>,
+    /// Whether `/` and `/events` are answered.
+    page: bool,
+    policy: HeaderValue,
+}
+
+impl<S: Source> Site<S> {
+    pub(crate) fn new(source: S, page: bool) -> Self {
+        Self { keeper: Rc::new(Keeper::new(source)), page, policy: content_policy(PAGE) }
+    }
+
+    /// The answer to a request that came to a listener at `bound`.
+    pub(crate) async fn answer(&self, request: &Parts, bound: IpAddr) -> Answer {
+        let answer = match request::check(request, bound) {
+            Ok(()) => self.answer_path(request).await,
+            Err(refusal) => Err(refusal),
+        };
+        answer.unwrap_or_else(|refusal| refused(&refusal, &self.policy))
+    }
+
+    async fn answer_path(&self, request: &Parts) -> Result<Answer, Refusal> {
+        match request.uri.path() {
+            "/" if self.page => Ok(self.whole(HTML, PAGE)),
+            "/" => Ok(self.whole(TEXT, format!("Namewire shows: {PATHS}\n"))),
+            "/metrics" => self.metrics(request).await,
+            "/status.json" => Ok(self.whole(JSON, self.keeper.status().await.map_err(unavailable)?)),
+            "/routes.json" => {
+                let snapshot = self.keeper.current().await.map_err(unavailable)?;
+                Ok(self.whole(JSON, document::routes(&snapshot)))
+            }
+            "/events" if self.page => self.events(&request.method),
+            "/healthz" => self.health().await,
+            "/readyz" => self.readiness().await,
+            "/explain" => self.explain(request.uri.query()).await,
+            _ => Err(Refusal::new(StatusCode::NOT_FOUND, format!("Nothing here. There are: {PATHS}"))),
+        }
+    }
+
+    async fn metrics(&self, request: &Parts) -> Result<Answer, Refusal> {
+        let snapshot = self.keeper.current().await.map_err(unavailable)?;
+        let accepted: Vec<&str> = request.headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
+        let format = Format::accepted(&accepted.join(","));
+        Ok(self.whole(format.content_type(), encode(&snapshot, format)))
+    }
+
+    fn events(&self, method: &Method) -> Result<Answer, Refusal> {
+        if method == Method::HEAD {
+            return Ok(self.whole(EVENT_STREAM, ""));
+        }
+        let refuse = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Too many streams are open.");
+        let stream = AnswerBody::Stream(self.keeper.stream().ok_or_else(refuse)?);
+        Ok(answer(StatusCode::OK, EVENT_STREAM, &self.policy, stream))
+    }
+
+    async fn health(&self) -> Result<Answer, Refusal> {
+        let current = timeout(HEALTHY_WAIT, self.keeper.current()).await;
+        current.unwrap_or(Err(Unavailable::Slow)).map_err(unavailable)?;
+        Ok(self.whole(TEXT, "ok\n"))
+    }
+
+    async fn readiness(&self) -> Result<Answer, Refusal> {
+        let snapshot = self.keeper.current().await.map_err(unavailable)?;
+        if snapshot.workers.is_empty() {
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "No worker runs yet."));
+        }
+        Ok(self.whole(TEXT, "ready\n"))
+    }
+
+    async fn explain(&self, query: Option<&str>) -> Result<Answer, Refusal> {
+        let name = request::name_of(query)?;
+        let explanation = timeout(EXPLAIN_WAIT, self.keeper.source.explain(name)).await;
+        match explanation.map_err(|_| unavailable(Unavailable::Slow))? {
+            Ok(value) => Ok(self.whole(JSON, value.to_string())),
+            Err(text) if text == NOT_OFFERED => {
+                Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "This router offers no explanations."))
+            }
+            Err(text) => Err(Refusal::new(StatusCode::BAD_REQUEST, text)),
+        }
+    }
+
+    fn whole(&self, content_type: &'static str, body: impl Into<hyper::body::Bytes>) -> Answer {
+        answer(StatusCode::OK, content_type, &self.policy, AnswerBody::whole(body))
+    }
+}
+
+fn unavailable(reason: Unavailable) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason.text())
+}

@@ -1,0 +1,273 @@
+//! Snapshot: what a node shows, as plain values.
+//!
+//! Contract: a snapshot is a copy. The observer never changes it, and never asks again for a part of it. All counters
+//! count since the start of the router and only grow. A missing value is `None` or empty, never a guess.
+//!
+//! Units are in the names. `*_unix_ms` are milliseconds since 1970, `*_ms` are durations, `*_ratio` and `loss` are
+//! between 0 and 1.
+//!
+//! Limits: none here. The observer cuts what it shows.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that a node shows at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// The version of the router, as `namewire --version` prints it.
+    pub version: String,
+    /// The name of the machine, for the title of the page. Empty: the page shows the address that it was asked for.
+    pub host: String,
+    /// When the router started.
+    pub start_unix_ms: u64,
+    /// When this copy was made.
+    pub now_unix_ms: u64,
+    /// The worker threads.
+    pub workers: Vec<Worker>,
+    /// The faces, in any order. Each id occurs once.
+    pub faces: Vec<Face>,
+    /// The routes, in any order. Each prefix occurs once.
+    pub routes: Vec<Route>,
+    /// Why packets were dropped, anywhere in the node. Each reason occurs once.
+    pub drops: Vec<DropCount>,
+    /// Pools that faces, users and hosts share.
+    pub pools: Vec<Pool>,
+    /// The Content Store, all workers together.
+    pub cs: ContentStore,
+    /// The FIB.
+    pub fib: Fib,
+    /// The PIT, all workers together.
+    pub pit: Pit,
+    /// Which strategy serves which prefix.
+    pub strategies: Vec<StrategyChoice>,
+    /// The state of TagNet, if it runs.
+    pub tags: Option<serde_json::Value>,
+    /// The state of the repository, if it runs.
+    pub repo: Option<serde_json::Value>,
+    /// Warnings of the start, for people.
+    pub notes: Vec<String>,
+}
+
+/// One worker thread. All packets are network-layer packets, not frames.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worker {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The share of time in which it had work. `None`: unknown.
+    pub busy_ratio: Option<f64>,
+    /// Entries in its PIT.
+    pub pit_entries: u64,
+    /// Data packets in its Content Store.
+    pub cs_entries: u64,
+    /// Bytes of Data in its Content Store.
+    pub cs_bytes: u64,
+    /// Interests received.
+    pub in_interests: u64,
+    /// Data received.
+    pub in_data: u64,
+    /// Nacks received.
+    pub in_nacks: u64,
+    /// Interests sent.
+    pub out_interests: u64,
+    /// Data sent.
+    pub out_data: u64,
+    /// Nacks sent.
+    pub out_nacks: u64,
+    /// Pending Interests that Data satisfied.
+    pub satisfied: u64,
+    /// Pending Interests that ended without Data.
+    pub unsatisfied: u64,
+    /// Interests that the Content Store answered.
+    pub cs_hits: u64,
+    /// Interests that it could not answer.
+    pub cs_misses: u64,
+}
+
+/// One face.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Face {
+    /// Its number (FaceId).
+    pub id: u64,
+    /// The FaceUri of the other end.
+    pub remote: String,
+    /// The FaceUri of this end.
+    pub local: String,
+    /// `local` or `non-local`.
+    pub scope: String,
+    /// `on-demand`, `persistent` or `permanent`.
+    pub persistency: String,
+    /// `point-to-point`, `multi-access` or `ad-hoc`.
+    pub link_type: String,
+    /// The largest packet of the link, in bytes. 0: no limit known.
+    pub mtu: u64,
+    /// `up` or `down`.
+    pub state: String,
+    /// Since when the face has its state.
+    pub since_unix_ms: Option<u64>,
+    /// What it received and sent.
+    pub counters: FaceCounters,
+    /// Why its packets were dropped.
+    pub drops: Vec<DropCount>,
+    /// The network port or the listener that the face uses.
+    pub port: Option<String>,
+    /// The round-trip time last measured.
+    pub rtt_ms: Option<f64>,
+    /// The share of frames lost, measured by link reliability.
+    pub loss: Option<f64>,
+    /// How long it has neither received nor sent anything.
+    pub idle_ms: Option<u64>,
+}
+
+/// What a face received and sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FaceCounters {
+    /// Interests received.
+    pub in_interests: u64,
+    /// Data received.
+    pub in_data: u64,
+    /// Nacks received.
+    pub in_nacks: u64,
+    /// Bytes received.
+    pub in_bytes: u64,
+    /// Interests sent.
+    pub out_interests: u64,
+    /// Data sent.
+    pub out_data: u64,
+    /// Nacks sent.
+    pub out_nacks: u64,
+    /// Bytes sent.
+    pub out_bytes: u64,
+}
+
+impl FaceCounters {
+    /// Packets received, of any kind.
+    pub fn in_packets(&self) -> u64 {
+        self.in_interests.saturating_add(self.in_data).saturating_add(self.in_nacks)
+    }
+
+    /// Packets sent, of any kind.
+    pub fn out_packets(&self) -> u64 {
+        self.out_interests.saturating_add(self.out_data).saturating_add(self.out_nacks)
+    }
+}
+
+/// How often packets were dropped for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DropCount {
+    /// The reason, as `namewire status` names it.
+    pub reason: String,
+    /// How many packets.
+    pub count: u64,
+}
+
+/// The next hops of one prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Route {
+    /// The prefix, as a name URI.
+    pub prefix: String,
+    /// Its next hops, cheapest first.
+    pub next_hops: Vec<NextHop>,
+}
+
+/// One next hop of a route.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NextHop {
+    /// The face.
+    pub face: u64,
+    /// Its cost.
+    pub cost: u64,
+    /// Who added it: `app`, `static`, `nlsr` and so on.
+    pub origin: String,
+}
+
+/// A pool that several holders share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pool {
+    /// What is shared.
+    pub name: String,
+    /// How much is in use.
+    pub used: u64,
+    /// How much there is.
+    pub capacity: u64,
+    /// How many holders have some of it.
+    pub holders: u64,
+    /// How often a holder was refused more.
+    pub refused: u64,
+}
+
+/// The Content Store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContentStore {
+    /// The eviction policy.
+    pub policy: String,
+    /// The admission policy.
+    pub admission: String,
+    /// Data packets stored.
+    pub entries: u64,
+    /// Bytes used.
+    pub bytes: u64,
+    /// Bytes that it may use.
+    pub capacity_bytes: u64,
+    /// Interests answered.
+    pub hits: u64,
+    /// Interests not answered.
+    pub misses: u64,
+    /// The prefixes that it counts one by one.
+    pub prefixes: Vec<ContentPrefix>,
+}
+
+/// What the Content Store counted for one prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContentPrefix {
+    /// The prefix, as a name URI.
+    pub prefix: String,
+    /// Interests answered.
+    pub hits: u64,
+    /// Interests not answered.
+    pub misses: u64,
+    /// Data packets stored.
+    pub insertions: u64,
+}
+
+/// The FIB.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fib {
+    /// Which FIB design runs.
+    pub design: String,
+    /// Prefixes in it.
+    pub entries: u64,
+    /// Bytes that it uses.
+    pub bytes: u64,
+    /// Prefixes that it can hold.
+    pub capacity_entries: u64,
+}
+
+/// The PIT.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pit {
+    /// Pending Interests.
+    pub entries: u64,
+    /// Pending Interests that it can hold.
+    pub capacity_entries: u64,
+}
+
+/// The strategy of one prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StrategyChoice {
+    /// The prefix, as a name URI.
+    pub prefix: String,
+    /// The name of the strategy with its version.
+    pub strategy: String,
+}
