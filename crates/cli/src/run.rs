@@ -113,6 +113,9 @@ pub(crate) struct Args {
     /// Unix socket for applications that share memory with the router (memif) [default: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) memif: Option<PathBuf>,
+    /// Serve metrics and a live page by HTTP here, repeatable, for example 127.0.0.1:9695
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) observe: Vec<SocketAddr>,
     /// Worker threads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
@@ -216,7 +219,10 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, tables, pit, fib, cs, faces, state, repo, .. } = settings;
+        let Settings { router, observe, tables, pit, fib, cs, faces, state, repo, .. } = settings;
+        if !self.observe.is_empty() {
+            observe.listen.clone_from(&self.observe);
+        }
         pit.role = self.pit_role.map_or(pit.role, Choice);
         fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
@@ -450,7 +456,9 @@ fn where_to_connect(router: &RouterHandle) -> String {
     let others = if others.is_empty() { String::new() } else { format!("; also listening on {}", others.join(", ")) };
     let version = env!("CARGO_PKG_VERSION");
     let ports: String = router.ports().iter().map(|port| format!("\n{port}")).collect();
-    format!("namewire {version} is running: {connect}{others}{ports}")
+    let observed = router.observed_at().iter().map(|address| format!("\nmetrics and a live page: http://{address}/"));
+    let observed: String = observed.collect();
+    format!("namewire {version} is running: {connect}{others}{ports}{observed}")
 }
 
 #[cfg(test)]

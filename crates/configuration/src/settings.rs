@@ -37,7 +37,7 @@ use ranges::{
 };
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 pub use tagnet::{TagNeighbours, TagnetSection};
 
 /// Settings of a node. What a file omits has its default.
@@ -46,6 +46,8 @@ pub use tagnet::{TagNeighbours, TagnetSection};
 pub struct Settings {
     /// The process.
     pub router: RouterSection,
+    /// Metrics, and the live page.
+    pub observe: ObserveSection,
     /// All tables but the Content Store.
     pub tables: TablesSection,
     /// How pending Interests are kept.
@@ -85,6 +87,22 @@ impl Settings {
         settings.faces.tcp.enabled = false;
         settings.faces.udp.enabled = false;
         settings
+    }
+}
+
+/// `[observe]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObserveSection {
+    /// Addresses of metrics and page. None: there are none.
+    pub listen: Vec<SocketAddr>,
+    /// Show the page, not only metrics.
+    pub page: bool,
+}
+
+impl Default for ObserveSection {
+    fn default() -> Self {
+        ObserveSection { listen: Vec::new(), page: true }
     }
 }
 

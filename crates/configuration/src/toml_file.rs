@@ -198,6 +198,7 @@ mod tests {
         let sections = [
             "",
             "router",
+            "observe",
             "tables",
             "pit",
             "fib",

@@ -138,6 +138,11 @@ impl Management {
         vec![self.routes.rib.pool(), self.authorizer.pending.pool()]
     }
 
+    /// Prefixes in the FIB.
+    pub fn fib_entries(&self) -> usize {
+        self.routes.fib.len()
+    }
+
     /// The registered routes.
     pub const fn rib(&self) -> &Rib {
         &self.routes.rib

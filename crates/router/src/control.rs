@@ -16,6 +16,7 @@ mod link_state;
 mod links;
 pub(crate) mod node;
 mod own_address;
+mod snapshot;
 mod status;
 mod tags;
 
@@ -27,6 +28,7 @@ pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
 pub(crate) use tags::TagControl;
 
+use crate::observing::Taken;
 use crate::{
     cs_settings::{CsChange, parse_policy},
     messages::{ToControl, ToWorker},
@@ -367,6 +369,11 @@ impl Control {
             }
             Request::DoubtfulFaces(reply) => {
                 let _ = reply.send(self.node.faces.doubtful()); // the requester may have stopped waiting
+            }
+            Request::Snapshot(reply) => {
+                let busy_ns = (0..self.node.workers.len()).map(|worker| self.node.shared.status(worker as u8).busy_ns);
+                let (busy_ns, at_ns) = (busy_ns.collect(), self.node.shared.now_ns());
+                let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns, busy_ns }); // as above
             }
             Request::ConfigureCs(change) => {
                 self.node.cs.change(|settings| settings.take(change));

@@ -27,6 +27,7 @@ mod listeners;
 mod management_queue;
 mod memory_listener;
 mod messages;
+mod observing;
 pub mod operator;
 mod pool_report;
 mod requests;

@@ -125,6 +125,8 @@ namewire_packet::counters! {
         pub(crate) cs_bytes: u64,
         pub(crate) name_groups: u64,
         pub(crate) measurement_entries: u64,
+        /// Time of turns that had packets.
+        pub(crate) busy_ns: u64,
         /// Reads from streams that were cut short, because a face had reached the limit of what it may keep.
         pub(crate) short_reads: u64 = "limit.short-reads",
     }

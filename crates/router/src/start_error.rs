@@ -47,6 +47,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The address of metrics and page cannot be had.
+    #[error("{0}")]
+    Observe(io::Error),
     /// Threads, descriptors or randomness are unavailable.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),

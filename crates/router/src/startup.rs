@@ -15,6 +15,7 @@ use crate::{
     management_queue::ManagementQueue,
     mesh,
     messages::{AcceptedConnection, ToControl},
+    observing::RouterSource,
     operator::{Operator, OperatorDesk},
     senders::ControlSender,
     shared::{Shared, unix_ms},
@@ -30,6 +31,7 @@ use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
+use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::HolderTable;
 use namewire_tables::{FibConfig, PageSize, head_room};
@@ -62,6 +64,7 @@ pub struct RouterHandle {
     websocket: Vec<FaceUri>,
     warnings: Vec<String>,
     ports: Vec<String>,
+    observed: Option<ObserverHandle>,
     revision: watch::Receiver<u64>,
     faces_lost: watch::Receiver<u64>,
 }
@@ -96,6 +99,11 @@ impl RouterHandle {
     /// router runs without it.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Where metrics and the page are, with the ports that were given for port 0.
+    pub fn observed_at(&self) -> &[SocketAddr] {
+        self.observed.as_ref().map_or(&[], ObserverHandle::addresses)
     }
 
     /// How frames of each interface get to the router, in words, if the configuration leaves a choice.
@@ -133,6 +141,7 @@ impl RouterHandle {
     }
 
     fn end(&mut self) {
+        self.observed = None;
         // The file goes before its listener closes; see [`SocketFile`].
         self.socket = None;
         let _ = self.events.send(ToControl::Stop);
@@ -162,6 +171,8 @@ impl Router {
         let anchors = TrustAnchors::read(trust)?;
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings)?;
+        let observe = ObserveConfig { listen: settings.observe.listen.clone(), page: settings.observe.page };
+        let observer = Observer::bind(&observe).map_err(StartError::Observe)?;
         let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
         let shared = shared_tables(settings, &secrets)?;
         let management = management_config(configuration, &shared.holders);
@@ -204,6 +215,8 @@ impl Router {
         let (acceptors, socket) = listeners.register(&runtime)?;
         let threads = Threads { control, workers: worker_threads, descriptors };
         let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
+        let source = RouterSource::new(events.clone(), warnings.clone());
+        let observed = if observe.listen.is_empty() { None } else { Some(observer.serve(source)?) };
         Ok(RouterHandle {
             events,
             control: Some(thread),
@@ -213,6 +226,7 @@ impl Router {
             websocket,
             warnings,
             ports,
+            observed,
             revision: revision_seen,
             faces_lost: faces_lost_seen,
         })
@@ -254,6 +268,7 @@ fn node(
         workers,
         sender,
         fib_design: settings.fib.design.0,
+        pit_capacity_entries: settings.tables.pit_capacity.into(),
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
         tags,

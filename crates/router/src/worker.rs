@@ -57,6 +57,8 @@ pub(crate) struct Worker {
     pub(crate) inbox: Inbox,
     /// How long to look for packets before sleeping.
     pub(crate) busy_poll: Duration,
+    /// Time of turns that had packets.
+    pub(crate) busy_ns: u64,
     pub(crate) cs_erasures: CsErasureQueue,
     pub(crate) pit_looks: PitLooks,
     pub(crate) io: WorkerIo,
@@ -80,11 +82,12 @@ impl Worker {
         let mut scratch = Scratch { hashes: NameHashes::with_full_room(), ..Scratch::default() };
         let _ = allocated.send(()); // or the start has failed, and the worker ends soon
         let mut tables = self.shared.table_reader();
-        let mut status_due_ns = 0;
+        let (mut status_due_ns, mut busy_since_ns) = (0, None);
         let mut poll_until_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
             self.io.now_ns = now_ns;
+            self.busy_ns += busy_since_ns.take().map_or(0, |since_ns| now_ns - since_ns);
             if !self.serve_messages(now_ns, &mut tables, &mut scratch) {
                 return;
             }
@@ -111,6 +114,7 @@ impl Worker {
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
             if !is_idle || had_records {
+                busy_since_ns = Some(now_ns);
                 poll_until_ns = now_ns + self.busy_poll.as_nanos() as u64;
             }
             if is_idle && self.poll(poll_until_ns) {
@@ -344,6 +348,7 @@ impl Worker {
             cs_entries: self.engine.cs_len() as u64,
             cs_bytes: self.engine.cs_bytes(),
             name_groups: self.engine.name_groups() as u64,
+            busy_ns: self.busy_ns,
             measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.io.driver.short_reads(),
         };

@@ -132,6 +132,7 @@ pub(crate) fn start(
             messages: queue,
             inbox,
             busy_poll: settings.router.busy_poll.0,
+            busy_ns: 0,
             cs_erasures: CsErasureQueue::default(),
             pit_looks: PitLooks::default(),
             io: WorkerIo {

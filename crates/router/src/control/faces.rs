@@ -158,6 +158,11 @@ impl Faces {
         self.records.iter()
     }
 
+    /// Whether the link of a permanent face carries nothing.
+    pub(super) fn is_down(&self, face: FaceId) -> bool {
+        self.down.contains(&face)
+    }
+
     pub(super) fn counts(&self) -> &FaceCounts {
         &self.counts
     }

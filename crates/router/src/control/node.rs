@@ -39,6 +39,7 @@ pub(crate) struct Node {
     pub(crate) websockets: WebSockets,
     pub(crate) cs: ContentStores,
     pub(crate) fib_design: FibDesign,
+    pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,
     pub(crate) held_answers: HeldAnswers,
     /// `None` while TagNet is off.

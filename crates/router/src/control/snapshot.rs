@@ -1,0 +1,174 @@
+//! A copy of everything that the node shows (`namewire-observe`), made on the control thread.
+//!
+//! Cost: some microseconds, and one more for each face and route. The observer asks at most four times a second, and only
+//! while somebody looks.
+//!
+//! Limit: [`ROUTES_MAX`] routes; the rest is left out.
+
+use super::{Control, faces::FaceRecord, node::Node};
+use crate::{pool_report::PoolReport, shared::unix_ms};
+use namewire_configuration::text::Origin;
+use namewire_faces::LinkDrop;
+use namewire_management::Environment;
+use namewire_observe::snapshot::{
+    ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Route, Snapshot,
+    StrategyChoice, Worker,
+};
+use namewire_packet::FaceId;
+use std::collections::BTreeMap;
+
+/// Routes of a copy.
+const ROUTES_MAX: usize = 20_000;
+
+impl Control {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let (node, status) = (&self.node, self.node.forwarder_status());
+        Snapshot {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            start_unix_ms: status.start_timestamp_ms,
+            now_unix_ms: unix_ms(),
+            workers: node.workers_shown(),
+            faces: node.faces.iter().map(|(face, record)| node.face_shown(*face, record)).collect(),
+            routes: self.routes_shown(),
+            drops: node
+                .drop_counters()
+                .into_iter()
+                .map(|drop| DropCount { reason: drop.reason, count: drop.count })
+                .collect(),
+            pools: node.pools_shown(),
+            cs: node.content_store_shown(),
+            fib: self.fib_shown(),
+            pit: Pit { entries: status.n_pit_entries, capacity_entries: node.pit_capacity_entries },
+            strategies: self
+                .management
+                .strategies()
+                .dataset()
+                .map(|choice| StrategyChoice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() })
+                .collect(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn routes_shown(&self) -> Vec<Route> {
+        let now_ns = self.node.shared.now_ns();
+        let entries = self.management.rib().dataset(now_ns).take(ROUTES_MAX);
+        let routes = entries.map(|entry| {
+            let mut next_hops: Vec<NextHop> = entry
+                .routes
+                .iter()
+                .map(|route| NextHop {
+                    face: route.face_id.0,
+                    cost: route.cost,
+                    origin: Origin(route.origin).to_string(),
+                })
+                .collect();
+            next_hops.sort_by_key(|hop| hop.cost);
+            Route { prefix: entry.name.to_string(), next_hops }
+        });
+        routes.collect()
+    }
+
+    fn fib_shown(&self) -> Fib {
+        let usage = self.node.fib_usage();
+        Fib {
+            design: usage.design,
+            entries: self.management.fib_entries() as u64,
+            bytes: usage.bytes,
+            capacity_entries: usage.capacity_entries,
+        }
+    }
+}
+
+impl Node {
+    fn workers_shown(&self) -> Vec<Worker> {
+        let shown = (0..self.workers.len()).map(|number| {
+            let status = self.shared.status(number as u8);
+            let counters = &status.counters;
+            Worker {
+                number: number as u64,
+                busy_ratio: None, // the source knows two moments
+                pit_entries: status.pit_entries,
+                cs_entries: status.cs_entries,
+                cs_bytes: status.cs_bytes,
+                in_interests: counters.in_interests,
+                in_data: counters.in_data,
+                in_nacks: counters.in_nacks,
+                out_interests: counters.out_interests,
+                out_data: counters.out_data,
+                out_nacks: counters.out_nacks,
+                satisfied: counters.satisfied + counters.fingerprints_satisfied,
+                unsatisfied: counters.unsatisfied,
+                cs_hits: counters.cs_hits,
+                cs_misses: counters.cs_misses,
+            }
+        });
+        shown.collect()
+    }
+
+    fn face_shown(&self, face: FaceId, record: &FaceRecord) -> Face {
+        let (info, counters) = (&record.info, self.face_counters(face));
+        let heard_ns = record.counters.last_received_ns.load(std::sync::atomic::Ordering::Relaxed);
+        Face {
+            id: face.0,
+            remote: info.remote.to_string(),
+            local: info.local.to_string(),
+            scope: info.scope.to_string(),
+            persistency: info.persistency.to_string(),
+            link_type: info.link_type.to_string(),
+            mtu: info.mtu as u64,
+            state: if self.faces.is_down(face) { "down" } else { "up" }.to_owned(),
+            since_unix_ms: None,
+            counters: FaceCounters {
+                in_interests: counters.n_in_interests,
+                in_data: counters.n_in_data,
+                in_nacks: counters.n_in_nacks,
+                in_bytes: counters.n_in_bytes,
+                out_interests: counters.n_out_interests,
+                out_data: counters.n_out_data,
+                out_nacks: counters.n_out_nacks,
+                out_bytes: counters.n_out_bytes,
+            },
+            drops: LinkDrop::named(&record.counters.snapshot().drops)
+                .filter(|(_, count)| *count > 0)
+                .map(|(reason, count)| DropCount { reason: reason.to_owned(), count })
+                .collect(),
+            port: self.port_of(&info.local),
+            idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
+            ..Face::default()
+        }
+    }
+
+    fn pools_shown(&self) -> Vec<Pool> {
+        let mut pools: BTreeMap<String, Pool> = BTreeMap::new();
+        for holding in PoolReport::of(&self.shared).holdings() {
+            let pool =
+                pools.entry(holding.pool.clone()).or_insert_with(|| Pool { name: holding.pool, ..Pool::default() });
+            match holding.holder {
+                None => (pool.used, pool.capacity, pool.refused) = (holding.held, holding.capacity, holding.refused),
+                Some(_) => pool.holders += u64::from(holding.held > 0),
+            }
+        }
+        pools.into_values().collect()
+    }
+
+    fn content_store_shown(&self) -> ContentStore {
+        let (info, usage) = (self.cs_info(), self.cs_usage());
+        let prefixes = usage.prefixes.into_iter().map(|prefix| ContentPrefix {
+            prefix: prefix.prefix.to_string(),
+            hits: prefix.hits,
+            misses: prefix.misses,
+            insertions: prefix.insertions,
+        });
+        ContentStore {
+            policy: usage.policy,
+            admission: usage.admission,
+            entries: info.n_cs_entries,
+            bytes: usage.bytes,
+            capacity_bytes: usage.capacity_bytes,
+            hits: info.n_hits,
+            misses: info.n_misses,
+            prefixes: prefixes.collect(),
+        }
+    }
+}

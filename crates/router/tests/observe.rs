@@ -1,0 +1,79 @@
+//! What an operator sees of a router over HTTP, while packets pass.
+
+mod application;
+
+use application::{Application, eventually, start_with};
+use namewire_packet::nfd::ControlParameters;
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread::spawn,
+};
+
+/// The body of an answer with status 200.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    body.to_owned()
+}
+
+/// The value of a metric's first sample whose line has all these parts.
+fn metric(text: &str, parts: &[&str]) -> Option<f64> {
+    let line = text.lines().find(|line| !line.starts_with('#') && parts.iter().all(|part| line.contains(part)))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+#[test]
+fn metrics_and_state_follow_the_packets() {
+    let (router, _directory) =
+        start_with(2, |config| config.settings.observe.listen = vec!["127.0.0.1:0".parse().unwrap()]);
+    let [address] = *router.observed_at() else { panic!("{:?}", router.observed_at()) };
+    assert!(get(address, "/healthz").len() < 100);
+    get(address, "/readyz");
+
+    let mut producer = Application::connect(&router);
+    let face = producer.register("/seen");
+    let serving = spawn(move || {
+        producer.serve(10, b"hello");
+        producer
+    });
+    let mut consumer = Application::connect(&router);
+    for index in 0..10 {
+        consumer.express(&format!("/seen/{index}")).expect("Data");
+    }
+    consumer.express("/nowhere").expect("a Nack");
+    let _producer = serving.join().unwrap();
+
+    let label = format!("face=\"{}\"", face.0);
+    eventually("metrics have followed", || {
+        let metrics = get(address, "/metrics");
+        metric(&metrics, &["namewire_face_out_interests_total", &label]).is_some_and(|count| count >= 10.0)
+            && metric(&metrics, &["namewire_drops_total", "no-route"]) == Some(1.0)
+    });
+    let metrics = get(address, "/metrics");
+    assert_eq!(metric(&metrics, &["namewire_face_up", &label]), Some(1.0));
+    assert!(metric(&metrics, &["namewire_cs_entries"]).is_some_and(|entries| entries >= 10.0), "{metrics}");
+    assert!(metric(&metrics, &["namewire_routes"]).is_some_and(|routes| routes >= 1.0), "{metrics}");
+
+    let mut operator = Application::connect(&router);
+    let uri = Some("udp4://127.0.0.1:9".to_owned());
+    operator.succeed("/faces/create", ControlParameters { uri, ..Default::default() });
+    eventually("the new face is in the state", || get(address, "/status.json").contains("udp4://127.0.0.1:9"));
+    assert!(get(address, "/routes.json").contains("/seen"));
+    assert!(get(address, "/").contains("<html"));
+    drop(router);
+    assert!(TcpStream::connect(address).is_err(), "it ends with its router");
+}
+
+#[test]
+fn an_address_in_use_is_an_error_of_the_start() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = namewire_configuration::Configuration::from(namewire_configuration::Settings::listening_nowhere());
+    config.settings.observe.listen = vec![taken.local_addr().unwrap()];
+    let error = namewire_router::Router::start(&config).err().expect("an error");
+    assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
+}
