@@ -6,6 +6,7 @@ mod capture;
 mod choice;
 mod config;
 mod cs;
+mod explain;
 mod face;
 mod face_reference;
 mod failure;
@@ -123,6 +124,8 @@ enum Command {
         #[arg(long)]
         holders: bool,
     },
+    /// Show what the forwarder would do with an Interest for a name, and why
+    Explain(explain::Args),
     /// Show and change faces
     #[command(subcommand)]
     Face(face::Command),
@@ -225,6 +228,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         }
         Command::Status { holders: false } => status::execute(global).await,
         Command::Status { holders: true } => status::execute_holders(global).await,
+        Command::Explain(args) => explain::execute(global, args).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,

@@ -180,7 +180,9 @@ impl Cable {
 
 impl Drop for Cable {
     fn drop(&mut self) {
-        self.namespaces.iter().for_each(|namespace| drop(ip(&format!("netns delete {namespace}"))));
+        for namespace in &self.namespaces {
+            ip(&format!("netns delete {namespace}"));
+        }
     }
 }
 
