@@ -63,12 +63,21 @@ impl RouterProcess {
         Self::start_with(program, workers, cpu, &[])
     }
 
+    /// A free port. If another process takes it before the router does, the router and the run end with an error; there
+    /// is no retry that would hide this.
+    ///
+    /// # Errors
+    /// If no port is free.
+    pub fn free_udp_address() -> anyhow::Result<SocketAddr> {
+        Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
+    }
+
     /// As [`RouterProcess::start`], with further options of `namewire run`.
     ///
     /// # Errors
     /// As for [`RouterProcess::start`].
     pub fn start_with(program: &Path, workers: usize, cpu: Option<usize>, options: &[String]) -> anyhow::Result<Self> {
-        let udp = free_udp_address()?;
+        let udp = Self::free_udp_address()?;
         let mut command = Command::new(program);
         command
             .arg("run")
@@ -209,7 +218,7 @@ impl RelayProcess {
         match transport {
             Transport::Unix => command.arg("--socket").arg(&socket),
             Transport::Udp => command.arg("--udp"),
-            Transport::Ethernet => &mut command,
+            Transport::Ethernet | Transport::Memif => &mut command,
         };
         let process = BoundProcess::start(&mut command, cpu)?;
         drop(command); // it holds the pipe's writer, which must close when the relay ends
@@ -247,6 +256,7 @@ fn load_command(mut command: Command, transport: Transport) -> Command {
         Transport::Unix => "unix",
         Transport::Udp => "udp",
         Transport::Ethernet => "ethernet",
+        Transport::Memif => "memif",
     };
     command.args(["load", "--transport", transport]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -260,10 +270,4 @@ pub fn run_load(command: &mut Command, cpu: Option<usize>) -> anyhow::Result<Loa
     let output = BoundProcess::start(command, cpu)?.output(LOAD_LIMIT)?;
     ensure!(output.status.success(), "the load failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     serde_json::from_slice(&output.stdout).context("the load printed no report")
-}
-
-/// A free port. If another process takes it before the router does, the router and the run end with an error; there is
-/// no retry that would hide this.
-fn free_udp_address() -> anyhow::Result<SocketAddr> {
-    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
 }

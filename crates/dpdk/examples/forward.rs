@@ -30,8 +30,14 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// One burst.
+/// One burst, unless frames of the last one still wait.
 fn forward(from: &mut Port, to: &mut Port, swaps: bool) {
+    if to.waiting() > 0 {
+        to.flush();
+        if to.waiting() > 0 {
+            return;
+        }
+    }
     from.receive(BURST_FRAMES_MAX, |frame| {
         let _is_sent = match frame.split_at_checked(ADDRESSES_BYTES) {
             Some((addresses, rest)) if swaps => to.send(&[&addresses[6..], &addresses[..6], rest]),

@@ -160,6 +160,9 @@ pub(crate) struct ReceivedBatch {
     controls: Box<[SegmentControl; MAX_BATCH]>,
     starts: [u32; MAX_BATCH],
     lengths: [u32; MAX_BATCH],
+    /// The last batch came by [`ReceivedBatch::note_frame`]: who sent each message, and to whom.
+    stations: Option<Box<[(LinkAddress, Addressee); MAX_BATCH]>>,
+    are_frames: bool,
 }
 
 impl ReceivedBatch {
@@ -171,6 +174,8 @@ impl ReceivedBatch {
             controls: Box::new([SegmentControl::NONE; MAX_BATCH]),
             starts: [0; MAX_BATCH],
             lengths: [0; MAX_BATCH],
+            stations: None,
+            are_frames: false,
         }
     }
 
@@ -220,6 +225,7 @@ impl ReceivedBatch {
             )
         };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        self.are_frames = false;
         for (i, message) in messages.iter().enumerate().take(received) {
             // SAFETY: `received` is at most `asked`, and that many were written above.
             let message = unsafe { message.assume_init_ref() };
@@ -229,23 +235,19 @@ impl ReceivedBatch {
         Ok(received)
     }
 
-    /// Makes a frame that did not come by `recvmmsg` the i-th message.
+    /// Makes a frame that did not come by `recvmmsg` the i-th message. All messages of a batch are such frames, or none.
+    #[inline]
     pub(crate) fn note_frame(&mut self, i: usize, start: usize, bytes: usize, from: LinkAddress, addressee: Addressee) {
-        let (mut link, _) = RawAddress::new(Remote::Ethernet(from));
-        let kind = match addressee {
-            Addressee::Us => libc::PACKET_HOST,
-            Addressee::Group => libc::PACKET_MULTICAST,
-            Addressee::Others => libc::PACKET_OTHERHOST,
-        };
-        // SAFETY:
-        // - `new` wrote the variant `link`, whose fields are integers;
-        // - sockaddr_storage is at least as large and as aligned as sockaddr_ll.
-        unsafe {
-            link.link.sll_pkttype = kind;
-            (&raw mut self.sources[i]).cast::<libc::sockaddr_ll>().write(link.link);
-        }
-        self.controls[i] = SegmentControl::NONE;
+        self.are_frames = true;
+        let nobody = (LinkAddress { interface: 0, address: MacAddress([0; MAC_BYTES]) }, Addressee::Others);
+        self.stations.get_or_insert_with(|| Box::new([nobody; MAX_BATCH]))[i] = (from, addressee);
         (self.starts[i], self.lengths[i]) = (start as u32, bytes as u32); // the arena has less than 2^31 bytes
+    }
+
+    /// Sender and addressee of the i-th message, if it is a frame.
+    #[inline]
+    fn station(&self, i: usize) -> Option<(LinkAddress, Addressee)> {
+        self.stations.as_ref().filter(|_| self.are_frames).map(|stations| stations[i])
     }
 
     /// Where the i-th message begins in the buffer.
@@ -261,11 +263,14 @@ impl ReceivedBatch {
     /// Bytes of each datagram of the i-th message except the last, which may be shorter. Equals the message's size if
     /// it is one datagram.
     pub(crate) fn segment_bytes(&self, i: usize) -> usize {
-        self.controls[i].received().unwrap_or(self.len(i))
+        if self.are_frames { self.len(i) } else { self.controls[i].received().unwrap_or(self.len(i)) }
     }
 
     /// Sender of the i-th message; `None` for an address family that is neither IP nor Ethernet.
     pub(crate) fn source(&self, i: usize) -> Option<Remote> {
+        if let Some((from, _)) = self.station(i) {
+            return Some(Remote::Ethernet(from));
+        }
         let storage = &self.sources[i];
         match libc::c_int::from(storage.ss_family) {
             libc::AF_INET => {
@@ -298,6 +303,9 @@ impl ReceivedBatch {
 
     /// The addressee of the i-th message of an Ethernet socket.
     pub(crate) fn addressee(&self, i: usize) -> Addressee {
+        if let Some((_, addressee)) = self.station(i) {
+            return addressee;
+        }
         match self.link_layer(i).sll_pkttype {
             libc::PACKET_HOST => Addressee::Us,
             libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => Addressee::Group,

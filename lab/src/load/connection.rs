@@ -23,6 +23,8 @@ use crate::router_control::RouterControl;
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
+/// Looks at shared memory between two looks at the clock.
+const LOOKS_PER_CLOCK: u32 = 64;
 /// First sequence number of the probes, above all others.
 pub(super) const PROBE_BASE: u32 = 0xF000_0000;
 /// An empty LpPacket: a relay takes its sender as the peer of that side.
@@ -49,6 +51,7 @@ impl Connection {
             (Transport::Unix, relay) => Self::open_unix(plan, packets, (!relay).then_some(prefix)),
             (Transport::Udp, false) => Self::open_udp(plan, packets, prefix),
             (Transport::Udp, true) => Self::open_udp_relay(plan, packets),
+            (Transport::Memif, relay) => Self::open_memif(plan, packets, (!relay).then_some(prefix)),
             (Transport::Ethernet, relay) => Self::open_ethernet(plan, packets, (!relay).then_some(prefix)),
         }
     }
@@ -138,6 +141,32 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Connects to the router's listener for shared memory, or to two devices of its own.
+    fn open_memif(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
+        let [consumer_path, producer_path] = &plan.memif[..] else { bail!("memif needs two sockets in --memif") };
+        let producer = FramePort::connect(producer_path)?;
+        let made_face = match (prefix, &plan.producer[..]) {
+            (None, _) => None,
+            (Some(prefix), devices) => {
+                let mut control = RouterControl::connect(&plan.socket)
+                    .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
+                let face = match devices {
+                    [station, device] => {
+                        control.create_face(&format!("ether://[{station}]"), Some(&format!("dev://{device}")))?
+                    }
+                    _ => newest_memif_face(&mut control)?,
+                };
+                control.register(prefix, Some(face))?;
+                (devices.len() == 2).then_some((control, face))
+            }
+        };
+        let consumer = FramePort::connect(consumer_path)?;
+        let (consumer, producer) = (LoadFace::frames(consumer), LoadFace::frames(producer));
+        let mut connection = Self { consumer, producer, packets, made_face };
+        connection.probe()?;
+        Ok(connection)
+    }
+
     /// Sends Interests until a Data comes back.
     fn probe(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PROBE_LIMIT;
@@ -177,6 +206,20 @@ impl Connection {
     }
 }
 
+/// The face of the last connection to the router's listener for shared memory.
+fn newest_memif_face(control: &mut RouterControl) -> anyhow::Result<FaceId> {
+    let deadline = Instant::now() + PROBE_LIMIT;
+    loop {
+        let faces = control.faces()?;
+        let memif = faces.iter().filter(|face| face.local_uri.starts_with("memif:")).map(|face| face.face_id);
+        if let Some(face) = memif.max() {
+            return Ok(face);
+        }
+        ensure!(Instant::now() < deadline, "the router has no face to a memif connection");
+        std::thread::sleep(PROBE_INTERVAL);
+    }
+}
+
 /// The router may send from another port than the one it listens on: the producer answers the source of the first
 /// Interest.
 fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut ExchangePackets) -> anyhow::Result<()> {
@@ -198,12 +241,33 @@ fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut Exchange
     Ok(())
 }
 
+/// Looks until one of `faces` has a frame, or has something to send for which there was no room.
+fn look_for_frames<const N: usize>(faces: &[&LoadFace; N], limit: Duration) -> [bool; N] {
+    let deadline = Instant::now() + limit;
+    loop {
+        for _ in 0..LOOKS_PER_CLOCK {
+            let has_frames = faces.map(LoadFace::has_frames);
+            if has_frames.contains(&true) || faces.iter().any(|face| !face.outbox.is_empty()) {
+                return has_frames;
+            }
+            std::hint::spin_loop();
+        }
+        if Instant::now() >= deadline {
+            return [false; N];
+        }
+    }
+}
+
 /// Waits until one of `faces` can be read, or can send what is waiting.
 pub(crate) fn wait_readable<const N: usize>(faces: &[&LoadFace; N], limit: Duration) -> anyhow::Result<[bool; N]> {
     let interest_in = |face: &LoadFace| {
         if face.outbox.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
     };
-    let mut descriptors = faces.map(|face| PollFd::from_borrowed_fd(face.descriptor(), interest_in(face)));
+    let descriptors = faces.map(|face| Some(PollFd::from_borrowed_fd(face.descriptor()?, interest_in(face))));
+    if descriptors.iter().any(Option::is_none) {
+        return Ok(look_for_frames(faces, limit));
+    }
+    let mut descriptors: Vec<PollFd<'_>> = descriptors.into_iter().flatten().collect();
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
     match poll(&mut descriptors, Some(&limit)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}

@@ -112,13 +112,18 @@ impl LoadFace {
         Self { socket: Socket::Frames(Box::new(port)), outbox: Outbox::default() }
     }
 
-    /// The descriptor, to wait for.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    /// The descriptor, to wait for; `None` if nothing reports what comes ([`LoadFace::has_frames`]).
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.socket {
-            Socket::Stream { stream, .. } => stream.as_fd(),
-            Socket::Datagram { socket, .. } => socket.as_fd(),
-            Socket::Frames(port) => port.as_fd(),
+            Socket::Stream { stream, .. } => Some(stream.as_fd()),
+            Socket::Datagram { socket, .. } => Some(socket.as_fd()),
+            Socket::Frames(port) => port.descriptor(),
         }
+    }
+
+    /// Whether a frame has come into shared memory.
+    pub(super) fn has_frames(&self) -> bool {
+        matches!(&self.socket, Socket::Frames(port) if port.has_input())
     }
 
     /// Sends waiting packets, as far as the kernel takes them.

@@ -8,10 +8,12 @@
 //! * `exchange_packets`: what is sent, and the check of what comes back.
 //! * `load_face`, `message_batch`, `frame_port`: sockets, many packets a system call.
 //! * `connection`: connects consumer and producer to the router, or to a relay.
+//! * `engine_alone`: the same exchange without any input or output.
 //! * `exchange`: the loop: window, pace, latencies, losses.
 //! * `relay`: the lower bound: a process that only copies packets.
 
 mod connection;
+mod engine_alone;
 mod exchange;
 mod exchange_packets;
 mod frame_port;
@@ -20,6 +22,8 @@ mod message_batch;
 pub mod relay;
 
 pub(crate) use connection::wait_readable;
+pub(crate) use engine_alone::EngineAlone;
+pub(crate) use frame_port::{MEMIF_PEER, MEMIF_ROUTER};
 pub(crate) use load_face::LoadFace;
 
 use std::net::{IpAddr, SocketAddr};
@@ -60,6 +64,8 @@ pub enum Transport {
     Udp,
     /// Ethernet frames by AF_XDP, the consumer on one interface and the producer on another.
     Ethernet,
+    /// Ethernet frames in memory that is shared with the router (memif).
+    Memif,
 }
 
 /// What load to make; also the options of `namewire-lab load`.
@@ -87,10 +93,14 @@ pub struct LoadPlan {
     /// Interfaces of consumer and producer for Ethernet
     #[arg(long, value_delimiter = ',')]
     pub interfaces: Vec<String>,
+    /// Sockets of memif for consumer and producer
+    #[arg(long, value_delimiter = ',')]
+    pub memif: Vec<PathBuf>,
     /// Ethernet addresses of the router, or of the relay, at the other ends of the two cables
     #[arg(long, value_delimiter = ',')]
     pub stations: Vec<MacAddress>,
-    /// Ethernet address of the producer, and the router's interface towards it
+    /// Ethernet address of the producer, and the router's interface towards it; not for memif to the router's own
+    /// listener
     #[arg(long, value_delimiter = ',')]
     pub producer: Vec<String>,
     /// Number of measured Interests

@@ -2,7 +2,7 @@
 //!
 //! Question answered: what do kernel sockets alone cost for this traffic? The relay parses no packet. Unix: large reads
 //! and writes of bytes. UDP: `recvmmsg` and `sendmmsg`, no segmentation offload. Ethernet: AF_XDP between two
-//! interfaces. It gives the lower bound for a router's cost.
+//! interfaces. Shared memory: memif between two processes. It gives the lower bound for a router's cost.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,6 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use namewire_memif::{Accept, Listener};
 use namewire_packet::nfd::MacAddress;
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -30,7 +31,7 @@ pub struct RelayPlan {
     #[arg(long, conflicts_with_all = ["udp", "interfaces"])]
     pub socket: Option<PathBuf>,
     /// Relay UDP between two ports of its own, instead
-    #[arg(long, conflicts_with = "interfaces", required_unless_present_any = ["socket", "interfaces"])]
+    #[arg(long, conflicts_with = "interfaces", required_unless_present_any = ["socket", "interfaces", "memif"])]
     pub udp: bool,
     /// Address of the two ports
     #[arg(long, default_value = "127.0.0.1")]
@@ -38,6 +39,9 @@ pub struct RelayPlan {
     /// Relay Ethernet frames between two interfaces, instead
     #[arg(long, value_delimiter = ',', requires = "stations")]
     pub interfaces: Vec<String>,
+    /// Relay frames between a client of memif at each of two sockets, instead
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["interfaces", "socket", "udp"])]
+    pub memif: Vec<PathBuf>,
     /// Ethernet addresses at the other ends of the two interfaces
     #[arg(long, value_delimiter = ',')]
     pub stations: Vec<MacAddress>,
@@ -53,6 +57,15 @@ pub fn run(plan: &RelayPlan) -> anyhow::Result<()> {
         let ports = [FramePort::open(first, *first_peer)?, FramePort::open(second, *second_peer)?];
         println!("ready");
         return relay_frames(ports);
+    }
+    if let [first, second] = &plan.memif[..] {
+        let listeners = [first, second].map(|path| Listener::bind(path, 0o600, Accept::default()));
+        let [first, second] = listeners;
+        let (first, second) = (first?, second?);
+        println!("ready");
+        // As the load connects: the producer first.
+        let second = FramePort::accept(&second)?;
+        return relay_frames([FramePort::accept(&first)?, second]);
     }
     match &plan.socket {
         Some(path) => {
@@ -163,8 +176,11 @@ fn relay_datagrams(sides: [UdpSocket; 2]) -> anyhow::Result<()> {
 /// Frames that find no room are lost, as on any full link.
 fn relay_frames(mut ports: [FramePort; 2]) -> anyhow::Result<()> {
     loop {
-        let mut descriptors = ports.each_ref().map(|port| PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN));
-        poll(&mut descriptors, None)?;
+        let descriptors = ports.each_ref().map(FramePort::descriptor);
+        if let [Some(first), Some(second)] = descriptors {
+            let mut descriptors = [first, second].map(|port| PollFd::from_borrowed_fd(port, PollFlags::IN));
+            poll(&mut descriptors, None)?;
+        }
         let [first, second] = &mut ports;
         first.receive(|packet| {
             second.send(packet);
