@@ -1,5 +1,5 @@
-//! A client of shared memory that says anything: the bytes are its messages, one after the other. The server must answer
-//! or end the connection, and serve the next one.
+//! A client of shared memory that says anything: the bytes are its messages, one after the other. The server must
+//! answer or end the connection, and serve the next one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -94,8 +94,8 @@ pub(crate) struct Args {
     /// CAP_IPC_LOCK too), or auto: by xdp where it works [default: socket]
     #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>())]
     pub(crate) ethernet_io: Option<EthernetIo>,
-    /// Device that the router drives itself with DPDK, repeatable: a PCI address, or a virtual device with its arguments;
-    /// needs a build with DPDK
+    /// Device that the router drives itself with DPDK, repeatable: a PCI address, or a virtual device with its
+    /// arguments; needs a build with DPDK
     #[arg(long, value_name = "DEVICE")]
     pub(crate) dpdk_port: Vec<String>,
     /// Options for DPDK, for example "--no-huge -m 512"

@@ -2,7 +2,7 @@
 //! return.
 #![cfg(feature = "dpdk")]
 
-mod common;
+mod dpdk_process;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use namewire_dpdk::{Eal, Port};
 
 #[test]
 fn a_memif_pair_exchanges_frames() {
-    let Some(eal) = common::start() else { return };
+    let Some(eal) = dpdk_process::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("memif.sock");
     let open = |name: &str, role: &str| {
         let device = format!("{name},role={role},id=0,socket={},socket-abstract=no", socket.display());
-        Port::open(&eal, &device, &common::small()).expect(role)
+        Port::open(&eal, &device, &dpdk_process::small()).expect(role)
     };
     let mut server = open("net_memif0", "server");
     assert_eq!(server.driver(), "net_memif");
@@ -26,11 +26,11 @@ fn a_memif_pair_exchanges_frames() {
 
     for round in 0..3 {
         let mut client = open("net_memif1", "client");
-        common::wait_for("the link", || client.is_up() && server.is_up());
+        dpdk_process::wait_for("the link", || client.is_up() && server.is_up());
         if round == 0 {
             // A client offers memory for frames when it receives.
             let mut received = Vec::new();
-            common::wait_for("the first frame", || {
+            dpdk_process::wait_for("the first frame", || {
                 server.flush();
                 client.receive(64, |frame| received.push(frame.to_vec())) > 0
             });
@@ -39,18 +39,18 @@ fn a_memif_pair_exchanges_frames() {
         exchange(&mut server, &mut client);
         exchange(&mut client, &mut server);
         drop(client);
-        common::wait_for("the end of the link", || !server.is_up());
+        dpdk_process::wait_for("the end of the link", || !server.is_up());
     }
 
     // The server leaves and returns. The client must be opened again.
     let mut client = open("net_memif1", "client");
-    common::wait_for("the link", || client.is_up() && server.is_up());
+    dpdk_process::wait_for("the link", || client.is_up() && server.is_up());
     drop(server);
-    common::wait_for("the end of the link", || !client.is_up());
+    dpdk_process::wait_for("the end of the link", || !client.is_up());
     drop(client);
     server = open("net_memif0", "server");
     client = open("net_memif1", "client");
-    common::wait_for("the link", || client.is_up() && server.is_up());
+    dpdk_process::wait_for("the link", || client.is_up() && server.is_up());
     exchange(&mut server, &mut client);
     exchange(&mut client, &mut server);
     the_shared_memory_of_a_peer_is_refused(&eal);
@@ -59,7 +59,7 @@ fn a_memif_pair_exchanges_frames() {
 
 fn exchange(from: &mut Port, to: &mut Port) {
     let sizes = (60..2_200).step_by(13).chain([2_048, 2_049, 4_096, 8_999, 9_000]);
-    let frames: Vec<_> = sizes.enumerate().map(|(number, bytes)| common::frame(number, bytes)).collect();
+    let frames: Vec<_> = sizes.enumerate().map(|(number, bytes)| dpdk_process::frame(number, bytes)).collect();
     let mut received: Vec<Vec<u8>> = Vec::new();
     for frame in &frames {
         while !from.send(&[&frame[..14], &frame[14..]]) {
@@ -67,7 +67,7 @@ fn exchange(from: &mut Port, to: &mut Port) {
             to.receive(64, |frame| received.push(frame.to_vec()));
         }
     }
-    common::wait_for("the last frames", || {
+    dpdk_process::wait_for("the last frames", || {
         from.flush();
         to.receive(64, |frame| received.push(frame.to_vec()));
         received.len() >= frames.len()
@@ -78,14 +78,14 @@ fn exchange(from: &mut Port, to: &mut Port) {
 
 fn the_shared_memory_of_a_peer_is_refused(eal: &Arc<Eal>) {
     let device = "net_memif7,role=client,id=7,zero-copy=yes";
-    let error = Port::open(eal, device, &common::small()).expect_err("a peer could change frames");
+    let error = Port::open(eal, device, &dpdk_process::small()).expect_err("a peer could change frames");
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}");
 }
 
 fn a_client_needs_a_server(eal: &Arc<Eal>, folder: &Path) {
     let device =
         |role: &str| format!("net_memif8,role={role},id=8,socket={}/other.sock,socket-abstract=no", folder.display());
-    let error = Port::open(eal, &device("client"), &common::small()).expect_err("no server");
+    let error = Port::open(eal, &device("client"), &dpdk_process::small()).expect_err("no server");
     assert_ne!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
-    let _server = Port::open(eal, &device("server"), &common::small()).expect("the name is free");
+    let _server = Port::open(eal, &device("server"), &dpdk_process::small()).expect("the name is free");
 }

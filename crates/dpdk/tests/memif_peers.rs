@@ -2,7 +2,7 @@
 //! a worker that is within a burst, after a few dozen at most: see `src/gate.rs`.
 #![cfg(feature = "dpdk")]
 
-mod common;
+mod dpdk_process;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,12 +12,12 @@ const PEERS: usize = 100;
 
 #[test]
 fn peers_leave_under_load() {
-    let Some(eal) = common::start() else { return };
+    let Some(eal) = dpdk_process::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("memif.sock");
     let open = |name: &str, role: &str| {
         let device = format!("{name},role={role},id=0,socket={},socket-abstract=no", socket.display());
-        Port::open(&eal, &device, &common::small()).expect(role)
+        Port::open(&eal, &device, &dpdk_process::small()).expect(role)
     };
     let mut server = open("net_memif0", "server");
     let (stop, received) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -31,7 +31,7 @@ fn peers_leave_under_load() {
         });
         for _ in 0..PEERS {
             let mut client = open("net_memif1", "client");
-            common::wait_for("the link", || client.is_up());
+            dpdk_process::wait_for("the link", || client.is_up());
             for _ in 0..300 {
                 while client.send(&[&[1; 200]]) {}
                 client.flush();

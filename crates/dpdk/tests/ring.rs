@@ -1,7 +1,7 @@
 //! A device of net_ring, whose frames come back to it: what is sent is received; and a full device.
 #![cfg(feature = "dpdk")]
 
-mod common;
+mod dpdk_process;
 
 use namewire_dpdk::{Eal, Port};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ const RING_FRAMES: usize = 1_023;
 
 #[test]
 fn frames_come_back_through_a_ring() {
-    let Some(eal) = common::start() else { return };
+    let Some(eal) = dpdk_process::start() else { return };
     for _ in 0..3 {
         // Closed and opened under the same name.
-        let mut port = Port::open(&eal, "net_ring0", &common::small()).expect("a ring");
+        let mut port = Port::open(&eal, "net_ring0", &dpdk_process::small()).expect("a ring");
         assert_eq!((port.name(), port.driver(), port.mtu()), ("net_ring0", "net_ring", 1_500));
         assert!(port.is_up());
         frames_come_back_whole(&mut port);
@@ -29,11 +29,11 @@ fn frames_come_back_through_a_ring() {
 
 fn frames_come_back_whole(port: &mut Port) {
     for bytes in [60, 61, 1_514, 9_000, 9_216] {
-        let sent = common::frame(bytes, bytes);
+        let sent = dpdk_process::frame(bytes, bytes);
         let (head, rest) = sent.split_at(14);
         assert!(port.send(&[head, &[], rest]));
         assert_eq!((port.waiting(), port.flush(), port.waiting()), (1, 1, 0));
-        assert_eq!(common::receive(port, 1), [sent]);
+        assert_eq!(dpdk_process::receive(port, 1), [sent]);
     }
     assert_eq!((port.flush(), port.receive(64, |_| panic!("a frame"))), (0, 0));
 }
@@ -44,17 +44,17 @@ fn short_frames_get_zeroes_and_long_ones_are_refused(port: &mut Port) {
     assert!(port.send(&[&[9; 20]]) && port.send(&[]));
     assert_eq!(port.flush(), 2);
     let mut padded = [0; 60];
-    assert_eq!(common::receive(port, 2)[1], padded);
+    assert_eq!(dpdk_process::receive(port, 2)[1], padded);
     padded[..20].fill(9);
     assert!(port.send(&[&[9; 20]]));
     port.flush();
-    assert_eq!(common::receive(port, 1), [padded]);
+    assert_eq!(dpdk_process::receive(port, 1), [padded]);
 }
 
 fn a_full_ring_keeps_frames_in_order(port: &mut Port) {
     let mut sent = 0;
     let fill = |port: &mut Port, sent: &mut usize| {
-        while port.send(&[&common::frame(*sent, 60)]) {
+        while port.send(&[&dpdk_process::frame(*sent, 60)]) {
             *sent += 1;
         }
         port.flush()
@@ -73,13 +73,13 @@ fn a_full_ring_keeps_frames_in_order(port: &mut Port) {
         port.receive(64, |frame| received.push(frame.to_vec()));
         port.flush();
     }
-    let expected: Vec<_> = (0..sent).map(|number| common::frame(number, 60)).collect();
+    let expected: Vec<_> = (0..sent).map(|number| dpdk_process::frame(number, 60)).collect();
     assert!(received == expected, "all frames, in order");
 }
 
 /// Many more panics than there are buffers.
 fn a_panic_loses_no_buffer(eal: &Arc<Eal>) {
-    let mut port = Port::open(eal, "net_ring0", &common::small()).expect("a ring");
+    let mut port = Port::open(eal, "net_ring0", &dpdk_process::small()).expect("a ring");
     std::panic::set_hook(Box::new(|_| ()));
     for _ in 0..3_000 {
         assert!(port.send(&[&[1; 60]]));
@@ -93,12 +93,12 @@ fn a_panic_loses_no_buffer(eal: &Arc<Eal>) {
 
 /// More threads, one after the other, than DPDK has ids for.
 fn another_thread_may_go_on(eal: &Arc<Eal>) {
-    let mut port = Port::open(eal, "net_ring0", &common::small()).expect("a ring");
+    let mut port = Port::open(eal, "net_ring0", &dpdk_process::small()).expect("a ring");
     for number in 0..300 {
-        assert!(port.send(&[&common::frame(number, 100)]));
+        assert!(port.send(&[&dpdk_process::frame(number, 100)]));
         let turn = move || {
             assert_eq!(port.flush(), 1);
-            assert_eq!(common::receive(&mut port, 1), [common::frame(number, 100)]);
+            assert_eq!(dpdk_process::receive(&mut port, 1), [dpdk_process::frame(number, 100)]);
             port
         };
         port = std::thread::spawn(turn).join().expect("the thread ends well");

@@ -1,7 +1,7 @@
 //! The start and the end of DPDK, devices that are wrong, and devices that only receive.
 #![cfg(feature = "dpdk")]
 
-mod common;
+mod dpdk_process;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use namewire_dpdk::{Eal, Port, PortOptions};
 fn dpdk_starts_once_and_refuses_with_a_reason() {
     wrong_options_are_errors();
     let cpus = rustix::thread::sched_getaffinity(None).expect("the CPUs");
-    let Some(eal) = common::start() else { return };
+    let Some(eal) = dpdk_process::start() else { return };
     assert_eq!(rustix::thread::sched_getaffinity(None).expect("the CPUs"), cpus, "as before");
     assert_eq!(Eal::init(&[]).expect_err("DPDK runs").kind(), ErrorKind::AlreadyExists);
 
@@ -46,11 +46,11 @@ fn wrong_devices_are_errors(eal: &Arc<Eal>) {
 }
 
 fn a_device_that_only_receives(eal: &Arc<Eal>) {
-    let mut port = Port::open(eal, "net_null0,size=100", &common::small()).expect("net_null");
+    let mut port = Port::open(eal, "net_null0,size=100", &dpdk_process::small()).expect("net_null");
     assert_eq!(port.driver(), "net_null");
-    let busy = Port::open(eal, "net_null0", &common::small()).expect_err("it is open");
+    let busy = Port::open(eal, "net_null0", &dpdk_process::small()).expect_err("it is open");
     assert_eq!(busy.kind(), ErrorKind::ResourceBusy);
-    let mut other = Port::open(eal, "net_null1,size=64", &common::small()).expect("another");
+    let mut other = Port::open(eal, "net_null1,size=64", &dpdk_process::small()).expect("another");
     for at_most in [0, 1, 32, 64, 1_000] {
         assert_eq!(port.receive(at_most, |frame| assert_eq!(frame.len(), 100)), at_most.min(64));
         assert_eq!(other.receive(at_most, |frame| assert_eq!(frame.len(), 64)), at_most.min(64));
@@ -66,7 +66,7 @@ fn a_device_that_only_receives(eal: &Arc<Eal>) {
 
 /// The driver gives frames of 30,000 bytes in buffers that have 9,344.
 fn frames_with_impossible_lengths_are_dropped(eal: &Arc<Eal>) {
-    let mut port = Port::open(eal, "net_null0,size=30000", &common::small()).expect("net_null");
+    let mut port = Port::open(eal, "net_null0,size=30000", &dpdk_process::small()).expect("net_null");
     for _ in 0..100 {
         assert_eq!(port.receive(64, |_| panic!("a frame")), 0);
     }
@@ -75,9 +75,9 @@ fn frames_with_impossible_lengths_are_dropped(eal: &Arc<Eal>) {
 
 /// All buffers together would exceed DPDK's memory.
 fn a_pool_is_used_again(eal: &Arc<Eal>) {
-    let _open = Port::open(eal, "net_null0", &common::small()).expect("net_null");
+    let _open = Port::open(eal, "net_null0", &dpdk_process::small()).expect("net_null");
     for _ in 0..50 {
-        let mut port = Port::open(eal, "net_null1", &common::small()).expect("net_null");
+        let mut port = Port::open(eal, "net_null1", &dpdk_process::small()).expect("net_null");
         port.receive(64, |_| ());
         assert!(port.send(&[&[1; 60]]));
     }

@@ -1,9 +1,9 @@
-//! NDN over Ethernet by DPDK: the router drives a network card, or a virtual device, itself, and the kernel sees none of
-//! its frames.
+//! NDN over Ethernet by DPDK: the router drives a network card, or a virtual device, itself, and the kernel sees none
+//! of its frames.
 //!
-//! A device is an interface like those of the kernel: it has a name (`dev://net_memif0`), an address and an MTU, and its
-//! stations and groups have Ethernet faces ([`crate::ethernet`]). All frames of the device come to the router; those
-//! that are not NDN are counted (`link.foreign-frame`) and dropped.
+//! A device is an interface like those of the kernel: it has a name (`dev://net_memif0`), an address and an MTU, and
+//! its stations and groups have Ethernet faces ([`crate::ethernet`]). All frames of the device come to the router;
+//! those that are not NDN are counted (`link.foreign-frame`) and dropped.
 //!
 //! Nothing wakes a worker that has such a port, so it looks at the device all the time: it uses its processor whole.
 //!

@@ -1,5 +1,5 @@
-//! A port that gives and takes whole Ethernet frames: how a worker reads and writes frames in memory that it shares with
-//! a device, with the kernel or with another process.
+//! A port that gives and takes whole Ethernet frames: how a worker reads and writes frames in memory that it shares
+//! with a device, with the kernel or with another process.
 //!
 //! What all such ports have in common is here: the Ethernet header, which they write and read themselves, and where
 //! frames go in the receive arena. The drivers are AF_XDP ([`xdp`]), DPDK ([`crate::dpdk`]), and memif for

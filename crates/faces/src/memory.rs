@@ -9,8 +9,8 @@
 //!   application ──► ring ──► worker ──► ring ──► application        a doorbell (eventfd) wakes who sleeps
 //! ```
 //!
-//! Frames have an Ethernet header of type 0x8624 with two fixed addresses, as between NDN-DPDK and its applications. The
-//! router does not look at the addresses.
+//! Frames have an Ethernet header of type 0x8624 with two fixed addresses, as between NDN-DPDK and its applications.
+//! The router does not look at the addresses.
 //!
 //! Limits: whoever may open the socket can keep a worker waiting at a doorbell that the application made so; therefore
 //! the socket is open to its owner and group only ([`SOCKET_MODE`]).

@@ -235,7 +235,8 @@ impl ReceivedBatch {
         Ok(received)
     }
 
-    /// Makes a frame that did not come by `recvmmsg` the i-th message. All messages of a batch are such frames, or none.
+    /// Makes a frame that did not come by `recvmmsg` the i-th message. All messages of a batch are such frames, or
+    /// none.
     #[inline]
     pub(crate) fn note_frame(&mut self, i: usize, start: usize, bytes: usize, from: LinkAddress, addressee: Addressee) {
         self.are_frames = true;

@@ -125,7 +125,7 @@ impl Drop for ObserverHandle {
 }
 
 fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let bound = std::net::TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    let bound =
+        std::net::TcpListener::bind(address).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address} for HTTP: {error}")))
 }

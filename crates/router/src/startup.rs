@@ -171,8 +171,7 @@ impl Router {
         let anchors = TrustAnchors::read(trust)?;
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings)?;
-        let observe = ObserveConfig { listen: settings.observe.listen.clone(), page: settings.observe.page };
-        let observer = Observer::bind(&observe).map_err(StartError::Observe)?;
+        let observer = observer(settings).map_err(StartError::Observe)?;
         let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
         let shared = shared_tables(settings, &secrets)?;
         let management = management_config(configuration, &shared.holders);
@@ -196,12 +195,8 @@ impl Router {
         let accepts = Arc::<AcceptCounters>::default();
         let parts =
             FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
-        let listening = Listening {
-            udp: udp.clone(),
-            channels,
-            outgoing_tcp: faces.tcp.outgoing,
-            outgoing_udp: faces.udp.outgoing,
-        };
+        let (outgoing_tcp, outgoing_udp) = (faces.tcp.outgoing, faces.udp.outgoing);
+        let listening = Listening { udp: udp.clone(), channels, outgoing_tcp, outgoing_udp };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         let (revision, revision_seen) = watch::channel(0);
@@ -216,7 +211,7 @@ impl Router {
         let threads = Threads { control, workers: worker_threads, descriptors };
         let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
         let source = RouterSource::new(events.clone(), warnings.clone());
-        let observed = if observe.listen.is_empty() { None } else { Some(observer.serve(source)?) };
+        let observed = observer.map(|observer| observer.serve(source)).transpose()?;
         Ok(RouterHandle {
             events,
             control: Some(thread),
@@ -231,6 +226,12 @@ impl Router {
             faces_lost: faces_lost_seen,
         })
     }
+}
+
+/// The listeners of metrics and page, if the configuration has some.
+fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
+    let config = ObserveConfig { listen: settings.observe.listen.clone(), page: settings.observe.page };
+    (!config.listen.is_empty()).then(|| Observer::bind(&config)).transpose()
 }
 
 fn management_config(configuration: &Configuration, holders: &HolderTable) -> ManagementConfig {

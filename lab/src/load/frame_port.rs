@@ -1,5 +1,5 @@
-//! Ethernet frames in shared memory: how load generator and relay send and receive them, so that they cost less than the
-//! router that is measured. An interface by AF_XDP, or another process by memif. All frames go to one station.
+//! Ethernet frames in shared memory: how load generator and relay send and receive them, so that they cost less than
+//! the router that is measured. An interface by AF_XDP, or another process by memif. All frames go to one station.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,7 +35,7 @@ pub(crate) struct FramePort {
 }
 
 enum Queue {
-    Xdp { socket: XdpSocket, _program: Program },
+    Xdp { socket: Box<XdpSocket>, _program: Program },
     Memif { port: Box<Port>, frame: Box<[u8; FRAME_BYTES]> },
 }
 
@@ -58,7 +58,7 @@ impl FramePort {
         let mut program = Program::attach(index).with_context(|| format!("AF_XDP does not work on {interface}"))?;
         let socket = XdpSocket::open(index, 0, Options::default())?;
         program.insert(0, &socket)?;
-        Ok(FramePort { queue: Queue::Xdp { socket, _program: program }, header: header(peer, own) })
+        Ok(FramePort { queue: Queue::Xdp { socket: Box::new(socket), _program: program }, header: header(peer, own) })
     }
 
     /// Connects to a server of memif.

@@ -1,8 +1,8 @@
 //! Link: one connection of a generator, read and written without waiting.
 //!
 //! The client library costs a task and a channel for each packet. A generator must send more than a router can take, so
-//! it writes many packets with one system call and reads as many with another. (On UDP, WebSocket and Ethernet it is one
-//! call per packet, in shared memory none.)
+//! it writes many packets with one system call and reads as many with another. (On UDP, WebSocket and Ethernet it is
+//! one call per packet, in shared memory none.)
 //!
 //! Limits: [`OUT_BYTES_MAX`] wait to be written; a packet is at most [`MAX_PACKET_BYTES`] and its headers.
 

@@ -208,13 +208,8 @@ impl SocketDriver {
     }
 
     /// Passes the datagrams of a message through the link service of their face; returns how many there were. `last` is
-    /// the sender of the previous message, whom it addressed, and its face.
-    fn receive_message(
-        &mut self,
-        message: Message,
-        last: &mut Option<(Remote, Addressee, FaceId)>,
-        batch: &mut RxBatch<'_>,
-    ) -> usize {
+    /// the sender of the previous message.
+    fn receive_message(&mut self, message: Message, last: &mut Option<LastSender>, batch: &mut RxBatch<'_>) -> usize {
         let Message { socket, number, start } = message;
         let (len, datagram_bytes) = (self.inlet.messages.len(number), self.inlet.messages.segment_bytes(number).max(1));
         let datagrams = len.div_ceil(datagram_bytes).max(1); // an empty message is an empty datagram
@@ -226,14 +221,14 @@ impl SocketDriver {
             let bytes = batch.arena.bytes(start, datagram_bytes.min(len - nth * datagram_bytes));
             let bytes = if is_frame { ethernet::without_padding(bytes) } else { bytes };
             let id = match *last {
-                Some((last_remote, last_addressee, id)) if (last_remote, last_addressee) == (remote, addressee) => id,
+                Some(last) if last.remote == remote && last.addressee == addressee => last.face,
                 _ => {
                     let found = match remote {
                         Remote::Udp(address) => self.face_of_datagram(socket, address, bytes),
                         Remote::Ethernet(_) => self.face_of_frame(socket, addressee, remote, bytes),
                     };
                     let Some(id) = found else { continue };
-                    *last = Some((remote, addressee, id));
+                    *last = Some(LastSender { remote, addressee, face: id });
                     id
                 }
             };
@@ -324,6 +319,14 @@ impl SocketDriver {
         self.faceless.refuse(bytes, reason);
         None
     }
+}
+
+/// The sender of a message, whom it addressed, and the face.
+#[derive(Clone, Copy)]
+struct LastSender {
+    remote: Remote,
+    addressee: Addressee,
+    face: FaceId,
 }
 
 /// One message of datagrams from the kernel.

@@ -1,7 +1,7 @@
 //! A copy of everything that the node shows (`namewire-observe`), made on the control thread.
 //!
-//! Cost: some microseconds, and one more for each face and route. The observer asks at most four times a second, and only
-//! while somebody looks.
+//! Cost: some microseconds, and one more for each face and route. The observer asks at most four times a second, and
+//! only while somebody looks.
 //!
 //! Limit: [`ROUTES_MAX`] routes; the rest is left out.
 

@@ -1,7 +1,8 @@
 //! What does one router cost per packet, by the driver of its links?
 //!
-//! Ours, after Yuan15 §3.4.4 (a forwarder without the kernel's network stack). The workload is that of `router-sockets`:
-//! distinct names, every Data compared; 128 Interests are in flight. Consumer and producer are one process:
+//! Ours, after Yuan15 §3.4.4 (a forwarder without the kernel's network stack). The workload is that of
+//! `router-sockets`: distinct names, every Data compared; 128 Interests are in flight. Consumer and producer are one
+//! process:
 //!
 //! | driver | where they are |
 //! | --- | --- |
@@ -11,8 +12,8 @@
 //!
 //! Beside each driver stands what it costs alone: a relay that only copies packets. Beside all stands the engine alone,
 //! which gets the same packets from memory. The load generator uses UDP sockets, Unix sockets, AF_XDP or memif, so it
-//! never is the slower end of a case with sockets. In the cases with memif and DPDK both ends look at the memory all the
-//! time, and the slower end sets the rate.
+//! never is the slower end of a case with sockets. In the cases with memif and DPDK both ends look at the memory all
+//! the time, and the slower end sets the rate.
 //!
 //! Each repetition of each case has a fresh router. Repetitions are interleaved. CPU time is the process's own, user
 //! and system, per packet. DPDK never sleeps, so its CPU time includes every wait for the load generator.
