@@ -150,6 +150,9 @@ system: build
 	$(call say,system: links and routers that die in the middle of a fetch)
 	@tools/setup.sh system
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) cargo test --locked --package namewire-cli --test failover -- --include-ignored --nocapture --test-threads 1
+	$(call say,system: the live page in a browser)
+	@tools/setup.sh browser
+	@crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures || [ $$? = 3 ]
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \

@@ -9,6 +9,7 @@
 #   tools/setup.sh system     ip, for network namespaces
 #   tools/setup.sh redis      redis-server, which tests of the repository start on sockets and ports of their own
 #   tools/setup.sh dpdk       DPDK's libraries and testpmd; exit status 3, and a line that says why, where it cannot be had
+#   tools/setup.sh browser    Chromium and Node.js for the test of the live page, if root can install them from Debian
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
@@ -296,6 +297,16 @@ part_dpdk() {
     sh -c "$line" >&2 || { say "DPDK is not tested here: this failed: $line"; exit 3; }
 }
 
+# The browser test says itself what is missing.
+part_browser() {
+    { has chromium || has chromium-browser; } && has npm && return 0
+    if is_root && [ "$(package_manager)" = apt-get ]; then
+        line=$(install_command apt-get chromium nodejs npm)
+        say "a browser is missing. Running: $line"
+        sh -c "$line" >&2 || say "this failed: $line"
+    fi
+}
+
 part_demo() { need bash; }
 
 part_system() {
@@ -357,10 +368,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, demo, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|demo|interop) "part_$part" ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, demo, interop" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|demo|interop) "part_$part" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, demo, interop" ;;
     esac
 done

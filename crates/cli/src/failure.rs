@@ -46,6 +46,9 @@ impl Failure {
     /// Prints the message on standard error and gives the exit code.
     pub(crate) fn report(&self) -> std::process::ExitCode {
         eprintln!("namewire: {}", self.message);
+        if self.code == ExitCode::Nack {
+            eprintln!("`namewire explain NAME` says where an Interest goes, and why");
+        }
         std::process::ExitCode::from(self.code as u8)
     }
 

@@ -477,7 +477,7 @@ mod tests {
     fn where_runs_are_refused_their_datagrams_go_alone() {
         let (receiver, address) = receiver();
         let (mut socket, mut pool) = (sender(), BufferPool::default());
-        sys::turn_checksums_off(socket.port.as_fd());
+        sys::turn_checksums_off(socket.port.descriptor().expect("a socket"));
         let text = |i: usize| vec![i as u8; [60, 60, 20, 60, 60][i % 5]];
         for i in 0..10 {
             socket.queue(of(1, Some(address)), b"", &text(i), &mut pool);

@@ -100,7 +100,7 @@ fn without_configuration_nothing_is_learned() {
     assert_eq!(announce(&mut producer, b"no announcement").code, 400);
     let mut consumer = Application::connect(&near);
     (0..20).for_each(|number| exchange(&mut consumer, &mut producer, &format!("/learned/{number}")));
-    assert_eq!(origins(&mut near_operator), []);
+    assert_eq!(origins(&mut near_operator), [] as [u64; 0]);
     assert_eq!(origins(&mut far_operator), [origin::PREFIX_ANNOUNCEMENT]);
 }
 

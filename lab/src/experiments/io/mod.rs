@@ -30,11 +30,10 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 
 use crate::clock::resolve_cpu_account;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
 use crate::load::{EngineAlone, LoadReport, MEMIF_PEER, MEMIF_ROUTER, Transport};
 use crate::namespaces::{Network, Peer, interface, peer_station, router_station};
 use crate::process;
-use crate::record::Row;
 use crate::router_process::{RelayProcess, RouterProcess, find_program};
 use crate::sample_table::SampleTable;
 use dpdk_programs::DpdkPrograms;
@@ -323,9 +322,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(mut self) -> Outcome {
         let mut outcome = Outcome { rows: self.table.rows(), notes: self.notes, ..Outcome::default() };
-        outcome.headline = headline(&outcome.rows);
+        add_headline(&mut outcome, &mut self.table);
         outcome.headline.insert("lost".to_owned(), self.lost as f64);
         outcome.notes.extend([
             "A packet is an Interest or a Data. CPU time is that of the router or relay, user and system; by DPDK it \
@@ -346,36 +345,52 @@ impl Run<'_> {
     }
 }
 
-/// The figures by which drivers are compared.
-fn headline(rows: &[Row]) -> std::collections::BTreeMap<String, f64> {
-    let median = |subject: &str, metric: &str| {
-        let case = case(SMALL_BYTES);
-        let is_it = |row: &&Row| row.case == case && row.subject == subject && row.metric == metric;
-        Some(rows.iter().find(is_it)?.value.as_ref()?.median)
-    };
-    let cpu = |driver: Driver| median(&format!("namewire by {}", driver.label()), "cpu");
-    let rate = |driver: Driver| median(&format!("namewire by {}", driver.label()), "throughput");
-    let relay = |driver: Driver| median(&format!("relay by {}", driver.label()), "cpu");
-    let over = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
-    let above = |driver: Driver| cpu(driver).zip(relay(driver)).map(|(whole, relay)| whole - relay);
-    let (udp, engine) = (cpu(Driver::Udp), median("engine alone", "throughput"));
-    let figures = [
-        ("udp_us", udp),
-        ("packet_socket_us", cpu(Driver::PacketSocket)),
-        ("xdp_us", cpu(Driver::Xdp)),
-        ("unix_us", cpu(Driver::Unix)),
-        ("memif_us", cpu(Driver::Memif)),
-        ("dpdk_us", cpu(Driver::Dpdk)),
-        ("engine_us", median("engine alone", "cpu")),
-        ("xdp_over_udp", over(udp, cpu(Driver::Xdp))),
-        ("dpdk_over_udp", over(udp, cpu(Driver::Dpdk))),
-        ("shared_memory_over_engine", over(rate(Driver::Memif), engine)),
-        ("unix_over_engine", over(rate(Driver::Unix), engine)),
-        ("xdp_us_above_relay", above(Driver::Xdp)),
-        ("memif_us_above_relay", above(Driver::Memif)),
-        ("dpdk_us_above_relay", above(Driver::Dpdk)),
-    ];
-    figures.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+/// Adds the figures by which drivers are compared. A ratio or a difference is that of each repetition, in which both
+/// were measured within a minute.
+fn add_headline(outcome: &mut Outcome, table: &mut SampleTable) {
+    let mut of = |subject: &str, metric, unit| table.samples(&case(SMALL_BYTES), subject, metric, unit).clone();
+    let mut cpu = |subject: String| of(&subject, "cpu", "µs per packet");
+    let router = |driver: Driver| format!("namewire by {}", driver.label());
+    let relay = |driver: Driver| format!("relay by {}", driver.label());
+    let [udp, packet, xdp, unix, memif, dpdk] = Driver::ALL.map(|driver| cpu(router(driver)));
+    let engine = cpu("engine alone".to_owned());
+    let [xdp_relay, memif_relay, dpdk_relay] =
+        [Driver::Xdp, Driver::Memif, Driver::Dpdk].map(|driver| cpu(relay(driver)));
+    let mut rate = |subject: String| of(&subject, "throughput", "Mpps");
+    let [memif_rate, unix_rate] = [Driver::Memif, Driver::Unix].map(|driver| rate(router(driver)));
+    let engine_rate = rate("engine alone".to_owned());
+    let over = |a: &Samples, b: &Samples| by_repetition(a, b, |a, b| a / b);
+    let above = |a: &Samples, b: &Samples| by_repetition(a, b, |a, b| a - b);
+    for (key, samples) in [
+        ("udp_us", udp.clone()),
+        ("packet_socket_us", packet),
+        ("xdp_us", xdp.clone()),
+        ("unix_us", unix),
+        ("memif_us", memif.clone()),
+        ("dpdk_us", dpdk.clone()),
+        ("engine_us", engine),
+        ("xdp_over_udp", over(&udp, &xdp)),
+        ("dpdk_over_udp", over(&udp, &dpdk)),
+        ("shared_memory_over_engine", over(&memif_rate, &engine_rate)),
+        ("unix_over_engine", over(&unix_rate, &engine_rate)),
+        ("xdp_us_above_relay", above(&xdp, &xdp_relay)),
+        ("memif_us_above_relay", above(&memif, &memif_relay)),
+        ("dpdk_us_above_relay", above(&dpdk, &dpdk_relay)),
+    ] {
+        if !samples.taken().is_empty() {
+            outcome.add_steady(key, &samples); // otherwise a note says what was not measured
+        }
+    }
+}
+
+/// One figure for each repetition of two quantities.
+fn by_repetition(a: &Samples, b: &Samples, figure: impl Fn(f64, f64) -> f64) -> Samples {
+    let mut samples = Samples::default();
+    if a.median().is_none() || b.median().is_none() {
+        samples.refuse("one of both was refused".to_owned());
+    }
+    a.taken().iter().zip(b.taken()).for_each(|(a, b)| samples.add(figure(*a, *b)));
+    samples
 }
 
 fn case(content_bytes: u32) -> String {
