@@ -137,7 +137,13 @@ impl Tables {
 
     /// The routes of a prefix, and those of shorter prefixes that it inherits.
     fn routes_of(&self, prefix: &NameBuf) -> Vec<Route> {
-        let of_prefix = self.rib.iter().filter(|entry| entry.name.as_name().is_prefix_of(&prefix.as_name()));
+        let covers = |entry: &&RibEntry| entry.name.as_name().is_prefix_of(&prefix.as_name());
+        let captures = |entry: &&RibEntry| entry.routes.iter().any(|route| route.flags & route_flags::CAPTURE != 0);
+        // Routes that capture hide those of shorter prefixes.
+        let hidden_below =
+            self.rib.iter().filter(covers).filter(captures).map(|entry| entry.name.as_name().len()).max();
+        let is_seen = |entry: &&RibEntry| hidden_below.is_none_or(|least| entry.name.as_name().len() >= least);
+        let of_prefix = self.rib.iter().filter(covers).filter(is_seen);
         let routes = of_prefix.flat_map(|entry| {
             entry
                 .routes
@@ -276,7 +282,9 @@ mod tests {
             ],
             rib: vec![
                 RibEntry { name: name("/a"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
-                RibEntry { name: name("/a/b"), routes: vec![route(301, 0, route_flags::CAPTURE)] },
+                RibEntry { name: name("/a/b"), routes: vec![route(301, 0, 0)] },
+                RibEntry { name: name("/c"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
+                RibEntry { name: name("/c/d"), routes: vec![route(301, 0, route_flags::CAPTURE)] },
             ],
             choices: vec![
                 StrategyChoice { name: name("/"), strategy: name("/localhost/nfd/strategy/best-route/v=5") },
@@ -303,7 +311,9 @@ mod tests {
             .iter()
             .map(|route| (&*route.prefix, &*route.origin, route.inherited, route.captures))
             .collect();
-        assert_eq!(routes, [("/a", "static", true, false), ("/a/b", "app", false, true)]);
+        assert_eq!(routes, [("/a", "static", true, false), ("/a/b", "app", false, false)]);
+        let captured = tables().routes_of(&name("/c/d"));
+        assert_eq!(captured.iter().map(|route| &*route.prefix).collect::<Vec<_>>(), ["/c/d"]);
         assert!(explanation.text().contains("  route     /a to face 300, by static, cost 10, inherited\n"));
     }
 

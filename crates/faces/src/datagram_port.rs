@@ -82,6 +82,11 @@ impl DatagramPort {
         }
     }
 
+    /// See [`FramePort::is_broken`].
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self, DatagramPort::Frames(port) if port.is_broken())
+    }
+
     /// Hears what the other end says.
     ///
     /// # Errors

@@ -138,6 +138,8 @@ pub(crate) struct DatagramSocket {
     /// Last pause before a [`DatagramPort::kick`]; 0 if none was needed.
     pub(crate) kick_pause_ns: u64,
     pub(crate) has_kick_timer: bool,
+    /// The other end of shared memory has left; so many frames are still taken from there.
+    pub(crate) last_frames: Option<usize>,
     /// Of [`DatagramPort::dropped`], what is counted.
     pub(crate) dropped_counted: u64,
     /// Shorter datagrams are padded to this.
@@ -190,6 +192,7 @@ impl DatagramSocket {
             datagrams_per_message: 1,
             kick_pause_ns: 0,
             has_kick_timer: false,
+            last_frames: None,
             dropped_counted: 0,
             least_bytes: if is_link { LEAST_PAYLOAD_BYTES } else { 0 },
             bytes: Vec::new(),

@@ -25,6 +25,7 @@ use namewire_packet::nfd::MacAddress;
 
 use crate::memory;
 use crate::remote::{LinkAddress, Remote};
+use crate::rx_arena::MESSAGE_SLOT_BYTES;
 use crate::sys::{Addressee, ETHERTYPE_NDN, MAX_BATCH, Outgoing, ReceivedBatch};
 use xdp::XdpQueue;
 
@@ -73,7 +74,7 @@ impl FramePort {
 
     /// Most bytes of a frame after its header.
     pub(crate) fn payload_bytes_max(&self) -> usize {
-        self.frame_bytes_max() - HEADER_BYTES
+        self.frame_bytes_max().saturating_sub(HEADER_BYTES)
     }
 
     fn frame_bytes_max(&self) -> usize {
@@ -86,7 +87,11 @@ impl FramePort {
 
     /// Bytes of the arena that a received frame may take.
     pub(crate) fn slot_bytes(&self) -> usize {
-        self.frame_bytes_max().next_multiple_of(ALIGNMENT_BYTES)
+        match &self.queue {
+            // What an application sends has nothing to do with the buffers that it gave us.
+            Queue::Memif(_) => MESSAGE_SLOT_BYTES,
+            _ => self.frame_bytes_max().next_multiple_of(ALIGNMENT_BYTES),
+        }
     }
 
     /// Bytes that are not sent yet, at most: frames are not counted by their length.
@@ -168,6 +173,11 @@ impl FramePort {
             Queue::Xdp(_) | Queue::Dpdk(_) => Ok(()),
             Queue::Memif(port) => port.check_peer(),
         }
+    }
+
+    /// Whether the other end has written what cannot be. Then [`FramePort::check_peer`] says so.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(&self.queue, Queue::Memif(port) if port.is_broken())
     }
 
     /// Whether frames wait that only [`FramePort::kick`] sends.

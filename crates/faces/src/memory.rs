@@ -36,6 +36,9 @@ use crate::{FaceInfo, peer_credentials::peer_credentials};
 pub(crate) const ROUTER: MacAddress = MacAddress([0xf2, 0x6c, 0xe6, 0x8d, 0x9e, 0x34]);
 pub(crate) const APPLICATION: MacAddress = MacAddress([0xf2, 0x71, 0x7e, 0x76, 0x5d, 0x1c]);
 
+/// Shortest buffers of an application: an Ethernet header, and fragments that are worth it.
+const BUFFER_BYTES_MIN: usize = 256;
+
 /// Permissions of the socket: its owner and group.
 pub const SOCKET_MODE: u32 = 0o660;
 
@@ -62,6 +65,11 @@ pub fn face_info(port: &Port, listener_path: &Path) -> FaceInfo {
         mtu: port.frame_bytes_max().saturating_sub(HEADER_BYTES).min(MAX_PACKET_BYTES),
         credentials: peer_credentials(control.as_fd()).ok(),
     }
+}
+
+/// Whether the buffers of an application are large enough for a face. The length is that of the time when it connected.
+pub fn has_usable_buffers(port: &Port) -> bool {
+    port.frame_bytes_max() >= BUFFER_BYTES_MIN
 }
 
 /// True for the face of an application that shares memory with the router.

@@ -43,7 +43,22 @@ pub(crate) fn adopt(file: OwnedFd) -> Result<OwnedFd, Broken> {
         Err(_) => return Err(Broken("cannot tell whether ring's interrupt is an eventfd")),
     }
     ioctl_fionbio(&file, true).map_err(|_| Broken("ring's interrupt is no eventfd"))?;
+    refuse_semaphore(&file)?;
     Ok(file)
+}
+
+/// A semaphore gives its counter one by one, so it could stay readable for ever. Only a read shows that it is one.
+fn refuse_semaphore(file: &OwnedFd) -> Result<(), Broken> {
+    let mut counter = [0; 8];
+    // A full counter is no fault, and neither is a peer that reads first.
+    let _ = write(file, &2u64.to_ne_bytes());
+    let read = preadv2(file, &mut [IoSliceMut::new(&mut counter)], u64::MAX, ReadWriteFlags::NOWAIT);
+    match (read, u64::from_ne_bytes(counter)) {
+        (Ok(_), 1) => Err(Broken("ring's interrupt is a semaphore")),
+        // It had rung before.
+        (Ok(_), 3..) => ring(file.as_fd()).map_err(|_| Broken("ring's interrupt cannot be rung")),
+        _ => Ok(()),
+    }
 }
 
 /// Wakes the peer. Two system calls.
@@ -99,6 +114,15 @@ mod tests {
         ring(doorbell.as_fd()).expect("has rung");
         clear(doorbell.as_fd());
         assert!(!has_rung(&doorbell));
+    }
+
+    #[test]
+    fn a_semaphore_is_no_doorbell_and_one_that_has_rung_stays_so() {
+        let semaphore = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE).expect("an eventfd");
+        assert!(adopt(semaphore).is_err());
+        let rung = create().expect("a doorbell");
+        ring(rung.as_fd()).expect("rings");
+        assert!(has_rung(&adopt(rung).expect("it is one")));
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl Port {
     }
 
     /// Bytes of the largest frame that [`send`](Self::send) puts into one buffer. A server learns it from the client:
-    /// it is the length of the buffer seen last, and 0 if none was.
+    /// it is the length of the first buffer when the connection was made, 0 if it had none, and does not change.
     #[must_use]
     pub fn frame_bytes_max(&self) -> usize {
         self.transmitter.buffer_bytes() as usize

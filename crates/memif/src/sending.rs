@@ -45,7 +45,7 @@ pub(crate) struct TransmitRing {
     limit: u16,
     /// Entries written since the connection was made.
     written: u64,
-    /// Length of a buffer of the client, as seen last.
+    /// Length of the client's first buffer when the connection was made.
     buffer_bytes: u32,
     broken: Option<Broken>,
     /// The buffers of the frame in work.
@@ -53,10 +53,9 @@ pub(crate) struct TransmitRing {
 }
 
 impl TransmitRing {
-    /// As a server.
+    /// As a server. Clients write the lengths of empty buffers before they connect.
     pub(crate) fn of_server(ring: Ring) -> Self {
         let next = ring.load(Index::Tail);
-        // Clients write the lengths of empty buffers before they connect. If this one did not, the first send sees one.
         let buffer_bytes = ring.read(next).part.bytes.min(FRAME_BYTES_MAX as u32);
         Self::new(ring, None, next, next, buffer_bytes)
     }
@@ -145,7 +144,6 @@ impl TransmitRing {
         if part.bytes == 0 || self.broken.is_some() || self.ring.memory().span(part).is_none() {
             return self.fail("a buffer is not within its region, or empty");
         }
-        self.buffer_bytes = part.bytes;
         Some(part)
     }
 

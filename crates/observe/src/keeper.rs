@@ -1,6 +1,7 @@
 //! Keeper: the newest snapshot and the rates, shared by all clients.
 //!
-//! Contract: clients together cause at most one snapshot per [`SNAPSHOT_AGE_MS_MAX`], and one at a time. Once a second
+//! Contract: clients together cause at most one snapshot per [`SNAPSHOT_AGE_MS_MAX`], also those that leave before they
+//! have it. Once a second
 //! the keeper takes one for the rates and for the streams, while a stream is open or somebody asked for the status
 //! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps without a timer.
 //!
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use crate::document;
 use crate::history::{History, Rates};
@@ -52,6 +53,8 @@ pub(crate) struct Keeper<S> {
     pub(crate) source: S,
     started: Instant,
     latest: Mutex<Option<Latest>>,
+    /// When the source was asked last. The client that asked may have left since.
+    last_asked: Cell<Option<Instant>>,
     history: RefCell<History>,
     asked: Cell<Option<Instant>>,
     asking: Notify,
@@ -71,6 +74,7 @@ impl<S: Source> Keeper<S> {
             source,
             started: Instant::now(),
             latest: Mutex::new(None),
+            last_asked: Cell::new(None),
             history: RefCell::default(),
             asked: Cell::new(None),
             asking: Notify::new(),
@@ -87,6 +91,10 @@ impl<S: Source> Keeper<S> {
         {
             return current.clone();
         }
+        if let Some(asked) = self.last_asked.get() {
+            sleep_until(asked + Duration::from_millis(SNAPSHOT_AGE_MS_MAX)).await;
+        }
+        self.last_asked.set(Some(Instant::now()));
         let current = match timeout(SNAPSHOT_WAIT, self.source.snapshot()).await {
             Ok(Some(snapshot)) => Ok(Rc::new(snapshot)),
             Ok(None) => Err(Unavailable::Stopped),
@@ -214,6 +222,18 @@ mod tests {
         advance(Duration::from_millis(SNAPSHOT_AGE_MS_MAX)).await;
         keeper.current().await.unwrap();
         assert_eq!(keeper.asked(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_leave_at_once_ask_no_more_often() {
+        let keeper = Keeper::new(Counted::default());
+        let began = Instant::now();
+        for _ in 0..1_000 {
+            let _ = timeout(Duration::from_millis(1), keeper.current()).await;
+            *keeper.latest.lock().await = None; // as if the client had left before the answer
+        }
+        let periods = began.elapsed().as_millis() as u64 / SNAPSHOT_AGE_MS_MAX + 1;
+        assert!(keeper.asked() <= periods, "{} questions in {periods} periods", keeper.asked());
     }
 
     #[tokio::test(start_paused = true)]

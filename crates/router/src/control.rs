@@ -370,6 +370,7 @@ impl Control {
             Request::DoubtfulFaces(reply) => {
                 let _ = reply.send(self.node.faces.doubtful()); // the requester may have stopped waiting
             }
+            Request::Snapshot(reply) if reply.is_closed() => {} // whoever asked has gone
             Request::Snapshot(reply) => {
                 let busy_ns = (0..self.node.workers.len()).map(|worker| self.node.shared.status(worker as u8).busy_ns);
                 let (busy_ns, at_ns) = (busy_ns.collect(), self.node.shared.now_ns());

@@ -74,10 +74,9 @@ impl Acceptor {
                 Ok(handshake) => {
                     let (events, descriptors, path) = (events.clone(), descriptors.clone(), Arc::clone(&self.path));
                     spawn_local(async move {
-                        if let Some(accepted) = connect(handshake, &path, &descriptors, place).await {
-                            // Control is gone only when the router stops.
-                            let _ = events.send(ToControl::Accepted(accepted));
-                        }
+                        let accepted = connect(handshake, &path, &descriptors, place).await;
+                        // Control is gone only when the router stops.
+                        let _ = events.send(accepted.map_or(ToControl::AcceptFailed, ToControl::Accepted));
                     });
                 }
                 Err(_) => {
@@ -93,7 +92,8 @@ impl Acceptor {
     }
 }
 
-/// Shakes hands. `None`: the peer has left, is too slow, has broken the rules, or its user has enough descriptors.
+/// Shakes hands. `None`: the peer has left, is too slow, has broken the rules or has short buffers, or its user has
+/// enough descriptors.
 async fn connect(
     handshake: Handshake,
     path: &Path,
@@ -102,6 +102,9 @@ async fn connect(
 ) -> Option<AcceptedConnection> {
     let taken: TakenDescriptors = descriptors.take(&memory::holder(handshake.as_fd()), OF_MEMORY)?;
     let port = timeout(HANDSHAKE_TIMEOUT, shake_hands(handshake)).await.ok()?.ok()?;
+    if !memory::has_usable_buffers(&port) {
+        return None;
+    }
     let info = memory::face_info(&port, path);
     Some(AcceptedConnection { connection: Connection::Memory(Box::new(port)), info, place, descriptors: Some(taken) })
 }

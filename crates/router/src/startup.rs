@@ -209,9 +209,9 @@ impl Router {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
         let threads = Threads { control, workers: worker_threads, descriptors };
-        let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
         let source = RouterSource::new(events.clone(), warnings.clone());
         let observed = observer.map(|observer| observer.serve(source)).transpose()?;
+        let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
         Ok(RouterHandle {
             events,
             control: Some(thread),

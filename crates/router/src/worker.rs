@@ -82,12 +82,11 @@ impl Worker {
         let mut scratch = Scratch { hashes: NameHashes::with_full_room(), ..Scratch::default() };
         let _ = allocated.send(()); // or the start has failed, and the worker ends soon
         let mut tables = self.shared.table_reader();
-        let (mut status_due_ns, mut busy_since_ns) = (0, None);
+        let mut status_due_ns = 0;
         let mut poll_until_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
             self.io.now_ns = now_ns;
-            self.busy_ns += busy_since_ns.take().map_or(0, |since_ns| now_ns - since_ns);
             if !self.serve_messages(now_ns, &mut tables, &mut scratch) {
                 return;
             }
@@ -114,7 +113,7 @@ impl Worker {
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
             if !is_idle || had_records {
-                busy_since_ns = Some(now_ns);
+                self.busy_ns += self.shared.now_ns() - now_ns;
                 poll_until_ns = now_ns + self.busy_poll.as_nanos() as u64;
             }
             if is_idle && self.poll(poll_until_ns) {

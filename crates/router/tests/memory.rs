@@ -114,6 +114,33 @@ fn frames_that_are_not_ndn_are_counted_and_harm_nobody() {
 }
 
 #[test]
+fn an_application_with_short_buffers_gets_no_face() {
+    let (router, path, _directories) = start(1);
+    let mut operator = Application::connect(&router);
+    let options = namewire_memif::ClientOptions { buffer_bytes: 64, ..Default::default() };
+    let patience = std::time::Duration::from_secs(30);
+    let port = namewire_memif::connect(&path, &options, patience).expect("the handshake itself is right");
+    eventually("it is refused", || operator.drops("router.accept-failed") == 1);
+    assert_eq!(memory_faces(&mut operator).len(), 0);
+    drop(port);
+}
+
+#[test]
+fn what_an_application_sends_before_it_leaves_arrives() {
+    let (router, path, _directories) = start(1);
+    let mut producer = Application::connect(&router);
+    producer.register("/last");
+    for round in 0..20 {
+        let mut leaver = Application::connect_memory(&path);
+        let interest = leaver.interest(name(&format!("/last/{round}"))).lifetime_ms(4_000).build();
+        leaver.send(&interest);
+        drop(leaver);
+        let received = producer.receive().expect("the Interest of an application that has left");
+        assert_eq!(received.interest().name().to_string(), format!("/last/{round}"));
+    }
+}
+
+#[test]
 fn the_router_replaces_a_stale_socket_and_removes_its_own() {
     let (router, path, _directories) = start(1);
     let _application = Application::connect_memory(&path);

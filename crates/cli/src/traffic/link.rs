@@ -118,6 +118,8 @@ pub(super) struct Link {
     received: Vec<u8>,
     /// How many bytes of `received` are there.
     filled: usize,
+    /// The last look at messages ended before they did.
+    has_more: bool,
 }
 
 impl Link {
@@ -130,7 +132,7 @@ impl Link {
             }
             Socket::Messages(_) => {}
         }
-        Ok(Link { socket, out: Vec::new(), written: 0, received: vec![0; IN_BYTES], filled: 0 })
+        Ok(Link { socket, out: Vec::new(), written: 0, received: vec![0; IN_BYTES], filled: 0, has_more: false })
     }
 
     /// True if another packet may be sent now.
@@ -211,10 +213,14 @@ impl Link {
 
     fn receive_messages(&mut self, mut take: impl FnMut(&[u8], &mut Vec<u8>)) -> io::Result<bool> {
         let Socket::Messages(messages) = &mut self.socket else { return Ok(true) };
+        self.has_more = true;
         for _ in 0..MESSAGES_MAX {
             let size = match messages.receive(&mut self.received) {
                 Ok(Some(size)) => size,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.has_more = false;
+                    break;
+                }
                 Err(error) if has_left(&error) => return Ok(false),
                 Err(error) => return Err(error),
             };
@@ -233,6 +239,9 @@ impl Link {
 
     /// Waits until something has arrived, what waits can be written, or the time is over.
     pub(super) fn wait(&self, time: Duration) -> io::Result<()> {
+        if self.has_more {
+            return Ok(()); // a library may have read ahead, which no descriptor shows
+        }
         let wants_to_write = self.written < self.out.len();
         let descriptor = match &self.socket {
             Socket::Unix(stream) => stream.as_fd(),

@@ -15,7 +15,7 @@ use namewire_shares::{Holder, HolderId, Pool, Refusal};
 
 use super::SocketDriver;
 use super::face::{Channel, Face};
-use crate::{AddFaceError, CloseReason, DriverConfig, FaceInfo};
+use crate::{AddFaceError, CloseReason, DriverConfig, FaceInfo, memory};
 
 /// A face that was silent for this long may be displaced: 5 s.
 pub(super) const IDLE_LEAST_NS: u64 = 5_000_000_000;
@@ -84,7 +84,7 @@ impl SocketDriver {
     /// Closes the longest idle connections of a holder, because the process is short of descriptors.
     pub fn displace_idle_connections(&mut self, now_ns: u64, holder: HolderId) {
         self.now_ns = now_ns;
-        self.displace_idle(holder, |face| matches!(face.channel, Channel::Stream(_)));
+        self.displace_idle(holder, |face| matches!(face.channel, Channel::Stream(_)) || memory::is_memory(&face.info));
     }
 
     /// Closes the longest idle on-demand faces of a holder, some at a time.

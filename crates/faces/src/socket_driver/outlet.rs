@@ -16,12 +16,15 @@ use namewire_shares::{HolderId, Pool, PoolReader, Refusal};
 use super::poller::{Poller, Source};
 use crate::buffer_pool::BufferPool;
 use crate::datagram_port::DatagramPort;
-use crate::datagram_socket::{DatagramSocket, Failure, Sender};
+use crate::datagram_socket::{DatagramSocket, Failure, Peers, Sender};
 use crate::stream::Stream;
 use crate::{DriverConfig, LinkDrop};
 
 /// A blocked stream may queue a packet while it has less than this part of what its holder may still take.
 const PARTS_PER_STREAM: u64 = 4;
+
+/// What waits for an application that shares memory, beside its ring. Its queue counts for no holder, so it is small.
+const APPLICATION_QUEUE_BYTES: usize = 64 << 10;
 
 /// The queues of all sockets of a worker.
 pub(super) struct Outlet {
@@ -137,10 +140,14 @@ impl Outlet {
         if socket.is_blocked && !socket.has_share(holder) {
             return Err(LinkDrop::QueueShare);
         }
-        if self.is_full(socket.queued_bytes(), self.socket_limit_bytes).is_err() && !socket.is_blocked {
+        let limit_bytes = match socket.peers {
+            Peers::Application { .. } => self.socket_limit_bytes.min(APPLICATION_QUEUE_BYTES),
+            _ => self.socket_limit_bytes,
+        };
+        if self.is_full(socket.queued_bytes(), limit_bytes).is_err() && !socket.is_blocked {
             self.flush_datagrams(poller, index, socket);
         }
-        self.is_full(socket.queued_bytes(), self.socket_limit_bytes)
+        self.is_full(socket.queued_bytes(), limit_bytes)
     }
 
     /// Whether a stream has room for frames that no caller requested: Acks and retransmissions.

@@ -204,6 +204,7 @@ impl SocketDriver {
         {
             socket.datagrams_per_message = datagrams.div_ceil(received);
         }
+        self.note_end(index, received);
         received == slots
     }
 

@@ -10,7 +10,7 @@ use crate::datagram_socket::Sender;
 use crate::path_mtu;
 use crate::{CloseReason, LinkDrop};
 
-/// First and longest pause between two attempts to send what AF_XDP did not take.
+/// First and longest pause between two attempts to send what a port of frames did not take.
 const KICK_PAUSE_NS: u64 = 200_000;
 const KICK_PAUSE_MAX_NS: u64 = 5_000_000;
 
@@ -120,7 +120,11 @@ impl SocketDriver {
     /// Sends a UDP socket's queue. Each datagram given up is counted on its face, which may close.
     pub(super) fn flush_datagrams(&mut self, index: usize) {
         if let Some(socket) = self.sockets.get_mut(index) {
+            let before = socket.queued_bytes();
             self.outlet.flush_datagrams(&self.poller, index, socket);
+            if socket.queued_bytes() < before {
+                socket.kick_pause_ns = 0; // it moves
+            }
         }
         let mut failed = self.outlet.take_failed();
         for (id, failure) in failed.drain(..) {
@@ -130,12 +134,15 @@ impl SocketDriver {
         self.schedule_kick(index);
     }
 
-    /// Lets a timer try again what AF_XDP did not send: soon, and then with longer pauses.
+    /// Lets a timer try again what a port of frames did not send: soon, and then with longer pauses.
     fn schedule_kick(&mut self, index: usize) {
         let Some(socket) = self.sockets.get_mut(index).filter(|socket| !socket.port.reports_room()) else { return };
         let dropped = socket.port.dropped();
         let newly_dropped = dropped - std::mem::replace(&mut socket.dropped_counted, dropped);
         self.faceless.count_drops(LinkDrop::SendFailed, newly_dropped);
+        if socket.port.is_broken() {
+            return self.check_peer(index);
+        }
         if !socket.is_blocked && !socket.port.needs_kick() {
             socket.kick_pause_ns = 0;
             return;

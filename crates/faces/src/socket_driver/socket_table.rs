@@ -45,9 +45,12 @@ impl SocketTable {
             Some(descriptor) => poller.watch(descriptor, Source::Datagrams(index))?,
             None => self.polled.push(index),
         }
-        if let Some(peer) = port.peer() {
-            // If it fails, the port goes, and with it the first descriptor.
-            poller.watch(peer, Source::Peer(index))?;
+        if let Some(peer) = port.peer()
+            && let Err(error) = poller.watch(peer, Source::Peer(index))
+        {
+            // The other end has the same open file, so the watch would stay.
+            port.descriptor().into_iter().for_each(|descriptor| poller.forget(descriptor));
+            return Err(error);
         }
         let socket = Some(DatagramSocket::new(port, peers, offload, waiting));
         match free {

@@ -3,7 +3,7 @@
 //! Cost: some microseconds, and one more for each face and route. The observer asks at most four times a second, and
 //! only while somebody looks.
 //!
-//! Limit: [`ROUTES_MAX`] routes; the rest is left out.
+//! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces; the rest is left out.
 
 use super::{Control, faces::FaceRecord, node::Node};
 use crate::{pool_report::PoolReport, shared::unix_ms};
@@ -17,8 +17,9 @@ use namewire_observe::snapshot::{
 use namewire_packet::FaceId;
 use std::collections::BTreeMap;
 
-/// Routes of a copy.
+/// Routes and faces of a copy.
 const ROUTES_MAX: usize = 20_000;
+const FACES_MAX: usize = 20_000;
 
 impl Control {
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -29,7 +30,7 @@ impl Control {
             start_unix_ms: status.start_timestamp_ms,
             now_unix_ms: unix_ms(),
             workers: node.workers_shown(),
-            faces: node.faces.iter().map(|(face, record)| node.face_shown(*face, record)).collect(),
+            faces: node.faces.iter().take(FACES_MAX).map(|(face, record)| node.face_shown(*face, record)).collect(),
             routes: self.routes_shown(),
             drops: node
                 .drop_counters()
