@@ -9,7 +9,7 @@ use namewire_client::Client;
 use namewire_configuration::text::Origin;
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{FaceScope, FaceStatus, FibEntry, RibEntry, StrategyChoice, route_flags},
+    nfd::{FaceScope, FaceStatus, FibEntry, LinkType, RibEntry, StrategyChoice, route_flags},
 };
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -120,7 +120,10 @@ impl Tables {
         let is_of_host = first_is(name, b"localhost");
         let excluded = match status {
             None => Some("the face is gone".to_owned()),
-            Some(_) if from == Some(face) => Some("the Interest came from there".to_owned()),
+            // Peers on an ad hoc link may not hear each other, so an Interest may go back there.
+            Some(status) if from == Some(face) && status.link_type != LinkType::AdHoc => {
+                Some("the Interest came from there".to_owned())
+            }
             Some(status) if is_of_host && status.face_scope == FaceScope::NonLocal => {
                 Some("names under /localhost stay on this machine".to_owned())
             }
@@ -241,7 +244,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::nfd::{FaceCounters, FacePersistency, LinkType, NextHopRecord, Route as RibRoute};
+    use namewire_packet::nfd::{FaceCounters, FacePersistency, NextHopRecord, Route as RibRoute};
 
     fn name(text: &str) -> NameBuf {
         text.parse().expect("a name")
@@ -325,6 +328,9 @@ mod tests {
         let back = tables().explain(&name("/a/z"), Some(FaceId(300)));
         assert_eq!(back.outcome, "/a has no next hop to which it may go: a Nack (NoRoute) goes back");
         assert_eq!(back.next_hops[0].excluded.as_deref(), Some("the Interest came from there"));
+        let mut ad_hoc = tables();
+        ad_hoc.faces[0].link_type = LinkType::AdHoc;
+        assert_eq!(ad_hoc.explain(&name("/a/z"), Some(FaceId(300))).next_hops[0].excluded, None);
         assert_eq!(back.hints[0], "routes nearby: /a, /a/b");
         let local = tables().explain(&name("/localhost/x"), None);
         assert_eq!(local.outcome, "it goes to the one next hop of /localhost/x, by best-route");

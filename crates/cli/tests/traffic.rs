@@ -138,8 +138,8 @@ fn generators_speak_over_shared_memory_and_websocket_too() {
     for wrong in ["memif://x", "ether://[02:00:00:00:00:01]", "http://h"] {
         assert_eq!(send(router.command(), &["/t", "--over", wrong]).status.code(), Some(2), "{wrong}");
     }
-    let nobody = send(router.command(), &["/t", "--over", "memif:///nonexistent.sock"]);
-    assert_eq!(nobody.status.code(), Some(4), "{}", text(&nobody.stderr));
+    let unconnected = send(router.command(), &["/t", "--over", "memif:///nonexistent.sock"]);
+    assert_eq!(unconnected.status.code(), Some(4), "{}", text(&unconnected.stderr));
 }
 
 /// A cable between two network namespaces, one for the router and one for the generators.

@@ -1,7 +1,7 @@
 //! Frames of one port: bursts from its device, and bursts to it.
 //!
-//! This file needs `unsafe`: frames are in buffers (mbufs) that belong to DPDK's pool, to the device, or to us, and
-//! only the code says to whom. [`Queues`] owns a buffer from the call that returned it to the call that takes it.
+//! This file needs `unsafe`: a buffer (mbuf) belongs to DPDK's pool, to the device or to this crate, and no type says
+//! to which. [`Queues`] owns a buffer from the C call that returns it until the C call that takes it.
 //!
 //! ```text
 //!   pool ──allocate (64)──► spare ──send: copy──► filled ──flush──► device ──► pool
@@ -52,7 +52,7 @@ struct Received<'a> {
 
 impl Drop for Received<'_> {
     fn drop(&mut self) {
-        // SAFETY: the device gave these buffers to us, nobody else has them, and they are not used again.
+        // SAFETY: `nw_dpdk_receive` gave these buffers to this value alone, and it does not use them again.
         unsafe { rte_pktmbuf_free_bulk(self.mbufs.as_mut_ptr(), self.mbufs.len() as c_uint) }
     }
 }
@@ -197,8 +197,8 @@ impl Queues {
         let Ok(inside) = enter(self.passage.as_ref()) else { return 0 };
         // SAFETY:
         // - the port is started, and `&mut self` means that no other thread sends to it (see `new`);
-        // - the first `waiting` buffers are ours, with so many bytes written, as `send` left them;
-        // - the device owns those that it took; they leave the list below.
+        // - `send` took the first `waiting` buffers from the pool and wrote as many bytes as `filled_bytes` says;
+        // - the device owns the buffers that it takes, and the lines below remove them from the list.
         let taken = unsafe { nw_dpdk_send(self.port, filled.as_mut_ptr(), filled_bytes.as_ptr(), self.waiting as u16) };
         drop(inside);
         let taken = usize::from(taken);
@@ -218,13 +218,14 @@ fn enter(passage: Option<&Passage>) -> Result<Option<Inside<'_>>, Closed> {
 
 impl Drop for Queues {
     fn drop(&mut self) {
-        // A device that passes buffers on keeps those that nobody receives.
+        // A device of net_ring keeps the buffers of frames that no port receives.
         for _ in 0..CLOSING_BURSTS_MAX {
             if self.receive(BURST_FRAMES_MAX, |_| ()) == 0 {
                 break;
             }
         }
-        // SAFETY: the first `waiting` and `spares` buffers are ours (see `send` and `allocate`), and not used again.
+        // SAFETY: `send` and `allocate` took the first `waiting` and `spares` buffers from the pool; this is their last
+        // use.
         unsafe {
             rte_pktmbuf_free_bulk(self.arrays.filled.as_mut_ptr(), self.waiting as c_uint);
             rte_pktmbuf_free_bulk(self.arrays.spare.as_mut_ptr(), self.spares as c_uint);

@@ -211,7 +211,7 @@ impl Pool {
     /// # Safety
     /// No device and no thread has or will use a buffer of it.
     pub(crate) unsafe fn free(self) {
-        // SAFETY: as the caller promises; `self` is taken, so nobody frees it twice.
+        // SAFETY: as the caller promises; this call consumes `self`, so the pool is freed once.
         unsafe { rte_mempool_free(self.0.as_ptr()) }
     }
 

@@ -52,7 +52,8 @@ struct Passages {
     has_callback: bool,
 }
 
-/// Whether somebody is between `enter` and the end of its `Inside`. On a cache line of its own: each burst writes it.
+/// True while a thread is inside the gate: from `enter` until it drops its `Inside`. Each burst writes it, so it has a
+/// cache line of its own.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Busy(AtomicBool);

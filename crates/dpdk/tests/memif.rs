@@ -13,11 +13,7 @@ use namewire_dpdk::{Eal, Port};
 fn a_memif_pair_exchanges_frames() {
     let Some(eal) = dpdk_process::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("memif.sock");
-    let open = |name: &str, role: &str| {
-        let device = format!("{name},role={role},id=0,socket={},socket-abstract=no", socket.display());
-        Port::open(&eal, &device, &dpdk_process::small()).expect(role)
-    };
+    let open = |name: &str, role: &str| dpdk_process::open_memif(&eal, folder.path(), name, role);
     let mut server = open("net_memif0", "server");
     assert_eq!(server.driver(), "net_memif");
     assert!(!server.is_up(), "no client yet");

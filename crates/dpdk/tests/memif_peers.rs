@@ -14,11 +14,7 @@ const PEERS: usize = 100;
 fn peers_leave_under_load() {
     let Some(eal) = dpdk_process::start() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("memif.sock");
-    let open = |name: &str, role: &str| {
-        let device = format!("{name},role={role},id=0,socket={},socket-abstract=no", socket.display());
-        Port::open(&eal, &device, &dpdk_process::small()).expect(role)
-    };
+    let open = |name: &str, role: &str| dpdk_process::open_memif(&eal, folder.path(), name, role);
     let mut server = open("net_memif0", "server");
     let (stop, received) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,13 @@ pub(crate) fn start() -> Option<Arc<Eal>> {
 /// A port with few buffers, so that several fit into the memory of a test.
 pub(crate) fn small() -> PortOptions {
     PortOptions { receive_descriptors: 256, transmit_descriptors: 256, buffers: 2_047, ..PortOptions::default() }
+}
+
+/// One end of net_memif: `role` is `server` or `client`.
+pub(crate) fn open_memif(eal: &Arc<Eal>, folder: &Path, name: &str, role: &str) -> Port {
+    let socket = folder.join("memif.sock");
+    let device = format!("{name},role={role},id=0,socket={},socket-abstract=no", socket.display());
+    Port::open(eal, &device, &small()).expect(role)
 }
 
 /// A frame of so many bytes, each of which depends on `number`.

@@ -122,7 +122,18 @@ fn a_server_writes_only_into_regions() {
     }
 }
 
-/// A peer that writes random bytes over both rings while both ends run, and that places buffers over the rings.
+/// Writes some random bytes somewhere over both rings.
+fn scribble(memory: &OwnedFd, random: &mut fastrand::Rng) {
+    let mut bytes = [0; 16];
+    random.fill(&mut bytes);
+    // Small numbers hit more often.
+    bytes.iter_mut().for_each(|byte| *byte &= random.choice([0, 1, 3, 255]).unwrap_or(0));
+    let length = random.usize(1..=16);
+    pwrite(memory, &bytes[..length], random.u64(0..RING_BYTES)).expect("written");
+}
+
+/// A peer that writes random bytes over both rings while both ends run, and that places buffers over the rings. This
+/// thread scribbles too, so that much happens also where the other one hardly runs.
 #[test]
 fn nothing_a_peer_writes_stops_this_process() {
     let mut outcomes = [0u64; 2];
@@ -133,18 +144,12 @@ fn nothing_a_peer_writes_stops_this_process() {
             let memory = pair.memory.try_clone().expect("a file");
             let mut random = fastrand::Rng::with_seed(!seed);
             move || {
-                for _ in 0..300 {
-                    let mut bytes = [0; 16];
-                    random.fill(&mut bytes);
-                    // Small numbers hit more often.
-                    bytes.iter_mut().for_each(|byte| *byte &= random.choice([0, 1, 3, 255]).unwrap_or(0));
-                    let length = random.usize(1..=16);
-                    pwrite(&memory, &bytes[..length], random.u64(0..RING_BYTES)).expect("written");
-                }
+                (0..300).for_each(|_| scribble(&memory, &mut random));
             }
         });
         let mut out = [0; 70_000];
         for _ in 0..100 {
+            scribble(&pair.memory, &mut random);
             for port in [&mut pair.client, &mut pair.server] {
                 let _ = port.send(&[&out[..random.usize(0..700)]]);
                 port.flush().expect("flushed");
