@@ -57,7 +57,12 @@ impl Machine {
             };
             script += &match line.strip_suffix('&') {
                 Some(_) if !is_running => format!("{line}\npids=$!\n"),
-                Some(line) => format!("{} &\npids=\"$pids $!\"\n", until_it_works(line)),
+                // An application that serves says so; the next line finds its routes.
+                Some(line) => format!(
+                    "{} 2>/run/said &\npids=\"$pids $!\"\n{} || {{ kill $pids; exit 1; }}\n",
+                    until_it_works(line),
+                    until_it_works("grep -qs serving /run/said")
+                ),
                 None => format!("{} || {{ kill $pids; exit 1; }}\n", until_it_works(line)),
             };
             is_running |= line.ends_with('&');
