@@ -102,6 +102,7 @@ test-dpdk:
 	$(call say,test-dpdk: DPDK ports, and a router on them)
 	@tools/setup.sh rust
 	@if tools/setup.sh dpdk; then \
+		cargo clippy --locked --package namewire-dpdk --package namewire-router --features dpdk --all-targets -- -D warnings && \
 		cargo test --locked --package namewire-dpdk --features dpdk && \
 		cargo test --locked --package namewire-router --features dpdk --test dpdk; \
 	fi

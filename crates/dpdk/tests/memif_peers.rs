@@ -6,8 +6,6 @@ mod dpdk_process;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use namewire_dpdk::Port;
-
 const PEERS: usize = 100;
 
 #[test]
