@@ -12,7 +12,10 @@ use crate::{
         schedule::Stages,
     },
     core::CoreRole,
-    counters::cs_counts::CsCounting,
+    counters::{
+        cs_counts::CsCounting,
+        drop_notes::{Counting, DropNote},
+    },
     dispatch::Dispatcher,
     events::{face_changes, new_next_hops, timers},
     parts::Parts,
@@ -56,7 +59,7 @@ impl Engine {
         let mut cs_counting = CsCounting::default();
         cs_counting.count_prefixes(tables.pit_cs.key(), &config.cs_counted_prefixes);
         let scratch = Scratch::new(tables.pit_cs.pit_capacity_entries());
-        let counters = Counters::default();
+        let counters = Counting::default();
         Ok(Engine {
             parts: Parts { config, tables, core, measurements, counters, cs_counting, random, scratch },
             hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
@@ -118,6 +121,7 @@ impl Engine {
     /// Invalidates everything that the last batch's verdicts referred to.
     fn begin(&mut self, out: &mut Output) {
         out.clear();
+        self.parts.counters.begin();
         self.parts.tables.pit_cs.end_of_batch();
     }
 
@@ -236,7 +240,7 @@ impl Engine {
     /// What this engine has counted, and its tables.
     pub fn counters(&self) -> Counters {
         let Parts { tables, measurements, .. } = &self.parts;
-        let mut counters = self.parts.counters;
+        let mut counters = *self.parts.counters;
         let mut set = |limit: LimitMet, count| counters.limits[limit as usize] = count;
         set(LimitMet::CsEvicted, tables.pit_cs.cs_evictions());
         set(LimitMet::CsNameNotOrdered, tables.pit_cs.cs_unordered_names());
@@ -244,6 +248,11 @@ impl Engine {
         set(LimitMet::MeasurementEvicted, measurements.evicted());
         set(LimitMet::NextHopNotMeasured, measurements.next_hops_refused());
         counters
+    }
+
+    /// The packets that the last call dropped, valid until the next one.
+    pub fn drop_notes(&self) -> &[DropNote] {
+        self.parts.counters.notes()
     }
 
     /// Overwrites `report` with what this engine has counted of its Content Store. The report keeps its memory.

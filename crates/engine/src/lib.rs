@@ -48,6 +48,7 @@ pub use core::{CoreConfig, PitRole};
 pub use counters::{
     Counters,
     cs_counts::{CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, MAX_COUNTED_PREFIXES},
+    drop_notes::DropNote,
     drop_reason::DropReason,
     limit_met::LimitMet,
 };

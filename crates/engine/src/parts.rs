@@ -3,9 +3,9 @@
 //! A pipeline gets all parts. The functions that it calls get only the part that they need.
 
 use crate::{
-    Counters, EngineConfig,
+    EngineConfig,
     core::CoreRole,
-    counters::cs_counts::CsCounting,
+    counters::{cs_counts::CsCounting, drop_notes::Counting},
     state::{measurements::Measurements, scratch::Scratch, tables::Tables},
 };
 use namewire_packet::FaceId;
@@ -19,7 +19,7 @@ pub(crate) struct Parts {
     pub(crate) core: Option<Box<CoreRole>>,
     /// What strategies remember beyond one PIT entry.
     pub(crate) measurements: Measurements,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Counting,
     pub(crate) cs_counting: CsCounting,
     pub(crate) random: fastrand::Rng,
     pub(crate) scratch: Scratch,

@@ -430,6 +430,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         let Stages { parts, call, frames, packets, hashes, .. } = self;
         let Packet { decoded, hints, .. } = &packets[packet];
         let (frame, carrier, hashes) = (packet as u16, &frames[packet], &hashes[packet]);
+        parts.counters.begin_frame(frame);
         macro_rules! received {
             ($view:ident) => {
                 &Received { frame, carrier, packet: $view, hashes, hints }

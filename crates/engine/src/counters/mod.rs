@@ -1,11 +1,12 @@
 //! What an engine counts. Plain numbers: one thread writes them and publishes a copy.
 
 pub mod cs_counts;
+pub(crate) mod drop_notes;
 pub(crate) mod drop_reason;
 pub(crate) mod limit_met;
 
 use crate::{DropReason, FacesCut, LimitMet};
-use namewire_packet::{FaceId, counters::Count};
+use namewire_packet::counters::Count;
 
 namewire_packet::counters! {
     /// Counters of one engine since it started. All are numbers of packets or entries.
@@ -72,15 +73,6 @@ namewire_packet::counters! {
 }
 
 impl Counters {
-    pub(crate) fn drop(&mut self, reason: DropReason) {
-        self.drops[reason as usize] += 1;
-    }
-
-    pub(crate) fn cut(&mut self, face: FaceId) {
-        self.drop(DropReason::FaceShareUsed);
-        self.faces_cut.add(face, 1);
-    }
-
     pub(crate) fn meet(&mut self, limit: LimitMet) {
         self.limits[limit as usize] += 1;
     }
