@@ -20,7 +20,10 @@ use crate::{
     events::{face_changes, new_next_hops, timers},
     parts::Parts,
     pipeline::call::Call,
-    state::{measurements::Measurements, scratch::Scratch, tables::Tables},
+    state::{
+        measurements::Measurements, name_state::NameState, scratch::Scratch, tables::Tables,
+        upstream_times::UpstreamTime,
+    },
 };
 use namewire_packet::{FaceId, Name, NameBuf};
 use namewire_shares::{Groups, PoolReader};
@@ -247,12 +250,28 @@ impl Engine {
         set(LimitMet::DeadNonceForgotten, tables.dead_nonces.evicted_early());
         set(LimitMet::MeasurementEvicted, measurements.evicted());
         set(LimitMet::NextHopNotMeasured, measurements.next_hops_refused());
+        set(LimitMet::UpstreamNotTimed, tables.upstream_times.refused());
         counters
     }
 
     /// The packets that the last call dropped, valid until the next one.
     pub fn drop_notes(&self) -> &[DropNote] {
         self.parts.counters.notes()
+    }
+
+    /// What is pending and stored for a name now. Changes nothing, and no policy hears of it.
+    pub fn name_state(&self, now: Instant, name: Name<'_>) -> NameState {
+        NameState::of(&self.parts.tables, now, name)
+    }
+
+    /// What this engine has measured of each face that it sent Interests to.
+    pub fn upstream_times(&self) -> impl ExactSizeIterator<Item = &UpstreamTime> {
+        self.parts.tables.upstream_times.iter()
+    }
+
+    /// Adapts the sampling of answers to the load. Call it every [`UPSTREAM_PERIOD_MS`](crate::UPSTREAM_PERIOD_MS).
+    pub fn end_of_upstream_period(&mut self) {
+        self.parts.tables.upstream_times.end_of_period();
     }
 
     /// Overwrites `report` with what this engine has counted of its Content Store. The report keeps its memory.

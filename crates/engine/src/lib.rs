@@ -19,7 +19,9 @@
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`batch::schedule`] |
 //! | how are next hops chosen? | [`strategy`] |
+//! | what is pending or stored for one name? | [`state::name_state`] |
 //! | what is remembered of next hops? | [`state::measurements`] |
+//! | how long do answers of a face take? | [`state::upstream_times`] |
 //!
 //! Pipelines have the names of NFD's developer guide. Their steps are those of the forwarding specification, quoted at
 //! the line that implements them.
@@ -56,7 +58,11 @@ pub use engine::Engine;
 pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
 pub use instant::Instant;
 pub use namewire_packet::FaceId;
-pub use state::face_share::{FaceCut, FacesCut};
+pub use state::{
+    face_share::{FaceCut, FacesCut},
+    name_state::{NameState, PendingInterest, PendingUpstream, StoredData},
+    upstream_times::{UPSTREAM_BUCKETS_NS, UPSTREAM_PERIOD_MS, UpstreamTime},
+};
 pub use strategy::{
     AnnouncementTable, Answer, FirstNextHop, MAX_ANNOUNCEMENT_BYTES, Strategy, StrategyContext, StrategyError,
     StrategyId, StrategyTable, WithoutEntry,

@@ -49,6 +49,8 @@ namewire_packet::reasons! {
         /// Data was sent without the announcement it should have carried: one call had written as many bytes as it may
         /// (16 MiB).
         AnnouncementNotAttached = "announcement-not-attached",
+        /// The answers of a face are not timed: as many faces are as may be.
+        UpstreamNotTimed = "upstream-not-timed",
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn faces_removed<C: PartClock>(parts: &mut Parts, call: &mut Call<'_,
     if let Some(core) = core.as_deref_mut() {
         core.ports.remove(faces, &mut core.fingerprints);
     }
+    faces.iter().for_each(|face| tables.upstream_times.forget(*face));
     let is_gone = |face: &FaceId| faces.binary_search(face).is_ok();
     let entries = &mut scratch.entries_to_visit;
     entries.clear();

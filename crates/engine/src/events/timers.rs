@@ -36,6 +36,9 @@ fn entry_due<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, entry:
         if state.expiry_watched && !state.satisfied {
             tell_of_expiry(parts, call, entry);
         }
+        if !parts.tables.state(entry).satisfied {
+            parts.tables.note_silence(entry);
+        }
         return parts.tables.finalize_unsatisfied(now, entry, &mut parts.counters);
     }
     if state.strategy_deadline.take_if(|at| *at <= now).is_some() {

@@ -376,6 +376,9 @@ fn satisfy<C: PartClock>(
     verdict: &AnswerVerdict,
 ) {
     let (now, from) = (call.outbound.now, received.face());
+    if parts.tables.upstream_times.takes(received.hashes.full_hash()) {
+        parts.tables.note_answer(now, entry, from);
+    }
     let pit = parts.tables.pit_cs.pit(entry);
     parts.counters.satisfied += u64::from(!pit.state.satisfied);
     if let Some(until) = verdict.waits_until

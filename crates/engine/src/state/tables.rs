@@ -9,8 +9,10 @@ use crate::{
     state::{
         pit_shares::PitCapacities,
         pit_state::{PitState, Rare, Records},
+        upstream_times::UpstreamTimes,
     },
 };
+use namewire_packet::FaceId;
 use namewire_shares::{Groups, PoolReader};
 use namewire_tables::{
     DeadNonceList, GroupId, HashKey, MAX_NAME_COMPONENTS, PitCs, PitCsConfig, PitId, TimerWheel,
@@ -32,6 +34,7 @@ pub(crate) struct Tables {
     pub(crate) dispatcher: Arc<Dispatcher>,
     /// Our number among the dispatcher's workers.
     pub(crate) worker: u8,
+    pub(crate) upstream_times: UpstreamTimes,
     pending: PendingNames,
 }
 
@@ -80,6 +83,7 @@ impl Tables {
             pit_cs,
             dispatcher,
             worker,
+            upstream_times: UpstreamTimes::default(),
             pending: PendingNames { prefixes: by_length(), prefixes_total: 0, digests: by_length() },
         })
     }
@@ -181,6 +185,23 @@ impl Tables {
             self.pending.digests[components] -= 1;
         }
         self.records.shares.long_interests.give_back(pit.state.holder, pit.state.long_bytes.into());
+    }
+
+    /// Data from this face satisfies an entry: notes how long it took.
+    #[inline(never)]
+    pub(crate) fn note_answer(&mut self, now: Instant, entry: PitId, from: FaceId) {
+        let state = &self.pit_cs.pit(entry).state;
+        let sent = self.records.upstreams(state).find(|record| record.face == from).map(|record| record.sent);
+        if let Some(sent) = sent {
+            self.upstream_times.answered(from, sent, now);
+        }
+    }
+
+    /// An entry expires without Data: notes the faces that might have answered.
+    pub(crate) fn note_silence(&mut self, entry: PitId) {
+        let Tables { pit_cs, records, upstream_times, .. } = self;
+        let silent = records.upstreams(&pit_cs.pit(entry).state).filter(|record| record.nack.is_none());
+        silent.filter(|record| !record.is_lost()).for_each(|record| upstream_times.unanswered(record.face));
     }
 
     /// Interest finalize without Data, or after the last pending answer.

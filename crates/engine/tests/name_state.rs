@@ -1,0 +1,66 @@
+//! What an operator learns of one name: pending Interests, stored Data, and how long faces take to answer.
+
+use namewire_engine::{EngineConfig, PendingInterest, PendingUpstream, StoredData};
+use namewire_packet::NackReason;
+use namewire_testbed::*;
+
+#[test]
+fn pending_interests_are_shown_with_their_faces() {
+    let mut node = Forwarder::new(EngineConfig::default());
+    node.route_with("/a", &[B, C], "multicast");
+    node.at(1000).receive(A, interest("/a/1", 1).lifetime_ms(2000));
+    node.receive(A, interest("/a/1", 2).lifetime_ms(2000).can_be_prefix());
+    node.at(1500).receive(C, nack(NackReason::NoRoute, "/a/1", 1));
+    let state = node.engine().name_state(node.now, uri("/a/1").as_name());
+    let upstream = |face, nack| PendingUpstream { face, sent_ms_ago: 500, nack, is_lost: false };
+    let plain = PendingInterest {
+        can_be_prefix: false,
+        must_be_fresh: false,
+        expires_ms: 1500,
+        is_satisfied: false,
+        downstreams: vec![A],
+        upstreams: vec![upstream(B, None), upstream(C, Some(NackReason::NoRoute))],
+    };
+    assert!(state.pending.contains(&plain), "{state:?}");
+    assert_eq!(state.pending.iter().filter(|pending| pending.can_be_prefix).count(), 1);
+    assert_eq!((state.stored, state.stored_under), (None, None));
+    let other = node.engine().name_state(node.now, uri("/a").as_name());
+    assert_eq!(other.pending, [], "a prefix is another name");
+}
+
+#[test]
+fn stored_data_is_shown_and_no_policy_hears_of_the_look() {
+    let mut node = Forwarder::new(EngineConfig::default());
+    node.route("/a", &[B]);
+    node.at(0).receive(A, interest("/a/1", 1));
+    let packet = fresh_data("/a/1", 1000);
+    let bytes = packet.wire.len() as u64;
+    node.receive(B, packet);
+    let stored = StoredData { name: uri("/a/1"), bytes, fresh_ms: 1000 };
+    let before = node.counters();
+    let state = node.engine().name_state(node.now, uri("/a/1").as_name());
+    assert_eq!((state.stored, state.stored_under), (Some(stored), None));
+    node.at(5000);
+    let stale = node.engine().name_state(node.now, uri("/a/1").as_name()).stored.expect("it is stored");
+    assert_eq!(stale.fresh_ms, 0);
+    assert_eq!(node.counters(), before);
+}
+
+#[test]
+fn answers_are_timed_and_silence_is_counted() {
+    let mut node = Forwarder::new(EngineConfig::default());
+    node.route("/a", &[B]);
+    node.at(0).receive(A, interest("/a/1", 1));
+    node.at(30).receive(B, data("/a/1"));
+    node.receive(A, interest("/a/2", 2).lifetime_ms(100));
+    node.receive(A, interest("/a/3", 3).lifetime_ms(100));
+    node.receive(B, nack(NackReason::Congestion, "/a/3", 3));
+    node.at(1000).run_timers();
+    let times: Vec<_> = node.engine().upstream_times().collect();
+    let [of_b] = times[..] else { panic!("{times:?}") };
+    assert_eq!((of_b.face, of_b.answered.iter().sum::<u64>(), of_b.answered_ns), (B, 1, 30_000_000));
+    assert_eq!(of_b.answered[9], 1, "from 20 to 50 ms");
+    assert_eq!(of_b.unanswered, 1, "a Nack is an answer");
+    node.remove_face(B);
+    assert_eq!(node.engine().upstream_times().len(), 0);
+}
