@@ -114,10 +114,27 @@ pub struct Face {
     pub port: Option<String>,
     /// The round-trip time last measured.
     pub rtt_ms: Option<f64>,
-    /// The share of frames lost, measured by link reliability.
+    /// The share of Interests sent there that expired without an answer.
     pub loss: Option<f64>,
+    /// How long its answers took. `None`: none came.
+    pub answers: Option<Answers>,
     /// How long it has neither received nor sent anything.
     pub idle_ms: Option<u64>,
+}
+
+/// How long the answers of a face took, under load an estimate from a sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answers {
+    /// Data by the time since its Interest was sent: upper bound in seconds, and how many were no slower than it and
+    /// slower than the bound before.
+    pub buckets: Vec<(f64, u64)>,
+    /// Data slower than all bounds.
+    pub slower: u64,
+    /// The sum of all times.
+    pub sum_s: f64,
+    /// Interests that expired without an answer.
+    pub unanswered: u64,
 }
 
 /// What a face received and sent.

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::{Kind, Metric, Samples, Value, View, families};
+use super::{Kind, Metric, Part, Sample, Samples, Value, View, families};
 use crate::snapshot::Snapshot;
 
 /// Which text the reader asked for.
@@ -82,13 +82,29 @@ fn write_samples(text: &mut String, metric: &Metric, samples: &Samples) {
     let name = metric.sample_name();
     let mut written = HashSet::with_capacity(samples.rows.len());
     for sample in &samples.rows {
-        let labels = labels(metric.labels, &sample.label_values);
+        let series = series(&name, metric.labels, sample);
         let _ = match sample.value {
-            _ if written.contains(&labels) => continue,
-            Value::Integer(value) => writeln!(text, "{name}{labels} {value}"),
-            Value::Real(value) => writeln!(text, "{name}{labels} {value}"),
+            _ if written.contains(&series) => continue,
+            Value::Integer(value) => writeln!(text, "{series} {value}"),
+            Value::Real(value) => writeln!(text, "{series} {value}"),
         };
-        written.insert(labels);
+        written.insert(series);
+    }
+}
+
+/// Name and labels of a sample.
+fn series(name: &str, names: &[&str], sample: &Sample) -> String {
+    let labels = |names: &[&str]| labels(names, &sample.label_values);
+    match sample.part {
+        None => format!("{name}{}", labels(names)),
+        Some(Part::Count) => format!("{name}_count{}", labels(names)),
+        Some(Part::Sum) => format!("{name}_sum{}", labels(names)),
+        Some(Part::Bucket(bound)) => {
+            let bound = if bound.is_finite() { format!("{bound:?}") } else { "+Inf".to_owned() };
+            let mut values = sample.label_values.clone();
+            values.push(bound);
+            format!("{name}_bucket{}", self::labels(&[names, &["le"]].concat(), &values))
+        }
     }
 }
 
@@ -126,6 +142,7 @@ impl Kind {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
             Self::Info => "info",
+            Self::Histogram => "histogram",
         }
     }
 }

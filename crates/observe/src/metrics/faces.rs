@@ -28,14 +28,37 @@ pub(super) const METRICS: &[Metric] = &[
     })
     .unit("bytes")
     .labels(FACE),
+    Metric::histogram(
+        "namewire_face_answer_seconds",
+        "The time from an Interest sent there to its Data. Under load an estimate from a sample.",
+        |view, samples| {
+            for face in &view.faces {
+                if let Some(answers) = &face.answers {
+                    samples.add_histogram([&face.id.to_string(), &face.remote, &face.local], answers);
+                }
+            }
+        },
+    )
+    .labels(FACE)
+    .unit("seconds"),
+    Metric::counter(
+        "namewire_face_unanswered_interests",
+        "Interests sent there that expired without Data or Nack.",
+        |view, samples| each(view, samples, |face| face.answers.as_ref().map(|answers| answers.unanswered)),
+    )
+    .labels(FACE),
     Metric::gauge("namewire_face_rtt_seconds", "The round-trip time last measured.", |view, samples| {
         each(view, samples, |face| face.rtt_ms.map(|rtt_ms| rtt_ms / 1000.0));
     })
     .unit("seconds")
     .labels(FACE),
-    Metric::gauge("namewire_face_loss_ratio", "The share of frames lost.", |view, samples| {
-        each(view, samples, |face| face.loss);
-    })
+    Metric::gauge(
+        "namewire_face_loss_ratio",
+        "The share of Interests sent there that expired without an answer.",
+        |view, samples| {
+            each(view, samples, |face| face.loss);
+        },
+    )
     .unit("ratio")
     .labels(FACE),
     Metric::gauge(

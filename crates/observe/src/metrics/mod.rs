@@ -18,7 +18,7 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-use crate::snapshot::{Face, Snapshot};
+use crate::snapshot::{Answers, Face, Snapshot};
 
 pub use encoder::{Format, encode};
 
@@ -51,6 +51,8 @@ pub enum Kind {
     Gauge,
     /// Always 1; the labels are the information.
     Info,
+    /// Counts of values up to some bounds, and their sum.
+    Histogram,
 }
 
 /// The part of a snapshot that has metrics.
@@ -69,7 +71,18 @@ struct Samples {
 struct Sample {
     /// One per label of the family.
     label_values: Vec<String>,
+    /// For a part of a histogram.
+    part: Option<Part>,
     value: Value,
+}
+
+/// A sample of a histogram.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Values up to this bound.
+    Bucket(f64),
+    Count,
+    Sum,
 }
 
 #[derive(Clone, Copy)]
@@ -101,6 +114,10 @@ impl Metric {
         Self { kind: Kind::Info, labels, ..Self::gauge(name, help, collect) }
     }
 
+    const fn histogram(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
+        Self { kind: Kind::Histogram, ..Self::gauge(name, help, collect) }
+    }
+
     const fn unit(self, unit: &'static str) -> Self {
         Self { unit, ..self }
     }
@@ -113,7 +130,7 @@ impl Metric {
     pub fn sample_name(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge => self.name.to_owned(),
+            Kind::Gauge | Kind::Histogram => self.name.to_owned(),
             Kind::Info => format!("{}_info", self.name),
         }
     }
@@ -136,7 +153,22 @@ impl Samples {
 
     fn add<const N: usize>(&mut self, label_values: [&str; N], value: impl Into<Value>) {
         let label_values = label_values.into_iter().map(str::to_owned).collect();
-        self.rows.push(Sample { label_values, value: value.into() });
+        self.rows.push(Sample { label_values, part: None, value: value.into() });
+    }
+
+    /// A histogram: the counts of values up to each bound and above the one before.
+    fn add_histogram<const N: usize>(&mut self, label_values: [&str; N], answers: &Answers) {
+        let label_values: Vec<String> = label_values.into_iter().map(str::to_owned).collect();
+        let mut add = |part, value| {
+            self.rows.push(Sample { label_values: label_values.clone(), part: Some(part), value });
+        };
+        let mut count = 0;
+        for (bound, in_bucket) in answers.buckets.iter().copied().chain([(f64::INFINITY, answers.slower)]) {
+            count += in_bucket;
+            add(Part::Bucket(bound), count.into());
+        }
+        add(Part::Count, count.into());
+        add(Part::Sum, answers.sum_s.into());
     }
 }
 

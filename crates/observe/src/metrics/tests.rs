@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::encoder::escaped;
 use super::{FACES_MAX, Format, Kind, Metric, encode, families};
-use crate::snapshot::{ContentPrefix, DropCount, Face, FaceCounters, Pool, Route, Snapshot, Worker};
+use crate::snapshot::{Answers, ContentPrefix, DropCount, Face, FaceCounters, Pool, Route, Snapshot, Worker};
 
 const NASTY: &str = "a\"b\\c\nd{}=,é";
 
@@ -24,6 +24,7 @@ fn full(face_count: u64) -> Snapshot {
         drops: drops.clone(),
         rtt_ms: Some(12.5),
         loss: Some(0.25),
+        answers: Some(Answers { buckets: vec![(0.001, 3), (0.25, 2)], slower: 1, sum_s: 4.5, unanswered: 9 }),
         idle_ms: Some(40),
         ..Default::default()
     };
@@ -64,6 +65,12 @@ fn open_metrics_text() {
         "namewire_face_rtt_seconds{face=\"1\",",
         " 0.0125\n",
         "namewire_face_drops_total{face=\"1\",reason=\"no-route\"} 3\n",
+        "# TYPE namewire_face_answer_seconds histogram\n# UNIT namewire_face_answer_seconds seconds\n",
+        "le=\"0.001\"} 3\n",
+        "le=\"0.25\"} 5\n",
+        "le=\"+Inf\"} 6\n",
+        "namewire_face_answer_seconds_count{face=\"1\",",
+        "namewire_face_answer_seconds_sum{face=\"1\",",
         "namewire_drops_total{reason=\"no-route\"} 3\n",
         "namewire_faces_not_shown 0\n",
     ] {
@@ -195,6 +202,7 @@ fn row(metric: &Metric) -> String {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
         Kind::Info => "info",
+        Kind::Histogram => "histogram",
     };
     let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
     let unit = if metric.unit.is_empty() { "–" } else { metric.unit };
