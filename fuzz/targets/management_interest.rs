@@ -17,7 +17,7 @@ use namewire_management::{
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
-    SignedInterestFields,
+    SignedInterestFields, nfd::NameLook,
 };
 use namewire_testbed::management::{Bench, ROUTER_PEER, ROUTER_UID, local_face, udp_face};
 
@@ -157,6 +157,11 @@ impl Watched {
                     self.expressed.push(interest.name().to_buf());
                 }
                 Effect::ConfigureCs { .. } => {}
+                Effect::LookAtName { ticket, .. } => {
+                    let Bench { management, now, effects, .. } = &mut self.bench;
+                    management.on_name_looked(*now, ticket, &[NameLook::default()], effects);
+                    self.carry_out(false);
+                }
                 Effect::EraseCs { ticket, limit, .. } => {
                     self.bench.management.on_cs_erased(ticket, limit, &mut self.bench.effects);
                     self.carry_out(false);

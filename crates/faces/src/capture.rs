@@ -1,8 +1,8 @@
-//! Captures: copies of the frames of chosen faces, for a reader on another thread.
+//! Captures: copies of the frames of chosen faces, or notes of decisions, for a reader on another thread.
 //!
 //! A capture has two ends. Workers hold clones of its [`CaptureTap`]; each captured face has a [`FaceTap`] in its link
-//! service, which copies every frame as the link carries it, received or sent. The control thread has the
-//! [`CaptureReader`].
+//! service, which copies every frame as the link carries it, received or sent. A worker itself notes the decisions
+//! about packets under a prefix ([`CaptureTap::note_decision`]). The control thread has the [`CaptureReader`].
 //!
 //! ```text
 //!   link service ─ FaceTap ─┐
@@ -28,7 +28,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use namewire_packet::{
     FaceId,
-    nfd::{CaptureFace, CaptureFrame, CaptureLeft, CaptureRecord, FaceUri},
+    nfd::{CaptureDecision, CaptureFace, CaptureFrame, CaptureLeft, CaptureRecord, FaceUri},
 };
 
 use crate::FaceInfo;
@@ -44,6 +44,8 @@ const URI_BYTES: usize = 256;
 pub enum CaptureScope {
     /// Only faces that are named one by one.
     Named,
+    /// No face: decisions about packets under this name (TLV-VALUE).
+    Decisions(Box<[u8]>),
     /// Every face.
     All,
     /// The faces whose local end is on this network interface.
@@ -58,7 +60,7 @@ pub enum CaptureScope {
 impl CaptureScope {
     fn takes(&self, info: &FaceInfo) -> bool {
         match self {
-            CaptureScope::Named => false,
+            CaptureScope::Named | CaptureScope::Decisions(_) => false,
             CaptureScope::All => true,
             CaptureScope::Interface { name, addresses } => match &info.local {
                 FaceUri::Dev(device) => device == name,
@@ -75,7 +77,7 @@ pub struct CaptureOptions {
     pub id: u64,
     /// The faces that it takes by itself.
     pub scope: CaptureScope,
-    /// One frame in so many is taken, at random.
+    /// One frame in so many is taken, at random. Of decisions, all those about one name in so many.
     pub one_in: u64,
     /// Bytes kept of each frame.
     pub snap_bytes: usize,
@@ -194,6 +196,17 @@ impl CaptureTap {
         self.send(CaptureRecord::Left(CaptureLeft { face, missed: 0, reason: Some("closed".to_owned()) }));
     }
 
+    /// Notes a decision. One that finds no room is counted as missed.
+    pub fn note_decision(&self, decision: CaptureDecision) {
+        let record = CaptureRecord::Decision(decision);
+        if self.take_room(bytes_of(&record).unwrap_or_default()) {
+            self.send(record);
+        } else {
+            self.queue.missed.fetch_add(1, Ordering::Relaxed);
+            self.queue.missed_untold.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn send(&self, record: CaptureRecord) {
         // A reader that has gone has no use for it.
         let _ = self.records.send(record);
@@ -214,6 +227,10 @@ fn bytes_of(record: &CaptureRecord) -> Option<usize> {
     match record {
         CaptureRecord::Face(_) => Some(RECORD_OVERHEAD_BYTES + URI_BYTES),
         CaptureRecord::Frame(frame) => Some(RECORD_OVERHEAD_BYTES + frame.bytes.len()),
+        CaptureRecord::Decision(decision) => {
+            let to_bytes = decision.to.len() * size_of::<FaceId>();
+            Some(RECORD_OVERHEAD_BYTES + decision.name.value().len() + to_bytes)
+        }
         CaptureRecord::Left(_) => None,
     }
 }
@@ -297,7 +314,7 @@ impl FaceTap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::nfd::{FacePersistency, FaceScope, LinkType};
+    use namewire_packet::nfd::{FacePersistency, FaceScope, LinkType, PacketKind, Verdict};
 
     fn info(local: FaceUri) -> FaceInfo {
         FaceInfo {
@@ -372,6 +389,33 @@ mod tests {
         let left = CaptureLeft { face: FaceId::INVALID, missed: 20, reason: None };
         assert_eq!(all(&mut reader), [CaptureRecord::Left(left)]);
         assert_eq!(reader.take(), Taken::Ended);
+    }
+
+    #[test]
+    fn decisions_beyond_the_room_are_missed_and_told_at_the_end() {
+        let (tap, mut reader) = capture(options(CaptureScope::Decisions([].into())));
+        let decision = CaptureDecision {
+            face: FaceId(300),
+            time_ns: 1,
+            kind: PacketKind::Interest,
+            name: "/a".parse().unwrap(),
+            is_name_cut: false,
+            verdict: Verdict::Sent,
+            reason: None,
+            to: vec![FaceId(301)],
+            more: 0,
+            worker: 0,
+            lifetime_ms: None,
+        };
+        (0..20).for_each(|_| tap.note_decision(decision.clone()));
+        let kept = all(&mut reader);
+        assert!(kept.iter().all(|record| *record == CaptureRecord::Decision(decision.clone())));
+        let missed = 20 - kept.len() as u64;
+        assert!(missed > 0 && reader.missed() == missed, "{missed}");
+        assert_eq!(reader.queue.bytes.load(Ordering::Relaxed), 0, "reading makes room");
+        drop(tap);
+        let left = CaptureLeft { face: FaceId::INVALID, missed, reason: None };
+        assert_eq!(all(&mut reader), [CaptureRecord::Left(left)]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! `capture`: an operator has the frames of faces copied, and fetches the copies.
+//! `capture`: an operator has the frames of faces copied, or decisions about packets noted, and fetches the records.
 //!
 //! The module is ours; NFD has no captures. Its commands follow the rules of the protocol.
 //!
 //! | verb | takes | answer |
 //! | --- | --- | --- |
 //! | `start` | FaceId, LocalUri (`dev://`) or neither (all); Count?: one frame in so many; Mtu?: its bytes | Name |
+//! | `start` | Name: decisions about packets under this prefix; Count?: one name in so many | Name |
 //! | `add` | Name, FaceId | the same |
 //! | `stop` | Name | the same |
 //!
@@ -12,12 +13,12 @@
 //! [`CaptureRecord`](namewire_packet::nfd::CaptureRecord)s; the last one has a FinalBlockId. A piece comes when there
 //! is something to tell, and after a while if there is not.
 //!
-//! Frames are confidential. A capture therefore serves only the face that began it, and the router sends pieces there
-//! directly, past its tables. As an ordinary answer, a piece would also satisfy a shorter Interest with CanBePrefix of
-//! another application. The random number in the name only keeps others from asking for the same names.
+//! Frames and names are confidential. A capture therefore serves only the face that began it, and the router sends
+//! pieces there directly, past its tables. As an ordinary answer, a piece would also satisfy a shorter Interest with
+//! CanBePrefix of another application. The random number in the name only keeps others from asking for the same names.
 
 use crate::{
-    capture_plane::{CapturePlane, CaptureRefusal, WantedCapture, WantedFaces},
+    capture_plane::{CapturePlane, CaptureRefusal, Subject, WantedCapture},
     command::{Refusal, invalid_parameters, refusal},
     environment::{Environment, Times},
     management::Management,
@@ -37,14 +38,15 @@ pub(crate) fn start_capture(
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
-    let faces = match (parameters.face_id, &parameters.local_uri) {
-        (None, None) => WantedFaces::All,
-        (Some(face), None) => WantedFaces::One(face),
-        (None, Some(uri)) => match uri.parse() {
-            Ok(uri @ FaceUri::Dev(_)) => WantedFaces::Of(uri),
+    let subject = match (&parameters.name, parameters.face_id, &parameters.local_uri) {
+        (None, None, None) => Subject::AllFaces,
+        (None, Some(face), None) => Subject::Face(face),
+        (None, None, Some(uri)) => match uri.parse() {
+            Ok(uri @ FaceUri::Dev(_)) => Subject::FacesOf(uri),
             _ => return Err(invalid_parameters("LocalUri must be dev:// and the name of a network interface")),
         },
-        (Some(_), Some(_)) => return Err(invalid_parameters("FaceId and LocalUri exclude each other")),
+        (Some(prefix), None, None) => Subject::Decisions(prefix.clone()),
+        _ => return Err(invalid_parameters("Name, FaceId and LocalUri exclude each other")),
     };
     let one_in = parameters.count.unwrap_or(1);
     if one_in == 0 {
@@ -53,7 +55,7 @@ pub(crate) fn start_capture(
     if parameters.mtu.is_some_and(|bytes| bytes == 0 || bytes > MAX_PACKET_BYTES as u64) {
         return Err(invalid_parameters(&format!("Mtu must be 1 to {MAX_PACKET_BYTES}")));
     }
-    let wanted = WantedCapture { faces, one_in, snap_bytes: parameters.mtu };
+    let wanted = WantedCapture { subject, one_in, snap_bytes: parameters.mtu };
     let name = plane(environment)?.start(now, incoming, wanted).map_err(refused)?;
     Ok(ControlParameters { name: Some(name), ..parameters })
 }

@@ -8,23 +8,26 @@ use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceUri};
 /// What a capture shall take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedCapture {
-    /// The faces.
-    pub faces: WantedFaces,
-    /// One frame in so many, at least 1.
+    /// Of what.
+    pub subject: Subject,
+    /// One frame in so many, or one name, at least 1.
     pub one_in: u64,
     /// Bytes of each frame; `None` means all.
     pub snap_bytes: Option<u64>,
 }
 
-/// The faces of a capture.
+/// What a capture is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WantedFaces {
-    /// This one, and those of later `capture/add` commands.
-    One(FaceId),
-    /// Those of this local end (`dev://`), also later ones, by the addresses that it has when the capture begins.
-    Of(FaceUri),
-    /// All, also later ones.
-    All,
+pub enum Subject {
+    /// Frames of this face, and of those of later `capture/add` commands.
+    Face(FaceId),
+    /// Frames of the faces of this local end (`dev://`), also later ones, by the addresses that it has when the capture
+    /// begins.
+    FacesOf(FaceUri),
+    /// Frames of all faces, also later ones.
+    AllFaces,
+    /// What the forwarder decides about packets under this prefix.
+    Decisions(NameBuf),
 }
 
 /// Why a capture command is refused. Nothing has changed.
@@ -72,7 +75,8 @@ impl CaptureRefusal {
     }
 }
 
-/// The part of the router that captures frames. A capture belongs to the face whose client began it, and ends with it.
+/// The part of the router that captures frames and decisions. A capture belongs to the face whose client began it, and
+/// ends with it.
 pub trait CapturePlane {
     /// Begins a capture and returns its name.
     ///

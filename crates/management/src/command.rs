@@ -120,7 +120,7 @@ impl Verb {
             Verb::TagsAdvertise => (&[Tags, Flags], &[FaceId, ExpirationPeriod]),
             Verb::TagsWithdraw => (&[Tags], &[FaceId]),
             Verb::TagsJoin => (&[], &[FaceId]),
-            Verb::CaptureStart => (&[], &[FaceId, LocalUri, Count, Mtu]),
+            Verb::CaptureStart => (&[], &[Field::Name, FaceId, LocalUri, Count, Mtu]),
             Verb::CaptureAdd => (&[Field::Name, FaceId], &[]),
             Verb::CaptureStop => (&[Field::Name], &[]),
         }

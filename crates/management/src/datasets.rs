@@ -28,10 +28,12 @@ const DATASET_NAME_LEN: usize = 4;
 pub(crate) enum Dataset {
     StatusGeneral,
     StatusDrops,
+    StatusDropped,
     StatusHolders,
     FacesList,
     FacesQuery,
     FacesChannels,
+    FacesHealth,
     FibList,
     RibList,
     StrategyChoiceList,
@@ -48,10 +50,12 @@ impl Dataset {
         Some(match (module, verb) {
             (b"status", b"general") => Dataset::StatusGeneral,
             (b"status", b"drops") => Dataset::StatusDrops,
+            (b"status", b"dropped") => Dataset::StatusDropped,
             (b"status", b"holders") => Dataset::StatusHolders,
             (b"faces", b"list") => Dataset::FacesList,
             (b"faces", b"query") => Dataset::FacesQuery,
             (b"faces", b"channels") => Dataset::FacesChannels,
+            (b"faces", b"health") => Dataset::FacesHealth,
             (b"fib", b"list") => Dataset::FibList,
             (b"rib", b"list") => Dataset::RibList,
             (b"strategy-choice", b"list") => Dataset::StrategyChoiceList,
@@ -70,9 +74,11 @@ impl Dataset {
             self,
             Dataset::StatusGeneral
                 | Dataset::StatusDrops
+                | Dataset::StatusDropped
                 | Dataset::StatusHolders
                 | Dataset::FacesList
                 | Dataset::FacesQuery
+                | Dataset::FacesHealth
                 | Dataset::CsInfo
                 | Dataset::CsUsage
                 | Dataset::FibUsage
@@ -124,7 +130,7 @@ impl Management {
         }
     }
 
-    fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+    pub(crate) fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         match segment {
             Some(packet) => {
                 self.replies.counters.segments += u64::from(self.replies.send(packet, reply_to.pit_token, out))
@@ -134,7 +140,7 @@ impl Management {
     }
 
     /// Sends a ControlResponse in place of the dataset, marked as NFD marks it.
-    fn refuse_query(&mut self, refusal: &ControlResponse, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+    pub(crate) fn refuse_query(&mut self, refusal: &ControlResponse, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         self.replies.counters.refused += 1;
         let content = refusal.to_wire();
         let data = DataBuilder::new(&reply_to.name).content_type(content_type::NACK).content(&content);
@@ -165,6 +171,7 @@ impl Management {
                 counters.extend(self.replies.counters.drop_counters());
                 encode_dataset(&counters)
             }
+            Dataset::StatusDropped => encode_dataset(&environment.dropped_packets()),
             Dataset::StatusHolders => encode_dataset(&environment.pool_holdings()),
             Dataset::FacesList | Dataset::FacesQuery => {
                 let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
@@ -174,6 +181,7 @@ impl Management {
                 let channel = |local: namewire_packet::nfd::FaceUri| ChannelStatus { local_uri: local.to_string() };
                 encode_dataset(&environment.channels().into_iter().map(channel).collect::<Vec<_>>())
             }
+            Dataset::FacesHealth => encode_dataset(&environment.face_health()),
             Dataset::FibList => joined(self.routes.fib.dataset(|face| self.faces.is_gone(face))),
             Dataset::RibList => joined(self.routes.rib.dataset(now.mono_ns)),
             Dataset::StrategyChoiceList => joined(self.routes.strategies.dataset()),

@@ -96,6 +96,8 @@ impl Management {
             }
         } else if let Some(dataset) = Dataset::find(module, verb) {
             self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
+        } else if (module, verb) == (b"status", b"name") {
+            self.on_name_request(now, interest, &reply_to, out);
         } else if (module, verb) == (b"faces", b"events") {
             self.events.on_request(now, interest, &reply_to, &mut self.replies, out);
         } else if (module, verb) == (b"capture", b"piece") {

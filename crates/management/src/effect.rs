@@ -53,6 +53,14 @@ pub enum Effect {
         /// Most Data to erase, over all workers.
         limit: u64,
     },
+    /// Ask all workers what they have pending and stored for a name, then call
+    /// [`crate::Management::on_name_looked`].
+    LookAtName {
+        /// The ticket to return.
+        ticket: Ticket,
+        /// The name.
+        name: NameBuf,
+    },
     /// From now on exactly these announcements may be carried by Data to routers that discovered their way here. Each
     /// is a prefix and its announcing Data.
     Announcements(Vec<(NameBuf, std::sync::Arc<[u8]>)>),

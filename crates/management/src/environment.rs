@@ -3,7 +3,10 @@
 use crate::{capture_plane::CapturePlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
 use namewire_packet::{
     FaceId,
-    nfd::{CsInfo, CsUsage, DropCounter, FaceCounters, FaceUri, FibUsage, ForwarderStatus, PoolHolding},
+    nfd::{
+        CsInfo, CsUsage, DropCounter, DroppedPacket, FaceCounters, FaceHealth, FaceUri, FibUsage, ForwarderStatus,
+        PoolHolding,
+    },
 };
 
 /// The two clocks, read once per call.
@@ -20,6 +23,9 @@ pub trait Environment: StrategyRegistry {
     /// Counters of a face; zeros if it is unknown.
     fn face_counters(&self, face: FaceId) -> FaceCounters;
 
+    /// How faces answer, and since when they are up or down: `faces/health`, our addition.
+    fn face_health(&self) -> Vec<FaceHealth>;
+
     /// Milliseconds until an idle on-demand face closes; `None` if it does not.
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64>;
 
@@ -31,6 +37,9 @@ pub trait Environment: StrategyRegistry {
 
     /// Packets dropped, by reason, and limits that were reached: `status/drops`, our addition to the protocol.
     fn drop_counters(&self) -> Vec<DropCounter>;
+
+    /// The last packets dropped, and the frames that each link dropped: `status/dropped`, our addition.
+    fn dropped_packets(&self) -> Vec<DroppedPacket>;
 
     /// Who holds how much of each pool: `status/holders`, our addition. A pool begins with the entry for all holders.
     fn pool_holdings(&self) -> Vec<PoolHolding>;

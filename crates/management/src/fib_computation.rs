@@ -221,13 +221,22 @@ impl FibComputation {
 
     /// The dataset `fib/list`, without next hops to faces that are gone.
     pub fn dataset(&self, is_gone: impl Fn(FaceId) -> bool) -> impl Iterator<Item = FibEntry> {
-        let shown = self.published.iter().filter(|(_, entry)| !entry.hidden);
-        shown.filter_map(move |(key, entry)| {
-            let hops = entry.next_hops.iter().filter(|hop| !is_gone(hop.face));
-            let next_hops: Vec<NextHopRecord> =
-                hops.map(|hop| NextHopRecord { face_id: hop.face, cost: hop.cost }).collect();
-            (!next_hops.is_empty()).then(|| FibEntry { name: key.to_buf(), next_hops })
-        })
+        self.published.iter().filter_map(move |(key, entry)| shown(key.name(), entry, &is_gone))
+    }
+
+    /// Of [`FibComputation::dataset`], the entries that cover `name`, and at most `nearby` that share its first
+    /// component.
+    pub(crate) fn about(&self, name: Name<'_>, nearby: usize, is_gone: impl Fn(FaceId) -> bool) -> Vec<FibEntry> {
+        let own = self.published.get(name).and_then(|entry| shown(name, entry, &is_gone));
+        let above = self.published.ancestors(name).filter_map(|(key, entry)| shown(key.name(), entry, &is_gone));
+        let beside = self.published.subtree(name.prefix(1), None).take(nearby);
+        let mut about: Vec<FibEntry> = own.into_iter().chain(above).collect();
+        for entry in beside.filter_map(|(key, entry)| shown(key.name(), entry, &is_gone)) {
+            if !about.contains(&entry) {
+                about.push(entry);
+            }
+        }
+        about
     }
 
     /// The insertion that makes the forwarder's entry what it should be now, for a FIB that refused an earlier one.
@@ -487,4 +496,11 @@ fn take_best_per_face<'r>(
             _ => {}
         }
     }
+}
+
+/// The entry as datasets show it; `None` if they do not.
+fn shown(name: Name<'_>, entry: &Published, is_gone: impl Fn(FaceId) -> bool) -> Option<FibEntry> {
+    let hops = entry.next_hops.iter().filter(|hop| !is_gone(hop.face));
+    let next_hops: Vec<NextHopRecord> = hops.map(|hop| NextHopRecord { face_id: hop.face, cost: hop.cost }).collect();
+    (!entry.hidden && !next_hops.is_empty()).then(|| FibEntry { name: name.to_buf(), next_hops })
 }

@@ -5,7 +5,7 @@ use crate::{
     counters::ManagementCounters,
     dataset_store::{DatasetLimits, DatasetStore},
     effect::Effect,
-    environment::Times,
+    environment::{Environment, Times},
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
     fib_computation::{FibChange, NextHop},
@@ -19,8 +19,28 @@ use crate::{
     strategy_choice::{DEFAULT_CHOICES, StrategyChoices, StrategyError, StrategyRegistry},
     trust_config::TrustConfig,
 };
-use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceEventKind};
+use namewire_packet::{
+    FaceId, Name, NameBuf,
+    nfd::{FaceEventKind, FaceStatus, FibEntry, RibEntry, StrategyChoice},
+};
 use namewire_shares::{Groups, PoolReader};
+use std::collections::BTreeSet;
+
+/// FIB entries beside those that cover a name.
+const NEARBY: usize = 6;
+
+/// What the tables hold about one name ([`Management::tables_about`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TablesAboutName {
+    /// FIB entries.
+    pub fib: Vec<FibEntry>,
+    /// RIB entries.
+    pub rib: Vec<RibEntry>,
+    /// Strategy choices.
+    pub choices: Vec<StrategyChoice>,
+    /// The faces of the FIB entries' next hops.
+    pub faces: Vec<FaceStatus>,
+}
 
 /// Limits and start-up choices.
 #[derive(Clone, Debug, Default)]
@@ -146,6 +166,25 @@ impl Management {
     /// The registered routes.
     pub const fn rib(&self) -> &Rib {
         &self.routes.rib
+    }
+
+    /// The parts of the datasets `fib/list`, `rib/list`, `strategy-choice/list` and `faces/list` that say what happens
+    /// to an Interest for `name`, and a few entries nearby.
+    pub fn tables_about(&self, now: Times, name: Name<'_>, environment: &dyn Environment) -> TablesAboutName {
+        let fib = self.routes.fib.about(name, NEARBY, |face| self.faces.is_gone(face));
+        let faces: BTreeSet<FaceId> =
+            fib.iter().flat_map(|entry| &entry.next_hops).map(|next_hop| next_hop.face_id).collect();
+        TablesAboutName {
+            rib: self.routes.rib.about(now.mono_ns, name),
+            choices: self
+                .routes
+                .strategies
+                .dataset()
+                .filter(|choice| choice.name.as_name().is_prefix_of(&name))
+                .collect(),
+            faces: self.faces.dataset(environment).filter(|face| faces.contains(&face.face_id)).collect(),
+            fib,
+        }
     }
 
     /// What the FIB should have under exactly this name; see [`FibComputation::insertion`].

@@ -40,6 +40,8 @@ pub(crate) struct CsErasure {
 pub(crate) struct PendingCommands {
     pub(crate) of_faces: HashMap<Ticket, FaceCommand>,
     pub(crate) erasures: HashMap<Ticket, CsErasure>,
+    /// Looks at one name.
+    pub(crate) looks: HashMap<Ticket, ReplyTo>,
     last_ticket: u64,
 }
 

@@ -357,20 +357,29 @@ impl Rib {
 
     /// The dataset `rib/list`, with expirations as time left at `now_ns`. Leaves out routes that no longer count.
     pub fn dataset(&self, now_ns: u64) -> impl Iterator<Item = RibEntry> {
-        let record = move |route: &Route| {
-            let left_ms = |at_ns: NonZero<u64>| at_ns.get().saturating_sub(now_ns) / 1_000_000;
-            (route.expires_at_ns.is_none_or(|at_ns| at_ns.get() > now_ns)).then(|| RouteRecord {
-                face_id: route.face,
-                origin: route.origin,
-                cost: route.cost,
-                flags: route.flags,
-                expiration_period_ms: route.expires_at_ns.map(left_ms),
-            })
+        self.entries.iter().filter_map(move |(key, routes)| self.shown(now_ns, key.name(), routes))
+    }
+
+    /// Of [`Rib::dataset`], the entries of `name` and its prefixes.
+    pub(crate) fn about(&self, now_ns: u64, name: Name<'_>) -> Vec<RibEntry> {
+        let own = self.entries.get(name).and_then(|routes| self.shown(now_ns, name, routes));
+        let above = self.entries.ancestors(name).filter_map(|(key, routes)| self.shown(now_ns, key.name(), routes));
+        own.into_iter().chain(above).collect()
+    }
+
+    /// The entry as datasets show it; `None` if they do not.
+    fn shown(&self, now_ns: u64, name: Name<'_>, routes: &Routes) -> Option<RibEntry> {
+        let left_ms = |at_ns: NonZero<u64>| at_ns.get().saturating_sub(now_ns) / 1_000_000;
+        let record = |route: &Route| RouteRecord {
+            face_id: route.face,
+            origin: route.origin,
+            cost: route.cost,
+            flags: route.flags,
+            expiration_period_ms: route.expires_at_ns.map(left_ms),
         };
-        self.entries.iter().filter_map(move |(key, routes)| {
-            let routes: Vec<RouteRecord> = self.live(routes).iter().filter_map(record).collect();
-            (!routes.is_empty()).then(|| RibEntry { name: key.to_buf(), routes })
-        })
+        let is_live = |route: &&Route| route.expires_at_ns.is_none_or(|at_ns| at_ns.get() > now_ns);
+        let routes: Vec<RouteRecord> = self.live(routes).iter().filter(is_live).map(record).collect();
+        (!routes.is_empty()).then(|| RibEntry { name: name.to_buf(), routes })
     }
 
     /// Prefixes with routes at and under `prefix`, in canonical order. With `after`, only those behind it.

@@ -1,8 +1,6 @@
 //! Commands of `capture`, over a router that only writes down what it is asked for.
 
-use namewire_management::{
-    CapturePlane, CaptureRefusal, PeerCredentials, Times, TrustConfig, WantedCapture, WantedFaces,
-};
+use namewire_management::{CapturePlane, CaptureRefusal, PeerCredentials, Subject, Times, TrustConfig, WantedCapture};
 use namewire_packet::{
     FaceId, InterestBuilder, Name, NameBuf, Nonce,
     nfd::{ControlParameters, FaceUri},
@@ -30,16 +28,17 @@ fn name() -> NameBuf {
 
 impl CapturePlane for Plane {
     fn start(&mut self, _: Times, client: FaceId, wanted: WantedCapture) -> Result<NameBuf, CaptureRefusal> {
-        let WantedCapture { faces, one_in, snap_bytes } = wanted;
-        if faces == WantedFaces::One(client) {
+        let WantedCapture { subject, one_in, snap_bytes } = wanted;
+        if subject == Subject::Face(client) {
             return Err(CaptureRefusal::OwnFace(client));
         }
-        let faces = match faces {
-            WantedFaces::One(face) => face.to_string(),
-            WantedFaces::Of(FaceUri::Dev(name)) => name,
+        let subject = match subject {
+            Subject::Face(face) => face.to_string(),
+            Subject::FacesOf(FaceUri::Dev(name)) => name,
+            Subject::Decisions(prefix) => format!("decisions under {prefix}"),
             other => format!("{other:?}"),
         };
-        self.note(format!("{client} starts {faces}, one in {one_in}, {snap_bytes:?}"));
+        self.note(format!("{client} starts {subject}, one in {one_in}, {snap_bytes:?}"));
         Ok(name())
     }
 
@@ -87,6 +86,7 @@ fn the_operator_alone_captures() {
         ("start", parameters(Some(UDP_FACE.0), None)),
         ("start", parameters(None, Some("dev://eth0"))),
         ("start", ControlParameters { count: Some(10), mtu: Some(64), ..parameters(None, None) }),
+        ("start", for_prefix("/a/b")),
         ("add", ControlParameters { name: Some(name()), ..parameters(Some(300), None) }),
         ("stop", ControlParameters { name: Some(name()), ..parameters(None, None) }),
     ] {

@@ -2,11 +2,12 @@
 
 use namewire_management::{Effect, Environment};
 use namewire_packet::{
-    Data, FaceId, NameBuf,
+    Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
-        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceEventKind,
-        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NextHopRecord, PoolHolding, RibEntry, StrategyChoice, decode_dataset, face_flags,
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DroppedPacket, FaceEventKind,
+        FaceEventNotification, FaceHealth, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
+        ForwarderStatus, LinkType, NameLook, NextHopRecord, PoolHolding, RibEntry, StrategyChoice, decode_dataset,
+        face_flags,
     },
 };
 use namewire_testbed::{
@@ -66,6 +67,10 @@ fn every_dataset_says_what_the_node_knows() {
 
     let holdings: Vec<PoolHolding> = decode_dataset(&bench.fetch("/localhost/nfd/status/holders")).expect("decodes");
     assert_eq!(holdings, bench.router.pool_holdings());
+    let dropped: Vec<DroppedPacket> = decode_dataset(&bench.fetch("/localhost/nfd/status/dropped")).expect("decodes");
+    assert_eq!(dropped, bench.router.dropped_packets());
+    let health: Vec<FaceHealth> = decode_dataset(&bench.fetch("/localhost/nfd/faces/health")).expect("decodes");
+    assert_eq!(health, bench.router.face_health());
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
     assert_eq!(usage, [bench.router.cs_usage()]);
     // The answer of an older router.
@@ -215,4 +220,32 @@ fn face_events_are_sent_to_those_who_wait_and_kept_for_those_who_ask() {
     }
     bench.request("/localhost/nfd/faces/events/seq=4");
     assert_eq!((bench.effects.len(), bench.management.counters().not_kept), (0, 1));
+}
+
+#[test]
+fn a_look_at_a_name_is_answered_when_the_workers_have_looked() {
+    let mut bench = Bench::new();
+    let asked = uri("/a/b");
+    let mut request = uri("/localhost/nfd/status/name");
+    let mut component = Vec::new();
+    asked.as_name().write_tlv(&mut component);
+    request.push_generic(&component);
+    bench.effects.clear();
+    bench.send(&InterestBuilder::new(&request).can_be_prefix(true).must_be_fresh(true).build());
+    let [Effect::LookAtName { ticket, name }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+    let (ticket, now) = (*ticket, bench.now);
+    assert_eq!(*name, asked);
+    let looks = [NameLook { worker: 0, is_owner: true, ..NameLook::default() }, NameLook::default()];
+    bench.effects.clear();
+    bench.management.on_name_looked(now, ticket, &looks, &mut bench.effects);
+    let reply = Data::parse(bench.reply()).expect("Data");
+    assert!(request.as_name().is_prefix_of(&reply.name()) && reply.final_block_id() == reply.name().last());
+    assert_eq!(decode_dataset::<NameLook>(reply.content()).expect("decodes"), looks);
+    bench.effects.clear();
+    bench.management.on_name_looked(now, ticket, &looks, &mut bench.effects);
+    assert!(bench.effects.is_empty(), "it was answered");
+    for wrong in ["/localhost/nfd/status/name", "/localhost/nfd/status/name/x"] {
+        bench.send(&InterestBuilder::new(&uri(wrong)).can_be_prefix(true).build());
+        assert_eq!(bench.answer().code, 400, "{wrong}");
+    }
 }

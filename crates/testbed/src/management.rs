@@ -10,8 +10,9 @@ use namewire_management::{
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
-        ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceCounters,
-        FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, PoolHolding,
+        ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket,
+        FaceCounters, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, PacketKind,
+        PoolHolding,
     },
     tlv,
 };
@@ -100,6 +101,22 @@ impl Environment for Router {
             prefix_lookup: "all".to_owned(),
             prefix_index_bytes: 4_096,
         }
+    }
+    fn dropped_packets(&self) -> Vec<DroppedPacket> {
+        vec![DroppedPacket {
+            reason: "engine.no-route".to_owned(),
+            time_ms: 5,
+            kind: PacketKind::Interest,
+            face: Some(FaceId(300)),
+            name: Some("/a/b".parse().expect("a name")),
+            is_name_cut: true,
+            count: 1,
+        }]
+    }
+    fn face_health(&self) -> Vec<FaceHealth> {
+        let (answered, unanswered) = (10, 1);
+        let (last_us, median_us, p99_us) = (Some(70), Some(100), None);
+        vec![FaceHealth { face: UDP_FACE, since_ms: 5, answered, unanswered, last_us, median_us, p99_us }]
     }
     fn pool_holdings(&self) -> Vec<PoolHolding> {
         let all = PoolHolding { pool: "faces".to_owned(), capacity: 16_384, held: 2, ..PoolHolding::default() };

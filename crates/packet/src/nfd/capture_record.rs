@@ -1,4 +1,4 @@
-//! CaptureRecord: what a capture tells about faces and their frames, and how a client reads it.
+//! CaptureRecord: what a capture tells about faces, frames and decisions, and how a client reads it.
 //!
 //! The format is ours; NFD captures nothing. A capture is one stream of records. The forwarder cuts it into pieces at
 //! any byte, as it cuts datasets into segments. [`CaptureStream`] joins the pieces and finds the records. It skips
@@ -8,16 +8,19 @@
 
 use super::{
     dataset::DatasetEntry,
+    dropped_packet::PacketKind,
     element::element,
+    face_attributes::protocol_enum,
     field::NfdError,
     numbers::types::{
-        CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_FRAME_BYTES, CAPTURE_FRAME_LEN, CAPTURE_IS_OUT, CAPTURE_LEFT,
-        CAPTURE_MISSED, CAPTURE_REASON, CAPTURE_TIME, FACE_ID, LOCAL_URI, URI,
+        CAPTURE_DECISION, CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_FRAME_BYTES, CAPTURE_FRAME_LEN, CAPTURE_IS_OUT,
+        CAPTURE_LEFT, CAPTURE_LIFETIME, CAPTURE_MISSED, CAPTURE_MORE, CAPTURE_NAME_CUT, CAPTURE_PACKET_KIND,
+        CAPTURE_REASON, CAPTURE_TIME, CAPTURE_TO, CAPTURE_VERDICT, CAPTURE_WORKER, FACE_ID, LOCAL_URI, URI,
     },
 };
 use crate::{
-    FaceId,
-    tlv::{self, TlvError},
+    FaceId, NameBuf,
+    tlv::{self, TlvError, types::NAME},
 };
 
 /// Most bytes of one record: a frame of the largest size or two FaceUris, and some numbers.
@@ -69,6 +72,59 @@ element! {
     }
 }
 
+protocol_enum! {
+    /// What the forwarder did with a packet.
+    Verdict {
+        /// It was sent, to the faces that the record names.
+        Sent = 0 "sent",
+        /// Stored Data answered it.
+        Stored = 1 "answered from the Content Store",
+        /// It waits for the answer to an Interest that was sent before.
+        Aggregated = 2 "waits for the same answer as an earlier Interest",
+        /// A Nack went back.
+        Nacked = 3 "refused by a Nack",
+        /// It went no further.
+        Dropped = 4 "dropped",
+        /// Management takes it.
+        Management = 5 "for management",
+        /// Another worker decides.
+        HandedOver = 6 "handed to another worker",
+        /// It went to no face, and nothing was dropped: an Interest that waits for a next hop, or Data that was stored.
+        Kept = 7 "kept"
+    }
+}
+
+element! {
+    element CAPTURE_DECISION:
+    /// A decision: 131 { 105 face, 129 time, 134 kind, 7 name, 135 cut?, 136 verdict, 133 reason ?, 137 face of each
+    /// copy *, 138 further copies, 139 worker, 140 lifetime ? }.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CaptureDecision {
+        /// The face that the packet came from.
+        pub face: FaceId = FACE_ID,
+        /// Nanoseconds since 1970.
+        pub time_ns: u64 = CAPTURE_TIME,
+        /// What came.
+        pub kind: PacketKind = CAPTURE_PACKET_KIND,
+        /// Its name.
+        pub name: NameBuf = NAME,
+        /// True if the name has more components.
+        pub is_name_cut: bool = CAPTURE_NAME_CUT,
+        /// What became of it.
+        pub verdict: Verdict = CAPTURE_VERDICT,
+        /// Why it was dropped or refused, for example `no-route`.
+        pub reason: Option<String> = CAPTURE_REASON,
+        /// The faces that got something because of it: the packet, the stored Data or the Nack.
+        pub to: Vec<FaceId> = CAPTURE_TO,
+        /// Further faces, which are not named.
+        pub more: u64 = CAPTURE_MORE,
+        /// The worker that decided, from 0.
+        pub worker: u64 = CAPTURE_WORKER,
+        /// How long an Interest waits for its answer, in milliseconds.
+        pub lifetime_ms: Option<u64> = CAPTURE_LIFETIME,
+    }
+}
+
 /// One record of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureRecord {
@@ -78,6 +134,8 @@ pub enum CaptureRecord {
     Frame(CaptureFrame),
     /// No more frames of this face follow.
     Left(CaptureLeft),
+    /// What the forwarder did with a packet.
+    Decision(CaptureDecision),
 }
 
 impl DatasetEntry for CaptureRecord {
@@ -86,6 +144,7 @@ impl DatasetEntry for CaptureRecord {
             CaptureRecord::Face(face) => face.encode(out),
             CaptureRecord::Frame(frame) => frame.encode(out),
             CaptureRecord::Left(left) => left.encode(out),
+            CaptureRecord::Decision(decision) => decision.encode(out),
         }
     }
 
@@ -93,6 +152,7 @@ impl DatasetEntry for CaptureRecord {
         match tlv::read_element(wire)?.type_number {
             CAPTURE_FACE => CaptureFace::decode(wire).map(CaptureRecord::Face),
             CAPTURE_LEFT => CaptureLeft::decode(wire).map(CaptureRecord::Left),
+            CAPTURE_DECISION => CaptureDecision::decode(wire).map(CaptureRecord::Decision),
             _ => CaptureFrame::decode(wire).map(CaptureRecord::Frame),
         }
     }
@@ -123,7 +183,7 @@ impl CaptureStream {
             let Some((type_number, size)) = read_header(rest)? else { return Ok(None) };
             let Some(wire) = rest.get(..size) else { return Ok(None) };
             self.start += size;
-            if [CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_LEFT].map(u64::from).contains(&type_number) {
+            if [CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_LEFT, CAPTURE_DECISION].map(u64::from).contains(&type_number) {
                 return CaptureRecord::decode(wire).map(Some);
             }
         }
@@ -161,6 +221,19 @@ mod tests {
             frame(false, 8800),
             frame(true, 0),
             CaptureRecord::Left(CaptureLeft { face, missed: 3, reason: Some("idle".to_owned()) }),
+            CaptureRecord::Decision(CaptureDecision {
+                face,
+                time_ns: 1,
+                kind: PacketKind::Interest,
+                name: "/a/b".parse().unwrap(),
+                is_name_cut: false,
+                verdict: Verdict::Sent,
+                reason: None,
+                to: vec![FaceId(301), FaceId(302)],
+                more: 4,
+                worker: 1,
+                lifetime_ms: Some(4000),
+            }),
         ]
     }
 
