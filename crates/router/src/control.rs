@@ -31,7 +31,9 @@ pub(crate) use tags::TagControl;
 use crate::observing::Taken;
 use crate::{
     cs_settings::{CsChange, parse_policy},
+    explanation::Tables,
     messages::{ToControl, ToWorker},
+    name_looks::Asker,
     operator::OperatorDesk,
     requests::{Inventory, Request},
     senders::WorkerSender,
@@ -43,12 +45,13 @@ use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
 use namewire_faces::{FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
-    Effect, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError, Ticket, TrustConfig,
+    Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError,
+    TablesAboutName, Ticket, TrustConfig,
 };
 use namewire_packet::{
     FaceId, NackReason, Name,
     lp::{LpHeaders, PitToken},
-    nfd::FaceCounters,
+    nfd::{FaceCounters, NameLook},
 };
 use namewire_tables::{NameHashes, head_room};
 use node::Node;
@@ -255,6 +258,11 @@ impl Control {
                     self.management.on_cs_erased(ticket, erased, effects);
                 }
             }
+            ToControl::NameLooked { id, look } => {
+                if let Some((asker, looks)) = self.node.name_looks.looked(id, look) {
+                    self.answer_look(asker, looks, effects);
+                }
+            }
             ToControl::Retry { face } => self.node.retry(face),
             ToControl::Connected { request, result } => self.connected(*request, result, effects),
             ToControl::InterfacesChanged => self.interfaces_changed(effects),
@@ -262,6 +270,21 @@ impl Control {
             ToControl::Trust { trust, anchors } => self.take_trust(*trust, anchors, effects),
             ToControl::Operate(request) => self.operate(request, effects),
             ToControl::Stop => {}
+        }
+    }
+
+    /// All workers have looked at a name.
+    fn answer_look(&mut self, asker: Asker, looks: Vec<NameLook>, effects: &mut Vec<Effect>) {
+        let now = self.node.times();
+        match asker {
+            Asker::Client(ticket) => self.management.on_name_looked(now, ticket, &looks, effects),
+            Asker::Observer { name, reply } => {
+                let about = self.management.tables_about(now, name.as_name(), &self.node);
+                let health = self.node.face_health();
+                let TablesAboutName { fib, rib, choices, faces } = about;
+                let tables = Tables { fib, rib, choices, faces, health, looks };
+                let _ = reply.send(tables.explain(&name, None)); // the client may have left
+            }
         }
     }
 
@@ -376,6 +399,10 @@ impl Control {
                 let (busy_ns, at_ns) = (busy_ns.collect(), self.node.shared.now_ns());
                 let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns, busy_ns }); // as above
             }
+            Request::Explain { name, reply } => {
+                let asker = Asker::Observer { name: name.clone(), reply };
+                self.node.name_looks.start(&self.node.workers, name, asker);
+            }
             Request::ConfigureCs(change) => {
                 self.node.cs.change(|settings| settings.take(change));
             }
@@ -443,6 +470,9 @@ impl Control {
                 Effect::DestroyFace { ticket, face } => self.destroy_face(ticket, face, &mut more),
                 Effect::EraseCs { ticket, prefix, limit } => {
                     self.node.cs.erase(ticket, prefix, limit);
+                }
+                Effect::LookAtName { ticket, name } => {
+                    self.node.name_looks.start(&self.node.workers, name, Asker::Client(ticket));
                 }
                 Effect::Announcements(announcements) => {
                     let mut table = AnnouncementTable::default();

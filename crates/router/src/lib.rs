@@ -17,16 +17,20 @@
 //! read (FIB, strategies, face attributes) are in [`shared`]. Control writes them; a worker also writes them when a
 //! datagram makes an on-demand face. To follow a packet, start with [`worker`]; to follow a command, with [`control`].
 
+mod answer_times;
 mod content_stores;
 mod control;
 mod cs_settings;
 pub mod declarations;
 mod descriptors;
+mod drop_log;
 mod drop_report;
+pub mod explanation;
 mod listeners;
 mod management_queue;
 mod memory_listener;
 mod messages;
+mod name_looks;
 mod observing;
 pub mod operator;
 mod pool_report;

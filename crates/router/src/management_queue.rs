@@ -48,14 +48,14 @@ struct Lines {
 }
 
 impl ManagementQueue {
-    /// Appends a message to the line of the face that it came from. False: the face has its share already.
-    pub(crate) fn push(&self, face: FaceId, message: ToControl) -> bool {
+    /// Appends a message to the line of the face that it came from, or gives it back: the face has its share already.
+    pub(crate) fn push(&self, face: FaceId, message: ToControl) -> Result<(), ToControl> {
         let mut lines = self.lines();
         let Lines { by_face, turns, waiting, cut } = &mut *lines;
         let free = CAPACITY - *waiting;
         if by_face.get(&face).map_or(0, VecDeque::len) >= free * PLACES_PER_FREE {
             cut.add(face, 1);
-            return false;
+            return Err(message);
         }
         let line = by_face.entry(face).or_insert_with(|| {
             turns.push_back(face);
@@ -65,7 +65,7 @@ impl ManagementQueue {
         *waiting += 1;
         drop(lines);
         self.arrived.notify_one();
-        true
+        Ok(())
     }
 
     /// The next messages in turn, at most `most`.
@@ -123,7 +123,7 @@ mod tests {
 
     fn push(queue: &ManagementQueue, face: u64) -> bool {
         let incoming = FaceId(face);
-        queue.push(incoming, ToControl::Interest { incoming, pit_token: None, packet: Vec::new() })
+        queue.push(incoming, ToControl::Interest { incoming, pit_token: None, packet: Vec::new() }).is_ok()
     }
 
     fn faces(messages: &[ToControl]) -> Vec<u64> {

@@ -11,7 +11,7 @@ use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{
     FaceId, NackReason, NameBuf,
     lp::PitToken,
-    nfd::{FacePersistency, LinkType, MacAddress},
+    nfd::{FacePersistency, LinkType, MacAddress, NameLook},
 };
 use namewire_shares::HolderId;
 use std::{net::SocketAddr, sync::Arc};
@@ -82,16 +82,30 @@ pub(crate) enum ToWorker {
     ConfigureCs(CsSettings),
     /// Erase from the Content Store, then report [`ToControl::CsErased`].
     EraseCs(CsErasure),
-    /// Copy the frames of a face of this worker.
-    CaptureFace { face: FaceId, tap: CaptureTap },
-    /// Copy the frames of the faces that the capture takes by itself.
-    CaptureScope(CaptureTap),
-    /// The faces of all clients that capture: they are in no capture.
-    CaptureClients(Vec<FaceId>),
-    /// End a capture.
-    EndCapture { id: u64 },
+    /// Report what is pending and stored for this name ([`ToControl::NameLooked`]).
+    LookAtName { id: LookId, name: Arc<NameBuf> },
+    /// Begin or end a capture, or a part of one.
+    Capture(CaptureChange),
     /// End the thread.
     Stop,
+}
+
+/// Number of a look at a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LookId(pub(crate) u64);
+
+/// What changes about captures.
+pub(crate) enum CaptureChange {
+    /// Copy the frames of a face of this worker.
+    Face { face: FaceId, tap: CaptureTap },
+    /// Copy the frames of the faces that the capture takes by itself.
+    Scope(CaptureTap),
+    /// Note the decisions about packets under the capture's prefix.
+    Decisions(CaptureTap),
+    /// The faces of all clients that capture: they are in no capture.
+    Clients(Vec<FaceId>),
+    /// End a capture.
+    End { id: u64 },
 }
 
 /// An erasure that one worker should make.
@@ -155,6 +169,8 @@ pub(crate) enum ToControl {
     InterfacesChanged,
     /// A worker could not watch the packet socket of an interface.
     LinkFailed { interface: u32 },
+    /// A worker's answer to [`ToWorker::LookAtName`].
+    NameLooked { id: LookId, look: NameLook },
     /// It is time to try a permanent face's connection again.
     Retry { face: FaceId },
     /// The rules of who may command, from now on.

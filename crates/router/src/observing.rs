@@ -2,6 +2,7 @@
 
 use crate::{messages::ToControl, requests::Request};
 use namewire_observe::{Snapshot, Source};
+use namewire_packet::NameBuf;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
@@ -56,5 +57,14 @@ impl Source for RouterSource {
         snapshot.workers.iter_mut().zip(ratios).for_each(|(worker, ratio)| worker.busy_ratio = ratio);
         snapshot.notes.clone_from(&self.notes);
         Some(snapshot)
+    }
+
+    async fn explain(&self, name: String) -> Result<serde_json::Value, String> {
+        let name: NameBuf = name.parse().map_err(|error| format!("{name:?} is no name: {error}"))?;
+        let (reply, answer) = oneshot::channel();
+        let stopped = || "The router has stopped.".to_owned();
+        self.events.send(ToControl::Operate(Request::Explain { name, reply })).map_err(|_| stopped())?;
+        let explanation = answer.await.map_err(|_| stopped())?;
+        serde_json::to_value(explanation).map_err(|error| error.to_string())
     }
 }

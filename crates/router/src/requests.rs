@@ -1,6 +1,6 @@
 //! What the process that runs a router asks its control thread for, and what it gets.
 
-use crate::{cs_settings::CsChange, observing::Taken};
+use crate::{cs_settings::CsChange, explanation::Explanation, observing::Taken};
 use namewire_management::{FaceProperties, Management};
 use namewire_packet::{
     FaceId, NameBuf,
@@ -103,6 +103,8 @@ pub(crate) enum Request {
     Inventory(oneshot::Sender<Inventory>),
     /// Return the faces that are down or silent.
     DoubtfulFaces(oneshot::Sender<Vec<DoubtfulFace>>),
+    /// Return what would happen to an Interest for this name.
+    Explain { name: NameBuf, reply: oneshot::Sender<Explanation> },
     /// Return a copy of all that the node shows.
     Snapshot(oneshot::Sender<Taken>),
     /// Change the Content Store.

@@ -11,8 +11,8 @@
 //! newer: it is in the table before a worker takes the packet from a socket or publishes it to another worker. Both
 //! workers pin after that.
 
-use crate::router_drop::RouterDrop;
-use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, View, dispatch::Dispatcher};
+use crate::{drop_log::DropLog, router_drop::RouterDrop};
+use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, UpstreamTime, View, dispatch::Dispatcher};
 use namewire_packet::counters::Count;
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{Fib, FibPin, FibReader};
@@ -148,6 +148,9 @@ pub(crate) struct Shared {
     pools: Mutex<Vec<PoolReader>>,
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
+    upstream_times: Box<[Mutex<Vec<UpstreamTime>>]>,
+    /// The last drops of each worker.
+    drop_logs: Box<[Arc<Mutex<DropLog>>]>,
     start: Instant,
 }
 
@@ -158,6 +161,8 @@ impl Shared {
     pub(crate) fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
         let statuses = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
         let cs_reports = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
+        let upstream_times = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
+        let drop_logs = (0..dispatcher.workers()).map(|_| Arc::default()).collect();
         Shared {
             fib: Mutex::new(fib),
             strategies: Snapshots::new(),
@@ -167,6 +172,8 @@ impl Shared {
             pools: Mutex::default(),
             statuses,
             cs_reports,
+            upstream_times,
+            drop_logs,
             start: Instant::now(),
         }
     }
@@ -198,6 +205,16 @@ impl Shared {
     /// A worker's published report on its Content Store.
     pub(crate) fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
         lock(&self.cs_reports[usize::from(worker)])
+    }
+
+    /// What a worker has measured of faces that it sent Interests to.
+    pub(crate) fn upstream_times(&self, worker: u8) -> MutexGuard<'_, Vec<UpstreamTime>> {
+        lock(&self.upstream_times[usize::from(worker)])
+    }
+
+    /// A worker's last drops.
+    pub(crate) fn drop_log(&self, worker: u8) -> &Arc<Mutex<DropLog>> {
+        &self.drop_logs[usize::from(worker)]
     }
 
     /// Adds pools to the report on who holds how much.

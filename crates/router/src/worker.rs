@@ -11,12 +11,14 @@ mod messages;
 mod pit_looks;
 pub mod ring;
 mod tags;
+mod trace;
 
 pub(crate) use backlog::Backlog;
 pub(crate) use cs_erasure::CsErasureQueue;
 pub(crate) use io::WorkerIo;
 pub(crate) use pit_looks::PitLooks;
 pub(crate) use tags::TagForwarding;
+pub(crate) use trace::Traces;
 
 use crate::{
     messages::{ToControl, ToWorker},
@@ -25,7 +27,8 @@ use crate::{
 use arrayvec::ArrayVec;
 use mesh::{Inbox, Record, Task};
 use namewire_engine::{
-    BATCH_PACKETS, Engine, FaceAttributes, Frame, HandOver, Instant, LinkType, Output, dispatch::Visits,
+    BATCH_PACKETS, Engine, FaceAttributes, Frame, HandOver, Instant, LinkType, Output, UPSTREAM_PERIOD_MS,
+    dispatch::Visits,
 };
 use namewire_faces::{FaceEvent, RxArena, RxPacket};
 use namewire_tables::NameHashes;
@@ -82,7 +85,7 @@ impl Worker {
         let mut scratch = Scratch { hashes: NameHashes::with_full_room(), ..Scratch::default() };
         let _ = allocated.send(()); // or the start has failed, and the worker ends soon
         let mut tables = self.shared.table_reader();
-        let mut status_due_ns = 0;
+        let (mut status_due_ns, mut upstreams_due_ns) = (0, 0);
         let mut poll_until_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
@@ -108,6 +111,10 @@ impl Worker {
 
             let is_idle = scratch.received.is_empty();
             let may_sleep = is_idle && !self.io.driver.never_sleeps();
+            if now_ns >= upstreams_due_ns {
+                self.publish_upstreams();
+                upstreams_due_ns = now_ns + UPSTREAM_PERIOD_MS * 1_000_000;
+            }
             if may_sleep || now_ns >= status_due_ns {
                 self.publish_status();
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
@@ -338,6 +345,14 @@ impl Worker {
         }
     }
 
+    /// A worker that sleeps publishes what it measured last when it wakes. Each question of management wakes one.
+    fn publish_upstreams(&mut self) {
+        self.engine.end_of_upstream_period();
+        let mut published = self.shared.upstream_times(self.io.index);
+        published.clear();
+        published.extend(self.engine.upstream_times());
+    }
+
     fn publish_status(&self) {
         *self.shared.status(self.io.index) = WorkerStatus {
             counters: self.engine.counters(),
@@ -374,9 +389,35 @@ fn is_of_datagrams(io: &WorkerIo, workers: usize, packets: &[RxPacket]) -> bool 
     })
 }
 
+/// Decides one batch. A packet that a trace is about is decided alone, so that all that follows is because of it.
+fn decide(engine: &mut Engine, io: &mut WorkerIo, tables: &Tables<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
+    if io.traces.is_empty() {
+        return decide_together(engine, io, tables, frames, output);
+    }
+    let mut rest = frames;
+    while !rest.is_empty() {
+        let untraced = rest.iter().take_while(|frame| !io.traces.takes(frame)).count();
+        let (batch, after) = rest.split_at_mut(untraced.max(1));
+        if untraced > 0 {
+            decide_together(engine, io, tables, batch, output);
+        } else {
+            let before = io.traces.before(engine, &batch[0]);
+            decide_together(engine, io, tables, batch, output);
+            io.traces.note(before, engine, &batch[0], output, io.index);
+        }
+        rest = after;
+    }
+}
+
 /// One batch: the engine decides, the verdicts are sent, and packets that other workers must see go on to the next of
 /// them. Packets of TagNet have their own tables.
-fn decide(engine: &mut Engine, io: &mut WorkerIo, tables: &Tables<'_>, frames: &mut [Frame<'_>], output: &mut Output) {
+fn decide_together(
+    engine: &mut Engine,
+    io: &mut WorkerIo,
+    tables: &Tables<'_>,
+    frames: &mut [Frame<'_>],
+    output: &mut Output,
+) {
     if frames.is_empty() {
         return;
     }

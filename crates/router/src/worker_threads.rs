@@ -4,11 +4,12 @@ use crate::{
     StartError,
     control::TagControl,
     cs_settings::share_of_policy,
+    drop_log::DropNoter,
     mesh::{self, Bell},
     ring::Doorbell,
     senders::{ControlSender, WORKER_QUEUE, WorkerSender},
     shared::Shared,
-    worker::{Backlog, CsErasureQueue, PitLooks, TagForwarding, Worker, WorkerIo},
+    worker::{Backlog, CsErasureQueue, PitLooks, TagForwarding, Traces, Worker, WorkerIo},
 };
 use namewire_configuration::Settings;
 use namewire_engine::{Engine, EngineConfig, PitRole};
@@ -144,7 +145,9 @@ pub(crate) fn start(
                 is_of_datagrams: false,
                 control: sender.clone(),
                 drops: Default::default(),
+                drop_noter: DropNoter::new(Arc::clone(shared.drop_log(index as u8))),
                 tags: TagForwarding::new(tags.map(TagControl::reader)),
+                traces: Traces::default(),
             },
         };
         spawn(worker, settings.router.pin.get(index).copied(), allocated.clone(), &mut threads)?;

@@ -64,6 +64,11 @@ fn metrics_and_state_follow_the_packets() {
     operator.succeed("/faces/create", ControlParameters { uri, ..Default::default() });
     eventually("the new face is in the state", || get(address, "/status.json").contains("udp4://127.0.0.1:9"));
     assert!(get(address, "/routes.json").contains("/seen"));
+    let explained = get(address, "/explain?name=/seen/new");
+    assert!(explained.contains("it goes to the one next hop of /seen, by best-route"), "{explained}");
+    assert!(explained.contains("\"answered\":10"), "each answer was timed: {explained}");
+    assert!(get(address, "/explain?name=/seen/1").contains("stored Data answers it"));
+    assert!(metric(&get(address, "/metrics"), &["namewire_face_answer_seconds_count", &label]) == Some(10.0));
     assert!(get(address, "/").contains("<html"));
     drop(router);
     assert!(TcpStream::connect(address).is_err(), "it ends with its router");

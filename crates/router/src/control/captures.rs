@@ -1,4 +1,5 @@
-//! Captures under way: they read what workers copied, cut it into pieces and send the pieces to their clients.
+//! Captures under way, of frames or decisions: they read what workers copied, cut it into pieces and send the pieces to
+//! their clients.
 //!
 //! ```text
 //!   workers ─ records, at most QUEUE_BYTES ─► buffer ─► piece 0, 1, 2 … ─► the client's face
@@ -17,9 +18,12 @@
 //! and with its face at once.
 
 use super::{interfaces, node::Node};
-use crate::{messages::ToWorker, senders::WorkerSender};
+use crate::{
+    messages::{CaptureChange, ToWorker},
+    senders::WorkerSender,
+};
 use namewire_faces::capture::{CaptureOptions, CaptureReader, CaptureScope, CaptureTap, Taken, capture};
-use namewire_management::{CapturePlane, CaptureRefusal, Times, WantedCapture, WantedFaces};
+use namewire_management::{CapturePlane, CaptureRefusal, Subject, Times, WantedCapture};
 use namewire_packet::{
     DataBuilder, FaceId, MAX_PACKET_BYTES, Name, NameBuf,
     nfd::{DatasetEntry, FaceUri},
@@ -228,12 +232,12 @@ impl Captures {
     /// Tells the workers which faces are in no capture.
     fn tell_clients(&self, workers: &[WorkerSender]) {
         let clients: Vec<FaceId> = self.running.iter().map(|of| of.client).collect();
-        workers.iter().for_each(|worker| worker.send(ToWorker::CaptureClients(clients.clone())));
+        workers.iter().for_each(|worker| worker.send(ToWorker::Capture(CaptureChange::Clients(clients.clone()))));
     }
 }
 
 fn tell_end(workers: &[WorkerSender], id: u64) {
-    workers.iter().for_each(|worker| worker.send(ToWorker::EndCapture { id }));
+    workers.iter().for_each(|worker| worker.send(ToWorker::Capture(CaptureChange::End { id })));
 }
 
 impl Node {
@@ -258,11 +262,12 @@ impl Node {
         self.captures.end_all(&self.workers, |of| of.client == face);
     }
 
-    fn capture_scope(&self, client: FaceId, wanted: &WantedFaces) -> Result<CaptureScope, CaptureRefusal> {
-        match wanted {
-            WantedFaces::All => Ok(CaptureScope::All),
-            WantedFaces::One(face) => self.check_face(client, *face).map(|()| CaptureScope::Named),
-            WantedFaces::Of(uri) => {
+    fn capture_scope(&self, client: FaceId, subject: &Subject) -> Result<CaptureScope, CaptureRefusal> {
+        match subject {
+            Subject::AllFaces => Ok(CaptureScope::All),
+            Subject::Decisions(prefix) => Ok(CaptureScope::Decisions(prefix.value().into())),
+            Subject::Face(face) => self.check_face(client, *face).map(|()| CaptureScope::Named),
+            Subject::FacesOf(uri) => {
                 let FaceUri::Dev(name) = uri else { return Err(CaptureRefusal::NoInterface(uri.to_string())) };
                 let interfaces = interfaces::list().unwrap_or_default();
                 let interface = interfaces.into_values().find(|interface| interface.name == *name);
@@ -286,14 +291,14 @@ impl Node {
 
     fn capture_face(&self, face: FaceId, tap: CaptureTap) {
         if let Some(record) = self.faces.get(face) {
-            self.faces.send(record.worker, ToWorker::CaptureFace { face, tap });
+            self.faces.send(record.worker, ToWorker::Capture(CaptureChange::Face { face, tap }));
         }
     }
 }
 
 impl CapturePlane for Node {
     fn start(&mut self, now: Times, client: FaceId, wanted: WantedCapture) -> Result<NameBuf, CaptureRefusal> {
-        let scope = self.capture_scope(client, &wanted.faces)?;
+        let scope = self.capture_scope(client, &wanted.subject)?;
         if self.captures.running.len() >= MAX_CAPTURES {
             return Err(CaptureRefusal::TooMany(MAX_CAPTURES));
         }
@@ -311,11 +316,13 @@ impl CapturePlane for Node {
         let (tap, reader) = capture(options);
         self.captures.running.push(Running::new(id, name.clone(), client, tap.clone(), reader, now.mono_ns));
         self.captures.tell_clients(&self.workers);
-        match wanted.faces {
-            WantedFaces::One(face) => self.capture_face(face, tap),
-            WantedFaces::Of(_) | WantedFaces::All => {
-                self.workers.iter().for_each(|worker| worker.send(ToWorker::CaptureScope(tap.clone())));
-            }
+        let tell_all = |change: &dyn Fn(CaptureTap) -> CaptureChange| {
+            self.workers.iter().for_each(|worker| worker.send(ToWorker::Capture(change(tap.clone()))));
+        };
+        match wanted.subject {
+            Subject::Face(face) => self.capture_face(face, tap),
+            Subject::FacesOf(_) | Subject::AllFaces => tell_all(&CaptureChange::Scope),
+            Subject::Decisions(_) => tell_all(&CaptureChange::Decisions),
         }
         Ok(name)
     }

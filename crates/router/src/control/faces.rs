@@ -8,7 +8,7 @@ use crate::{
     messages::{AcceptedConnection, Connection, FaceChange, ToControl, ToWorker},
     requests::DoubtfulFace,
     senders::WorkerSender,
-    shared::Shared,
+    shared::{Shared, unix_ms},
     stream_request::FaceOptions,
 };
 use namewire_engine::FaceAttributes;
@@ -48,6 +48,8 @@ pub(crate) struct FaceRecord {
     pub(crate) counters: Arc<FaceCounters>,
     pub(crate) local_fields: bool,
     pub(crate) policy: LinkPolicy,
+    /// Since when it is up or down, in milliseconds since 1970.
+    pub(super) since_unix_ms: u64,
 }
 
 impl FaceRecord {
@@ -336,7 +338,8 @@ impl Faces {
         self.load[usize::from(worker)] += 1;
         self.holder_of.insert(face, self.shared.holders.enter(&info.holder()));
         let FaceOptions { local_fields, policy } = self.default_options(&info);
-        self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
+        self.records
+            .insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms: unix_ms() });
     }
 
     /// A worker has added a face that it was given.
@@ -348,7 +351,8 @@ impl Faces {
             // The operator's faces are not asked: they are few, and have a reserve.
             self.descriptors_of.insert(face, self.descriptors.take_for_operator());
         }
-        self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy });
+        self.records
+            .insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms: unix_ms() });
         if local_fields {
             let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
             self.send(worker, ToWorker::UpdateFace { face, change });
@@ -443,10 +447,12 @@ impl Faces {
 
     /// Records that the link of a face carries packets, or does not.
     pub(super) fn note_link(&mut self, face: FaceId, is_up: bool) {
-        if is_up || !self.records.contains_key(&face) {
-            self.down.remove(&face);
-        } else {
-            self.down.insert(face);
+        let has_changed = match self.records.contains_key(&face) && !is_up {
+            true => self.down.insert(face),
+            false => self.down.remove(&face),
+        };
+        if let Some(record) = self.records.get_mut(&face).filter(|_| has_changed) {
+            record.since_unix_ms = unix_ms();
         }
     }
 

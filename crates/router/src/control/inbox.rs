@@ -114,7 +114,7 @@ mod tests {
             for number in 0..1000 {
                 events.send(event(number)).unwrap();
             }
-            assert!(interests.push(FaceId(0), interest(0)));
+            assert!(interests.push(FaceId(0), interest(0)).is_ok());
             let (mut served, mut later) = (0, 1000);
             loop {
                 let turn = inbox.turn(None).await;
@@ -140,9 +140,9 @@ mod tests {
             let interests = Arc::<ManagementQueue>::default();
             let mut inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
             assert!(inbox.turn(Some(Duration::from_secs(1000))).await.is_empty());
-            assert!(interests.push(FaceId(0), interest(0)));
+            assert!(interests.push(FaceId(0), interest(0)).is_ok());
             assert_eq!(inbox.turn(None).await.len(), 1);
-            (0..100).for_each(|number| assert!(interests.push(FaceId(number), interest(number))));
+            (0..100).for_each(|number| assert!(interests.push(FaceId(number), interest(number)).is_ok()));
             events.send(event(0)).unwrap();
             assert_eq!(inbox.turn(None).await.len(), 1 + INTERESTS_PER_TURN);
             assert_eq!(inbox.turn(None).await.len(), 100 - INTERESTS_PER_TURN);

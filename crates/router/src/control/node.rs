@@ -12,6 +12,7 @@ use super::{
 use crate::{
     content_stores::ContentStores,
     listeners::AcceptCounters,
+    name_looks::{Asker, NameLooks},
     senders::{ControlSender, WorkerSender},
     shared::{Shared, unix_ms},
     websocket::WebSockets,
@@ -38,6 +39,7 @@ pub(crate) struct Node {
     pub(crate) listening: Listening,
     pub(crate) websockets: WebSockets,
     pub(crate) cs: ContentStores,
+    pub(crate) name_looks: NameLooks<Asker>,
     pub(crate) fib_design: FibDesign,
     pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,

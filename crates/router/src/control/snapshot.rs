@@ -6,12 +6,17 @@
 //! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces; the rest is left out.
 
 use super::{Control, faces::FaceRecord, node::Node};
-use crate::{pool_report::PoolReport, shared::unix_ms};
+use crate::{
+    answer_times::{AnswerTimes, answered},
+    pool_report::PoolReport,
+    shared::unix_ms,
+};
 use namewire_configuration::text::Origin;
+use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
 use namewire_management::Environment;
 use namewire_observe::snapshot::{
-    ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Route, Snapshot,
+    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Route, Snapshot,
     StrategyChoice, Worker,
 };
 use namewire_packet::FaceId;
@@ -30,7 +35,7 @@ impl Control {
             start_unix_ms: status.start_timestamp_ms,
             now_unix_ms: unix_ms(),
             workers: node.workers_shown(),
-            faces: node.faces.iter().take(FACES_MAX).map(|(face, record)| node.face_shown(*face, record)).collect(),
+            faces: node.faces_shown(),
             routes: self.routes_shown(),
             drops: node
                 .drop_counters()
@@ -107,8 +112,15 @@ impl Node {
         shown.collect()
     }
 
-    fn face_shown(&self, face: FaceId, record: &FaceRecord) -> Face {
+    fn faces_shown(&self) -> Vec<Face> {
+        let times = AnswerTimes::of(&self.shared);
+        let faces = self.faces.iter().take(FACES_MAX);
+        faces.map(|(face, record)| self.face_shown(*face, record, &times)).collect()
+    }
+
+    fn face_shown(&self, face: FaceId, record: &FaceRecord, times: &AnswerTimes) -> Face {
         let (info, counters) = (&record.info, self.face_counters(face));
+        let time = times.get(face).copied().unwrap_or_default();
         let heard_ns = record.counters.last_received_ns.load(std::sync::atomic::Ordering::Relaxed);
         Face {
             id: face.0,
@@ -119,7 +131,7 @@ impl Node {
             link_type: info.link_type.to_string(),
             mtu: info.mtu as u64,
             state: if self.faces.is_down(face) { "down" } else { "up" }.to_owned(),
-            since_unix_ms: None,
+            since_unix_ms: Some(record.since_unix_ms),
             counters: FaceCounters {
                 in_interests: counters.n_in_interests,
                 in_data: counters.n_in_data,
@@ -135,6 +147,9 @@ impl Node {
                 .map(|(reason, count)| DropCount { reason: reason.to_owned(), count })
                 .collect(),
             port: self.port_of(&info.local),
+            rtt_ms: (time.last_ns > 0).then_some(time.last_ns as f64 / 1e6),
+            loss: loss(&time),
+            answers: answers(&time),
             idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
             ..Face::default()
         }
@@ -172,4 +187,21 @@ impl Node {
             prefixes: prefixes.collect(),
         }
     }
+}
+
+/// The share of Interests that expired; `None` if none was sent.
+fn loss(time: &UpstreamTime) -> Option<f64> {
+    let all = answered(time) + time.unanswered;
+    (all > 0).then(|| time.unanswered as f64 / all as f64)
+}
+
+fn answers(time: &UpstreamTime) -> Option<Answers> {
+    let is_measured = answered(time) + time.unanswered > 0;
+    let bounds_s = UPSTREAM_BUCKETS_NS.iter().map(|bound_ns| *bound_ns as f64 / 1e9);
+    is_measured.then(|| Answers {
+        buckets: bounds_s.zip(time.answered).collect(),
+        slower: time.answered[UPSTREAM_BUCKETS_NS.len()],
+        sum_s: time.answered_ns as f64 / 1e9,
+        unanswered: time.unanswered,
+    })
 }

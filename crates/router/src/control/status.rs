@@ -1,23 +1,32 @@
 //! Status: the counters, datasets and strategies that management asks the node for.
 
-use super::{TagControl, faces::flag, node::Node};
+use super::{
+    TagControl,
+    faces::{FaceRecord, flag},
+    node::Node,
+};
 use crate::{
+    answer_times::{AnswerTimes, answered, bound_ns},
     cs_settings::{parse_policy, policy_text},
     drop_report::DropReport,
     pool_report::PoolReport,
     shared::unix_ms,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
+use namewire_faces::LinkDrop;
 use namewire_management::{CapturePlane, Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, FaceUri, FibUsage, ForwarderStatus,
-        PoolHolding, cs_flags,
+        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceHealth, FaceUri, FibUsage,
+        ForwarderStatus, PacketKind, PoolHolding, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 impl StrategyRegistry for Node {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
@@ -51,6 +60,24 @@ impl Environment for Node {
             n_in_bytes: read(&counters.in_bytes),
             n_out_bytes: read(&counters.out_bytes),
         }
+    }
+
+    fn face_health(&self) -> Vec<FaceHealth> {
+        let times = AnswerTimes::of(&self.shared);
+        let health = self.faces.iter().map(|(&face, record)| {
+            let time = times.get(face).copied().unwrap_or_default();
+            let bound_us = |part| bound_ns(&time, part).map(|nanos| nanos / 1000);
+            FaceHealth {
+                face,
+                since_ms: record.since_unix_ms,
+                answered: answered(&time),
+                unanswered: time.unanswered,
+                last_us: (time.last_ns > 0).then_some(time.last_ns / 1000),
+                median_us: bound_us(0.5),
+                p99_us: bound_us(0.99),
+            }
+        });
+        health.collect()
     }
 
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
@@ -110,6 +137,15 @@ impl Environment for Node {
         report.add_all("websocket", self.websockets.counts());
         report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
         report.into_counters()
+    }
+
+    fn dropped_packets(&self) -> Vec<DroppedPacket> {
+        let mut packets: Vec<DroppedPacket> = (0..self.workers.len())
+            .flat_map(|worker| self.shared.drop_log(worker as u8).lock().unwrap_or_else(PoisonError::into_inner).all())
+            .collect();
+        packets.sort_by_key(|packet| packet.time_ms);
+        packets.extend(self.faces.iter().flat_map(|(face, record)| link_drops(*face, record)));
+        packets
     }
 
     fn pool_holdings(&self) -> Vec<PoolHolding> {
@@ -184,4 +220,19 @@ impl Environment for Node {
     fn channels(&self) -> Vec<FaceUri> {
         self.listening.channels.iter().chain(self.websockets.channels()).cloned().chain(self.links.channels()).collect()
     }
+}
+
+/// What the link of a face dropped so far. Links count, and do not look at names or clocks.
+fn link_drops(face: FaceId, record: &FaceRecord) -> impl Iterator<Item = DroppedPacket> {
+    LinkDrop::named(&record.counters.snapshot().drops).filter(|(_, count)| *count > 0).map(move |(reason, count)| {
+        DroppedPacket {
+            reason: format!("link.{reason}"),
+            time_ms: 0,
+            kind: PacketKind::Unknown,
+            face: Some(face),
+            name: None,
+            is_name_cut: false,
+            count,
+        }
+    })
 }

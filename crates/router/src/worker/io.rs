@@ -6,8 +6,14 @@ use super::{
     backlog::{Backlog, Outgoing},
     mesh::{Outbox, Task},
     tags::TagForwarding,
+    trace::Traces,
 };
-use crate::{messages::ToControl, router_drop::RouterDrop, senders::ControlSender};
+use crate::{
+    drop_log::{DropNoter, Dropped},
+    messages::ToControl,
+    router_drop::RouterDrop,
+    senders::ControlSender,
+};
 use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View, dispatch::Visits};
 use namewire_faces::{Lent, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
@@ -28,12 +34,17 @@ pub(crate) struct WorkerIo {
     pub(crate) is_of_datagrams: bool,
     pub(crate) control: ControlSender,
     pub(crate) drops: [u64; RouterDrop::COUNT],
+    pub(crate) drop_noter: DropNoter,
     pub(crate) tags: TagForwarding,
+    pub(crate) traces: Traces,
 }
 
 impl WorkerIo {
     /// Sends all verdicts; `frames` is the batch that they belong to.
     pub(crate) fn transmit_all(&mut self, engine: &Engine, view: &View<'_>, frames: &[Frame<'_>], output: &Output) {
+        if !engine.drop_notes().is_empty() {
+            self.drop_noter.note_all(self.now_ns, engine.drop_notes(), frames);
+        }
         let mut lent = Lent::default();
         for transmit in &output.transmits {
             let packet = engine.packet(frames, output, transmit.packet);
@@ -83,7 +94,7 @@ impl WorkerIo {
         if self.backlog.has_results(to, task) || !self.outbox.push(to, task, face, headers, packet) {
             let outgoing = Outgoing { to, task, face, headers, packet };
             if self.is_of_datagrams || !self.backlog.keep_result(outgoing) {
-                self.drops[RouterDrop::RingFull as usize] += 1;
+                self.drop_packet(RouterDrop::RingFull, face, headers, packet);
             }
         }
     }
@@ -100,12 +111,20 @@ impl WorkerIo {
 
     #[cold]
     fn hold_back(&mut self, outgoing: Outgoing<'_>) {
-        let holder = self.driver.holder(outgoing.face).filter(|_| self.driver.is_stream(outgoing.face));
+        let Outgoing { face, headers, packet, .. } = outgoing;
+        let holder = self.driver.holder(face).filter(|_| self.driver.is_stream(face));
         if holder.is_some_and(|holder| self.backlog.hold(outgoing, holder)) {
-            self.driver.hold(outgoing.face);
+            self.driver.hold(face);
         } else {
-            self.drops[RouterDrop::RingFull as usize] += 1;
+            self.drop_packet(RouterDrop::RingFull, face, headers, packet);
         }
+    }
+
+    /// Counts and notes a packet that is lost between two threads.
+    #[cold]
+    fn drop_packet(&mut self, reason: RouterDrop, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+        self.drops[reason as usize] += 1;
+        self.drop_noter.note(self.now_ns, ("router", reason.name()), Some(Dropped { face, headers, packet }));
     }
 
     /// Does not read the streams among these faces until the results that wait have gone.
@@ -136,8 +155,12 @@ impl WorkerIo {
     }
 
     pub(super) fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
-        if !self.control.interests.push(from, message) {
-            self.drops[RouterDrop::ManagementQueueFull as usize] += 1;
+        if let Err(message) = self.control.interests.push(from, message) {
+            let packet = match &message {
+                ToControl::Interest { packet, .. } | ToControl::Answer { packet, .. } => &packet[..],
+                _ => &[],
+            };
+            self.drop_packet(RouterDrop::ManagementQueueFull, from, &LpHeaders::default(), packet);
         }
     }
 }

@@ -3,14 +3,18 @@
 use super::{Scratch, Worker, decide};
 use crate::{
     cs_settings::CsSettings,
-    messages::{FaceChange, ToControl, ToWorker},
+    messages::{CaptureChange, FaceChange, LookId, ToControl, ToWorker},
+    name_looks::name_look,
     shared::TableReader,
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, FaceId, Frame, Instant, dispatch::Visits};
 use namewire_faces::{AddFaceError, CloseReason, FaceInfo, StreamSocket};
 use namewire_management::Ticket;
-use namewire_packet::lp::{LpHeaders, PitToken};
+use namewire_packet::{
+    NameBuf,
+    lp::{LpHeaders, PitToken},
+};
 
 /// Messages from control that are served in one turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -84,10 +88,28 @@ impl Worker {
             ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
-            ToWorker::CaptureFace { face, tap } => driver.capture_face(face, &tap),
-            ToWorker::CaptureScope(tap) => driver.capture_scope(tap),
-            ToWorker::CaptureClients(faces) => driver.set_capture_clients(faces),
-            ToWorker::EndCapture { id } => driver.end_capture(id),
+            ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name),
+            ToWorker::Capture(change) => self.change_captures(change),
+        }
+    }
+
+    fn look_at_name(&self, now_ns: u64, id: LookId, name: &NameBuf) {
+        let is_owner = self.shared.dispatcher.home(name.as_name()) == self.io.index;
+        let state = self.engine.name_state(Instant(now_ns), name.as_name());
+        self.tell(ToControl::NameLooked { id, look: name_look(self.io.index, is_owner, state) });
+    }
+
+    fn change_captures(&mut self, change: CaptureChange) {
+        let driver = &mut self.io.driver;
+        match change {
+            CaptureChange::Face { face, tap } => driver.capture_face(face, &tap),
+            CaptureChange::Scope(tap) => driver.capture_scope(tap),
+            CaptureChange::Decisions(tap) => self.io.traces.add(tap),
+            CaptureChange::Clients(faces) => driver.set_capture_clients(faces),
+            CaptureChange::End { id } => {
+                driver.end_capture(id);
+                self.io.traces.end(id);
+            }
         }
     }
 

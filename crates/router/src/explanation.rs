@@ -1,0 +1,457 @@
+//! Explanation: what would the forwarder do with an Interest for a name, and why?
+//!
+//! It is made from datasets: those that any NFD-like forwarder has (routes, next hops, strategies, faces), and those of
+//! ours that say what workers have pending and stored and how faces have answered. `namewire explain` fetches them from
+//! a forwarder; the observer's page gets them from the control thread. So both give the same answer.
+
+use namewire_configuration::text::Origin;
+use namewire_packet::{
+    FaceId, NameBuf,
+    nfd::{
+        FaceHealth, FaceScope, FaceStatus, FibEntry, LinkType, NameLook, PendingLook, RibEntry, StoredLook,
+        StrategyChoice, route_flags,
+    },
+};
+use serde::Serialize;
+
+/// What the tables say of a name.
+#[derive(Serialize)]
+pub struct Explanation {
+    /// The name.
+    pub name: String,
+    /// The strategy choice that applies.
+    pub strategy: Option<Choice>,
+    /// The prefix in the FIB that applies, if there is one.
+    pub prefix: Option<String>,
+    /// The next hops of that prefix, usable ones first.
+    pub next_hops: Vec<NextHop>,
+    /// Routes of that prefix and of shorter ones, from which the next hops come.
+    pub routes: Vec<Route>,
+    /// The worker that such Interests go to; `None` if the forwarder does not say.
+    pub worker: Option<u64>,
+    /// Pending Interests of this name.
+    pub pending: Vec<Pending>,
+    /// Data in the Content Store that answers this name, or this name with CanBePrefix.
+    pub stored: Vec<Stored>,
+    /// In words.
+    pub outcome: String,
+    /// What the user can do about it.
+    pub hints: Vec<String>,
+}
+
+/// A strategy choice.
+#[derive(Serialize)]
+pub struct Choice {
+    /// The prefix that it was made for.
+    pub prefix: String,
+    /// Name of the strategy.
+    pub strategy: String,
+}
+
+/// A next hop.
+#[derive(Serialize)]
+pub struct NextHop {
+    /// Its face.
+    pub face_id: u64,
+    /// Lower is better.
+    pub cost: u64,
+    /// Where the face leads; `None` if it is gone.
+    pub remote_uri: Option<String>,
+    /// Its local end.
+    pub local_uri: Option<String>,
+    /// Why no Interest would go there.
+    pub excluded: Option<String>,
+    /// How its peer answered so far.
+    pub answers: Option<Answers>,
+}
+
+/// How a face has answered.
+#[derive(Serialize)]
+pub struct Answers {
+    /// Data; estimated from a sample under load.
+    pub answered: u64,
+    /// Interests that expired.
+    pub unanswered: u64,
+    /// Half of the Data came within so many microseconds.
+    pub median_us: Option<u64>,
+}
+
+/// A pending Interest.
+#[derive(Serialize)]
+pub struct Pending {
+    /// Data of longer names may answer.
+    pub can_be_prefix: bool,
+    /// Only fresh Data may answer.
+    pub must_be_fresh: bool,
+    /// Milliseconds until it expires.
+    pub expires_ms: u64,
+    /// It waits for further answers.
+    pub is_answered: bool,
+    /// The faces that wait for the answer.
+    pub waiting_face_ids: Vec<u64>,
+    /// The faces that were asked.
+    pub asked: Vec<Asked>,
+}
+
+/// A face that was asked.
+#[derive(Serialize)]
+pub struct Asked {
+    /// Its number.
+    pub face_id: u64,
+    /// Milliseconds since.
+    pub sent_ms_ago: u64,
+    /// Why no answer comes from there.
+    pub failure: Option<String>,
+}
+
+/// Data in the Content Store.
+#[derive(Serialize)]
+pub struct Stored {
+    /// Its own name.
+    pub name: String,
+    /// Bytes of the packet.
+    pub bytes: u64,
+    /// Milliseconds for which it is still fresh; 0: it is stale.
+    pub fresh_ms: u64,
+    /// An Interest gets it only with CanBePrefix.
+    pub needs_can_be_prefix: bool,
+}
+
+/// A registered route.
+#[derive(Serialize)]
+pub struct Route {
+    /// Its prefix.
+    pub prefix: String,
+    /// Its next hop.
+    pub face_id: u64,
+    /// Who registered it.
+    pub origin: String,
+    /// Lower is better.
+    pub cost: u64,
+    /// It is of a shorter prefix.
+    pub inherited: bool,
+    /// It hides routes of shorter prefixes.
+    pub captures: bool,
+}
+
+/// The datasets of a forwarder.
+pub struct Tables {
+    /// `fib/list`, or the part of it that concerns the name.
+    pub fib: Vec<FibEntry>,
+    /// `rib/list`, likewise.
+    pub rib: Vec<RibEntry>,
+    /// `strategy-choice/list`, likewise.
+    pub choices: Vec<StrategyChoice>,
+    /// `faces/list`, at least the next hops.
+    pub faces: Vec<FaceStatus>,
+    /// `faces/health`, of our router only.
+    pub health: Vec<FaceHealth>,
+    /// `status/name/<name>`, of our router only.
+    pub looks: Vec<NameLook>,
+}
+
+impl Tables {
+    /// The face of this number.
+    pub fn face(&self, face: FaceId) -> Option<&FaceStatus> {
+        self.faces.iter().find(|status| status.face_id == face)
+    }
+
+    /// What the tables say of `name`, for an Interest that comes from this face.
+    pub fn explain(&self, name: &NameBuf, from: Option<FaceId>) -> Explanation {
+        let longest = |prefix: &&NameBuf| prefix.as_name().len();
+        let covers = |prefix: &&NameBuf| prefix.as_name().is_prefix_of(&name.as_name());
+        let choice =
+            self.choices.iter().filter(|choice| covers(&&choice.name)).max_by_key(|choice| longest(&&choice.name));
+        let entry = self.fib.iter().filter(|entry| covers(&&entry.name)).max_by_key(|entry| longest(&&entry.name));
+        let mut next_hops: Vec<NextHop> = entry
+            .map(|entry| &entry.next_hops[..])
+            .unwrap_or_default()
+            .iter()
+            .map(|hop| self.next_hop(name, from, hop.face_id, hop.cost))
+            .collect();
+        next_hops.sort_by_key(|hop| (hop.excluded.is_some(), hop.cost));
+        let routes = entry.map(|entry| self.routes_of(&entry.name)).unwrap_or_default();
+        let mut explanation = Explanation {
+            name: name.to_string(),
+            strategy: choice
+                .map(|choice| Choice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() }),
+            prefix: entry.map(|entry| entry.name.to_string()),
+            next_hops,
+            routes,
+            worker: self.looks.iter().find(|look| look.is_owner).map(|look| look.worker),
+            pending: self.looks.iter().flat_map(|look| &look.pending).map(Pending::of).collect(),
+            stored: self.looks.iter().flat_map(Stored::of).collect(),
+            outcome: String::new(),
+            hints: Vec::new(),
+        };
+        self.conclude(name, &mut explanation);
+        explanation
+    }
+
+    fn next_hop(&self, name: &NameBuf, from: Option<FaceId>, face: FaceId, cost: u64) -> NextHop {
+        let status = self.face(face);
+        let is_of_host = first_is(name, b"localhost");
+        let excluded = match status {
+            None => Some("the face is gone".to_owned()),
+            // Peers on an ad hoc link may not hear each other, so an Interest may go back there.
+            Some(status) if from == Some(face) && status.link_type != LinkType::AdHoc => {
+                Some("the Interest came from there".to_owned())
+            }
+            Some(status) if is_of_host && status.face_scope == FaceScope::NonLocal => {
+                Some("names under /localhost stay on this machine".to_owned())
+            }
+            Some(_) => None,
+        };
+        NextHop {
+            face_id: face.0,
+            cost,
+            remote_uri: status.map(|status| status.uri.clone()),
+            local_uri: status.map(|status| status.local_uri.clone()),
+            excluded,
+            answers: self.health.iter().find(|health| health.face == face).and_then(Answers::of),
+        }
+    }
+
+    /// The routes of a prefix, and those of shorter prefixes that it inherits.
+    fn routes_of(&self, prefix: &NameBuf) -> Vec<Route> {
+        let covers = |entry: &&RibEntry| entry.name.as_name().is_prefix_of(&prefix.as_name());
+        let captures = |entry: &&RibEntry| entry.routes.iter().any(|route| route.flags & route_flags::CAPTURE != 0);
+        // Routes that capture hide those of shorter prefixes.
+        let hidden_below =
+            self.rib.iter().filter(covers).filter(captures).map(|entry| entry.name.as_name().len()).max();
+        let is_seen = |entry: &&RibEntry| hidden_below.is_none_or(|least| entry.name.as_name().len() >= least);
+        let of_prefix = self.rib.iter().filter(covers).filter(is_seen);
+        let routes = of_prefix.flat_map(|entry| {
+            entry
+                .routes
+                .iter()
+                .map(move |route| (entry, route))
+                .filter(|(entry, route)| entry.name == *prefix || route.flags & route_flags::CHILD_INHERIT != 0)
+        });
+        let routes = routes.map(|(entry, route)| Route {
+            prefix: entry.name.to_string(),
+            face_id: route.face_id.0,
+            origin: Origin(route.origin).to_string(),
+            cost: route.cost,
+            inherited: entry.name != *prefix,
+            captures: route.flags & route_flags::CAPTURE != 0,
+        });
+        routes.collect()
+    }
+
+    /// Says what happens, and what the user can do about it.
+    fn conclude(&self, name: &NameBuf, explanation: &mut Explanation) {
+        if let Some(stored) = explanation.stored.iter().find(|stored| !stored.needs_can_be_prefix) {
+            explanation.outcome = match stored.fresh_ms {
+                0 => "stored Data answers it, unless it must be fresh".to_owned(),
+                fresh_ms => format!("stored Data answers it; it is fresh for {} ms", fresh_ms),
+            };
+            return;
+        }
+        let usable = explanation.next_hops.iter().filter(|hop| hop.excluded.is_none()).count();
+        let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy));
+        explanation.outcome = match (&explanation.prefix, usable) {
+            (None, _) => "no route covers the name: a Nack (NoRoute) goes back".to_owned(),
+            (Some(prefix), 0) => format!("{prefix} has no next hop to which it may go: a Nack (NoRoute) goes back"),
+            (Some(prefix), 1) => format!("it goes to the one next hop of {prefix}, by {strategy}"),
+            (Some(prefix), usable) => format!("{strategy} chooses among {usable} next hops of {prefix}"),
+        };
+        if usable > 0 {
+            return;
+        }
+        let first = name.as_name().prefix(1);
+        let near: Vec<String> = self
+            .fib
+            .iter()
+            .filter(|entry| !entry.name.as_name().is_empty() && first.is_prefix_of(&entry.name.as_name()))
+            .take(5)
+            .map(|entry| entry.name.to_string())
+            .collect();
+        if !near.is_empty() {
+            explanation.hints.push(format!("routes nearby: {}", near.join(", ")));
+        }
+        explanation
+            .hints
+            .push(format!("namewire route add {name} FACE makes a route; namewire face list shows the faces"));
+    }
+}
+
+fn first_is(name: &NameBuf, component: &[u8]) -> bool {
+    name.as_name().components().next().is_some_and(|first| first.value == component)
+}
+
+/// The word of a strategy's name: `best-route` of `/localhost/nfd/strategy/best-route/v=5`.
+pub fn short(strategy: &str) -> &str {
+    strategy.trim_start_matches("/localhost/nfd/strategy/").split('/').next().unwrap_or(strategy)
+}
+
+impl Answers {
+    fn of(health: &FaceHealth) -> Option<Self> {
+        let &FaceHealth { answered, unanswered, median_us, .. } = health;
+        (answered + unanswered > 0).then_some(Answers { answered, unanswered, median_us })
+    }
+}
+
+impl Pending {
+    fn of(look: &PendingLook) -> Self {
+        let asked = look.upstreams.iter().map(|upstream| Asked {
+            face_id: upstream.face.0,
+            sent_ms_ago: upstream.sent_ms_ago,
+            failure: upstream.failure.clone(),
+        });
+        Pending {
+            can_be_prefix: look.can_be_prefix,
+            must_be_fresh: look.must_be_fresh,
+            expires_ms: look.expires_ms,
+            is_answered: look.is_satisfied,
+            waiting_face_ids: look.downstreams.iter().map(|face| face.0).collect(),
+            asked: asked.collect(),
+        }
+    }
+}
+
+impl Stored {
+    fn of(look: &NameLook) -> Vec<Self> {
+        let stored = |look: &StoredLook, needs_can_be_prefix| Stored {
+            name: look.name.to_string(),
+            bytes: look.bytes,
+            fresh_ms: look.fresh_ms,
+            needs_can_be_prefix,
+        };
+        let by_name = look.stored.iter().map(|look| stored(look, false));
+        by_name.chain(look.stored_under.iter().map(|look| stored(look, true))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namewire_packet::nfd::{FaceCounters, FacePersistency, NextHopRecord, Route as RibRoute, UpstreamLook};
+
+    fn name(text: &str) -> NameBuf {
+        text.parse().expect("a name")
+    }
+
+    fn tables() -> Tables {
+        let face = |id: u64, uri: &str, face_scope| FaceStatus {
+            face_id: FaceId(id),
+            uri: uri.to_owned(),
+            face_scope,
+            local_uri: String::new(),
+            expiration_period_ms: None,
+            face_persistency: FacePersistency::Permanent,
+            link_type: LinkType::PointToPoint,
+            base_congestion_marking_interval_ns: None,
+            default_congestion_threshold_bytes: None,
+            mtu: None,
+            counters: FaceCounters::default(),
+            flags: 0,
+            port: None,
+        };
+        let entry = |prefix: &str, hops: &[(u64, u64)]| FibEntry {
+            name: name(prefix),
+            next_hops: hops.iter().map(|&(face, cost)| NextHopRecord { face_id: FaceId(face), cost }).collect(),
+        };
+        let route = |face: u64, origin, flags| RibRoute {
+            face_id: FaceId(face),
+            origin,
+            cost: 10,
+            flags,
+            expiration_period_ms: None,
+        };
+        Tables {
+            fib: vec![
+                entry("/a", &[(300, 10)]),
+                entry("/a/b", &[(300, 10), (301, 5), (399, 0)]),
+                entry("/localhost/x", &[(300, 0), (302, 1)]),
+            ],
+            rib: vec![
+                RibEntry { name: name("/a"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
+                RibEntry { name: name("/a/b"), routes: vec![route(301, 0, 0)] },
+                RibEntry { name: name("/c"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
+                RibEntry { name: name("/c/d"), routes: vec![route(301, 0, route_flags::CAPTURE)] },
+            ],
+            choices: vec![
+                StrategyChoice { name: name("/"), strategy: name("/localhost/nfd/strategy/best-route/v=5") },
+                StrategyChoice { name: name("/a/b"), strategy: name("/localhost/nfd/strategy/multicast/v=4") },
+            ],
+            health: vec![FaceHealth {
+                face: FaceId(301),
+                since_ms: 0,
+                answered: 9,
+                unanswered: 1,
+                last_us: Some(500),
+                median_us: Some(1500),
+                p99_us: None,
+            }],
+            looks: Vec::new(),
+            faces: vec![
+                face(300, "udp4://192.0.2.1:6363", FaceScope::NonLocal),
+                face(301, "udp4://192.0.2.2:6363", FaceScope::NonLocal),
+                face(302, "fd://17", FaceScope::Local),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_and_its_strategy_apply() {
+        let explanation = tables().explain(&name("/a/b/c"), None);
+        assert_eq!(explanation.prefix.as_deref(), Some("/a/b"));
+        assert_eq!(explanation.outcome, "multicast chooses among 2 next hops of /a/b");
+        let hops: Vec<(u64, Option<&str>)> =
+            explanation.next_hops.iter().map(|hop| (hop.face_id, hop.excluded.as_deref())).collect();
+        assert_eq!(hops, [(301, None), (300, None), (399, Some("the face is gone"))]);
+        let routes: Vec<(&str, &str, bool, bool)> = explanation
+            .routes
+            .iter()
+            .map(|route| (&*route.prefix, &*route.origin, route.inherited, route.captures))
+            .collect();
+        assert_eq!(routes, [("/a", "static", true, false), ("/a/b", "app", false, false)]);
+        let captured = tables().routes_of(&name("/c/d"));
+        assert_eq!(captured.iter().map(|route| &*route.prefix).collect::<Vec<_>>(), ["/c/d"]);
+    }
+
+    #[test]
+    fn without_a_usable_next_hop_it_says_why_and_what_to_do() {
+        let nothing = tables().explain(&name("/z"), None);
+        assert_eq!(nothing.outcome, "no route covers the name: a Nack (NoRoute) goes back");
+        assert_eq!(nothing.hints.len(), 1, "{:?}", nothing.hints);
+        let back = tables().explain(&name("/a/z"), Some(FaceId(300)));
+        assert_eq!(back.outcome, "/a has no next hop to which it may go: a Nack (NoRoute) goes back");
+        assert_eq!(back.next_hops[0].excluded.as_deref(), Some("the Interest came from there"));
+        let mut ad_hoc = tables();
+        ad_hoc.faces[0].link_type = LinkType::AdHoc;
+        assert_eq!(ad_hoc.explain(&name("/a/z"), Some(FaceId(300))).next_hops[0].excluded, None);
+        assert_eq!(back.hints[0], "routes nearby: /a, /a/b");
+        let local = tables().explain(&name("/localhost/x"), None);
+        assert_eq!(local.outcome, "it goes to the one next hop of /localhost/x, by best-route");
+        assert_eq!(local.next_hops[1].excluded.as_deref(), Some("names under /localhost stay on this machine"));
+    }
+    #[test]
+    fn what_is_pending_and_stored_is_told() {
+        let mut tables = tables();
+        let failure = Some("Nack NoRoute".to_owned());
+        let pending = PendingLook {
+            expires_ms: 2500,
+            downstreams: vec![FaceId(302)],
+            upstreams: vec![UpstreamLook { face: FaceId(301), sent_ms_ago: 1500, failure }],
+            ..PendingLook::default()
+        };
+        tables.looks = vec![NameLook { worker: 1, is_owner: true, pending: vec![pending], ..NameLook::default() }];
+        let explanation = tables.explain(&name("/a/b/c"), None);
+        let [pending] = &explanation.pending[..] else { panic!("one is pending") };
+        assert_eq!(
+            (explanation.worker, &pending.waiting_face_ids[..], pending.asked[0].face_id),
+            (Some(1), &[302][..], 301)
+        );
+        let answers = explanation.next_hops[0].answers.as_ref().expect("it was measured");
+        assert_eq!((answers.answered, answers.unanswered, answers.median_us), (9, 1, Some(1500)));
+        let stored = StoredLook { name: name("/a/b/c/v=1"), bytes: 1200, fresh_ms: 0 };
+        tables.looks[0].stored_under = Some(stored.clone());
+        let explanation = tables.explain(&name("/a/b/c"), None);
+        assert!(explanation.stored[0].needs_can_be_prefix && explanation.outcome.starts_with("multicast chooses"));
+        tables.looks[0].stored = Some(StoredLook { name: name("/a/b/c"), fresh_ms: 4000, ..stored });
+        let explanation = tables.explain(&name("/a/b/c"), None);
+        assert_eq!(explanation.outcome, "stored Data answers it; it is fresh for 4000 ms");
+    }
+}
