@@ -7,6 +7,7 @@ mod filter;
 mod frame;
 mod pcapng;
 mod pieces;
+pub(crate) mod session;
 mod sink;
 
 use crate::{
@@ -21,10 +22,10 @@ use namewire_packet::{
     FaceId, MAX_PACKET_BYTES, NameBuf,
     nfd::{CaptureRecord, ControlParameters, FaceStatus},
 };
-use pieces::Pieces;
+use session::Recorder;
 use sink::Sink;
 use std::{path::PathBuf, str::FromStr};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  namewire capture 259\n  namewire capture all --prefix /example --count 20\n  \
@@ -114,7 +115,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     };
     eprintln!("namewire: capturing; Ctrl-C ends it");
     // What was captured is complete also if the connection was lost.
-    let outcome = capture.run(&client, &name, interrupt).await;
+    let outcome = session::follow(&client, &name, interrupt, &mut capture).await;
     capture.summary.missed = outcome.is_ok().then_some(capture.missed);
     capture.sink.finish()?;
     if global.json {
@@ -171,41 +172,7 @@ struct Capture {
     summary: Summary,
 }
 
-impl Capture {
-    /// # Errors
-    /// If the capture ended without its last piece: the router, the output or a second Ctrl-C ended it.
-    async fn run(&mut self, client: &Client, name: &NameBuf, mut interrupt: Signal) -> Result<(), Failure> {
-        let mut pieces = Pieces::new(client, name.clone());
-        let mut is_stopping = false;
-        loop {
-            let records = tokio::select! {
-                records = pieces.next() => match records? {
-                    Some(records) => records,
-                    None => return Ok(()),
-                },
-                _ = interrupt.recv() => {
-                    if is_stopping {
-                        return Err(cut_short());
-                    }
-                    self.left = 0;
-                    Vec::new()
-                }
-            };
-            for record in records {
-                self.take(record)?;
-            }
-            self.sink.flush()?;
-            if self.left == 0 && !is_stopping {
-                is_stopping = true;
-                let stop = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
-                tokio::select! {
-                    stopped = client.control("capture", "stop", &stop) => drop(stopped?),
-                    _ = interrupt.recv() => return Err(cut_short()),
-                }
-            }
-        }
-    }
-
+impl Recorder for Capture {
     fn take(&mut self, record: CaptureRecord) -> Result<(), Failure> {
         match record {
             CaptureRecord::Face(face) => {
@@ -234,14 +201,18 @@ impl Capture {
                     None => {}
                 }
             }
+            CaptureRecord::Decision(_) => {} // only a trace asks for them
         }
         Ok(())
     }
-}
 
-/// A second Ctrl-C.
-fn cut_short() -> Failure {
-    Failure::new(crate::ExitCode::Failed, "interrupted before the router had sent all that it captured")
+    fn end_of_piece(&mut self) -> Result<(), Failure> {
+        Ok(self.sink.flush()?)
+    }
+
+    fn has_enough(&self) -> bool {
+        self.left == 0
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod capture;
 mod choice;
 mod config;
 mod cs;
+mod drops;
 mod explain;
 mod face;
 mod face_reference;
@@ -30,6 +31,7 @@ mod segment_options;
 mod status;
 mod strategy;
 mod tag;
+mod trace;
 mod traffic;
 
 use clap::{Parser, Subcommand};
@@ -126,6 +128,8 @@ enum Command {
     },
     /// Show what the forwarder would do with an Interest for a name, and why
     Explain(explain::Args),
+    /// Show the last packets that the forwarder dropped, and why
+    Drops(drops::Args),
     /// Show and change faces
     #[command(subcommand)]
     Face(face::Command),
@@ -161,6 +165,8 @@ enum Command {
     Get(get::Args),
     /// Show the packets of faces as they pass, or write them to a file for Wireshark and ndndump
     Capture(capture::Args),
+    /// Show what the forwarder does with each packet under a name, as it happens
+    Trace(trace::Args),
     /// Generate load, and measure how it is answered
     #[command(subcommand)]
     Traffic(traffic::Command),
@@ -229,6 +235,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Status { holders: false } => status::execute(global).await,
         Command::Status { holders: true } => status::execute_holders(global).await,
         Command::Explain(args) => explain::execute(global, args).await,
+        Command::Drops(args) => drops::execute(global, args).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,
@@ -243,6 +250,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Put(args) => put::execute(global, args).await,
         Command::Get(args) => get::execute(global, args).await,
         Command::Capture(args) => capture::execute(global, args).await,
+        Command::Trace(args) => trace::execute(global, args).await,
         Command::Traffic(command) => traffic::execute(global, command).await,
         Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }
@@ -311,6 +319,8 @@ mod tests {
         "namewire repo import -c namewire.toml archive.ndn",
         "namewire repo compact --folder /srv/repo /srv/smaller",
         "namewire run --repo /srv/repo",
+        "namewire drops",
+        "namewire drops --prefix /a --face 259 --reason no-route --follow --json",
         "namewire cs info",
         "namewire cs config --capacity 1000 --admit on --serve off",
         "namewire cs erase /a",
@@ -335,6 +345,7 @@ mod tests {
         "namewire capture 259 udp://192.0.2.1 -w frames.pcapng",
         "namewire capture all --prefix /a --prefix /b --count 20 --json",
         "namewire capture eth0 --sample 100 --snaplen 200",
+        "namewire trace /a --count 20 --sample 10 --json",
         "namewire nfdc",
         "namewire nfdc -V",
         "namewire nfdc -f batch",

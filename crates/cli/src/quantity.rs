@@ -30,6 +30,13 @@ fn scaled(mut number: f64, unit: &str) -> String {
     if prefix.is_empty() { format!("{number:.0} {unit}") } else { format!("{number:.1} {prefix}{unit}") }
 }
 
+/// Time of day (UTC) with this number of digits after the second: `01:02:03.004`.
+pub(crate) fn time_of_day(time_ns: u64, digits: usize) -> String {
+    let (seconds, nanos) = (time_ns / 1_000_000_000 % 86_400, format!("{:09}", time_ns % 1_000_000_000));
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{hour:02}:{minute:02}:{second:02}.{}", &nanos[..digits])
+}
+
 /// A time span of milliseconds in its two largest units: `1 d 3 h`, `21 s`, `350 ms`.
 pub(crate) fn ms(span_ms: u64) -> String {
     let seconds = span_ms / 1000;

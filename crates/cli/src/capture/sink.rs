@@ -4,7 +4,7 @@ use super::{
     frame::{FrameView, hex},
     pcapng::PcapngWriter,
 };
-use crate::{ExitCode, Failure, output::Output};
+use crate::{ExitCode, Failure, output::Output, quantity::time_of_day};
 use namewire_packet::{
     FaceId,
     nfd::{CaptureFace, CaptureFrame, CaptureLeft},
@@ -156,12 +156,11 @@ fn json<'a>(frame: &CaptureFrame, view: &'a FrameView) -> FrameLine<'a> {
 
 /// Time of day (UTC), direction, face, packet, name, size, link headers.
 fn line(frame: &CaptureFrame, view: &FrameView) -> String {
-    let (seconds, micros) = (frame.time_ns / 1_000_000_000 % 86_400, frame.time_ns / 1000 % 1_000_000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let direction = if frame.is_sent { "out" } else { "in " };
     let (face, packet, name) = (frame.face, view.packet.word(), view.name_text());
     format!(
-        "{hour:02}:{minute:02}:{second:02}.{micros:06} {direction} {face}  {packet:<8}  {name}  {} B{}",
+        "{} {direction} {face}  {packet:<8}  {name}  {} B{}",
+        time_of_day(frame.time_ns, 6),
         frame.len,
         view.header_text()
     )
