@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build dpdk bench demo demo-tags test lint tidy unit test-dpdk budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build dpdk bench demo demo-tags test lint tidy unit test-dpdk test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -29,6 +29,7 @@ help:
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-dpdk DPDK ports and a router on them; says so where DPDK cannot be had'
+	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -107,6 +108,11 @@ test-dpdk:
 		cargo test --locked --package namewire-router --features dpdk --test dpdk; \
 	fi
 
+# Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
+test-prometheus: build
+	$(call say,test-prometheus: a real Prometheus reads two routers; the dashboard for Grafana; the alerts)
+	@tools/setup.sh prometheus && NAMEWIRE=$(NAMEWIRE) interop/.venv-prometheus/bin/python interop/prometheus.py || [ $$? = 3 ]
+
 # Without the feature `networks`, the lab builds in a third of the time.
 budget:
 	$(call say,budget: no stage of a packet takes more instructions than lab/budget.json allows)
@@ -154,6 +160,7 @@ system: build
 	$(call say,system: the live page in a browser)
 	@tools/setup.sh browser
 	@crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures || [ $$? = 3 ]
+	@$(MAKE) --no-print-directory test-prometheus
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \
@@ -175,4 +182,4 @@ clean:
 	rm -rf fuzz/target fuzz/artifacts fuzz/corpus-grown
 
 distclean: clean
-	rm -rf .toolchain interop/.venv interop/node_modules
+	rm -rf .toolchain interop/.venv interop/.venv-prometheus interop/node_modules

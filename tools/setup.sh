@@ -10,6 +10,8 @@
 #   tools/setup.sh redis      redis-server, which tests of the repository start on sockets and ports of their own
 #   tools/setup.sh dpdk       DPDK's libraries and testpmd; exit status 3, and a line that says why, where it cannot be had
 #   tools/setup.sh browser    Chromium and Node.js for the test of the live page, if root can install them from Debian
+#   tools/setup.sh prometheus Prometheus, promtool and Python packages in interop/.venv-prometheus; exit status 3, and a line
+#                             that says why, where they cannot be had
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
@@ -307,6 +309,29 @@ part_browser() {
     fi
 }
 
+part_prometheus() {
+    not_tested() { say "Prometheus is not tested here: $*"; exit 3; }
+    if ! has prometheus || ! has promtool; then
+        # Other distributions have other names for it, or none.
+        is_root && [ "$(package_manager)" = apt-get ] ||
+            not_tested "prometheus or promtool is missing, and this is not root on Debian"
+        line=$(install_command apt-get --no-install-recommends prometheus)
+        say "Prometheus is missing. Running: $line"
+        sh -c "$line" >&2 || not_tested "this failed: $line"
+    fi
+    part_python
+    stamp=interop/.venv-prometheus/installed
+    wanted=$(cksum <interop/requirements-prometheus.txt)
+    [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
+    say "Grafana's schema into interop/.venv-prometheus"
+    rm -rf interop/.venv-prometheus
+    need venv # a separate package in Debian
+    "$(find_python)" -m venv interop/.venv-prometheus || not_tested "no virtual environment could be made"
+    interop/.venv-prometheus/bin/python -m pip install --quiet --disable-pip-version-check \
+        -r interop/requirements-prometheus.txt || not_tested "pip could not install interop/requirements-prometheus.txt"
+    echo "$wanted" >"$stamp"
+}
+
 part_demo() { need bash; }
 
 part_system() {
@@ -368,10 +393,10 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, demo, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|demo|interop) "part_$part" ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, demo, interop" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|demo|interop) "part_$part" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, demo, interop" ;;
     esac
 done

@@ -55,6 +55,7 @@ MUTATIONS = [
     ("apt-get:cc) echo gcc libc6-dev ;;", "apt-get:cc) echo gcc ;;"),
     ("apt-get:redis-server) echo redis-server ;;", ""),
     ("*:redis-server) echo redis ;;", ""),
+    ('|| not_tested "this failed', '|| fail "this failed'),
     ('|| { rm -f "$installer"; say', '|| { say'),
     ("${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}", "https://static.rust-lang.org/rustup"),
     ('export CARGO_HOME="${CARGO_HOME:-$toolchain/cargo}" PATH', "export PATH"),
@@ -282,6 +283,22 @@ class SetUp(unittest.TestCase):
             machine.has(manager, machine.brings("redis-server"), note=True)
             self.assertEqual(machine.setup("redis").status, 0, machine.said)
             self.assertEqual(machine.called()[-1], line)
+
+    def test_without_prometheus_the_test_is_left_out_with_one_line(self):
+        machine = self.machine(is_root=False)
+        machine.has("apt-get", note=True)
+        self.assertEqual(machine.setup("prometheus").status, 3, machine.said)
+        self.assertEqual(len(machine.said.splitlines()), 1)
+        self.assertIn("Prometheus is not tested here", machine.said)
+        self.assertEqual(machine.called(), [])
+
+    def test_root_gets_prometheus_without_what_it_only_recommends(self):
+        machine = self.machine(is_root=True)
+        machine.has("apt-get", "false", note=True)
+        self.assertEqual(machine.setup("prometheus").status, 3, machine.said)
+        self.assertEqual(machine.called(), ["apt-get update"])
+        self.assertIn("apt-get install -y --no-install-recommends prometheus", machine.said)
+        self.assertIn("Prometheus is not tested here: this failed", machine.said)
 
     def test_an_unknown_part_is_refused(self):
         self.assertEqual(self.machine().setup("rusty").status, 1)
