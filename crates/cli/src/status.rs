@@ -6,7 +6,7 @@ use crate::{
     output::fields,
     quantity,
 };
-use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, PoolHolding, TagTree};
+use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, PoolHolding, ProcessPrivileges, TagTree};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -35,6 +35,8 @@ struct Status {
     out_nacks: u64,
     satisfied_interests: u64,
     unsatisfied_interests: u64,
+    /// What its process may do. `None`: the forwarder does not tell (other forwarders than Namewire, and older ones).
+    privileges: Option<PrivilegesStatus>,
     /// Packets dropped, by reason; reasons that never occurred are left out. `None`: the
     /// forwarder does not tell (other forwarders than Namewire).
     drops: Option<BTreeMap<String, u64>>,
@@ -72,6 +74,32 @@ impl TagTreeStatus {
     }
 }
 
+#[derive(Serialize)]
+struct PrivilegesStatus {
+    user: u64,
+    capabilities: Vec<String>,
+    no_new_privileges: bool,
+}
+
+impl PrivilegesStatus {
+    fn of(privileges: &ProcessPrivileges) -> Self {
+        PrivilegesStatus {
+            user: privileges.user,
+            capabilities: privileges.capabilities.split_whitespace().map(str::to_owned).collect(),
+            no_new_privileges: privileges.no_new_privileges,
+        }
+    }
+
+    fn text(&self) -> String {
+        let capabilities = match &self.capabilities[..] {
+            [] => "no capability".to_owned(),
+            some => some.join(" "),
+        };
+        let gain = if self.no_new_privileges { "can gain none" } else { "can gain some by programs" };
+        format!("user {}, {capabilities}, {gain}", self.user)
+    }
+}
+
 fn fib_text(fib: &FibUsage) -> String {
     let role = if fib.is_lossy { ", core role (lossy)" } else { "" };
     let (bytes, capacity) = (quantity::bytes(fib.bytes), fib.capacity_entries);
@@ -84,6 +112,10 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
     let store = Usage::fetch(&client, &general.nfd_version).await;
     let fib = own_usage(&client, &general.nfd_version, "fib").await;
+    let privileges: Option<Vec<ProcessPrivileges>> = match is_namewire(&general.nfd_version) {
+        true => client.status_list("status", "privileges").await.ok(),
+        false => None,
+    };
     let trees: Vec<TagTree> = match is_namewire(&general.nfd_version) {
         true => client.status_list("tags", "trees").await.unwrap_or_default(),
         false => Vec::new(),
@@ -91,6 +123,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let status = Status {
         tag_trees: trees.iter().map(TagTreeStatus::of).collect(),
         fib,
+        privileges: privileges.and_then(|entries| entries.first().map(PrivilegesStatus::of)),
         store,
         drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
         transport: client.transport().map(ToString::to_string).unwrap_or_default(),
@@ -157,6 +190,7 @@ fn text(s: &Status) -> String {
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
     ];
+    lines.extend(s.privileges.iter().map(|privileges| ("Process", privileges.text())));
     lines.extend(s.store.iter().flat_map(Usage::counts));
     lines.extend(s.tag_trees.iter().map(|tree| ("TagNet", tree.text())));
     fields(&lines)

@@ -30,6 +30,7 @@ pub(crate) enum Dataset {
     StatusDrops,
     StatusDropped,
     StatusHolders,
+    StatusPrivileges,
     FacesList,
     FacesQuery,
     FacesChannels,
@@ -52,6 +53,7 @@ impl Dataset {
             (b"status", b"drops") => Dataset::StatusDrops,
             (b"status", b"dropped") => Dataset::StatusDropped,
             (b"status", b"holders") => Dataset::StatusHolders,
+            (b"status", b"privileges") => Dataset::StatusPrivileges,
             (b"faces", b"list") => Dataset::FacesList,
             (b"faces", b"query") => Dataset::FacesQuery,
             (b"faces", b"channels") => Dataset::FacesChannels,
@@ -173,6 +175,7 @@ impl Management {
             }
             Dataset::StatusDropped => encode_dataset(&environment.dropped_packets()),
             Dataset::StatusHolders => encode_dataset(&environment.pool_holdings()),
+            Dataset::StatusPrivileges => encode_dataset(&[environment.process_privileges()]),
             Dataset::FacesList | Dataset::FacesQuery => {
                 let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
                 encode_dataset(&faces.collect::<Vec<FaceStatus>>())

@@ -5,7 +5,7 @@ use namewire_packet::{
     FaceId,
     nfd::{
         CsInfo, CsUsage, DropCounter, DroppedPacket, FaceCounters, FaceHealth, FaceUri, FibUsage, ForwarderStatus,
-        PoolHolding,
+        PoolHolding, ProcessPrivileges,
     },
 };
 
@@ -43,6 +43,9 @@ pub trait Environment: StrategyRegistry {
 
     /// Who holds how much of each pool: `status/holders`, our addition. A pool begins with the entry for all holders.
     fn pool_holdings(&self) -> Vec<PoolHolding>;
+
+    /// What the process may do: `status/privileges`, our addition.
+    fn process_privileges(&self) -> ProcessPrivileges;
 
     /// Content Store settings and counters, over all workers.
     fn cs_info(&self) -> CsInfo;

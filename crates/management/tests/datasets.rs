@@ -6,8 +6,8 @@ use namewire_packet::{
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DroppedPacket, FaceEventKind,
         FaceEventNotification, FaceHealth, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NameLook, NextHopRecord, PoolHolding, RibEntry, StrategyChoice, decode_dataset,
-        face_flags,
+        ForwarderStatus, LinkType, NameLook, NextHopRecord, PoolHolding, ProcessPrivileges, RibEntry, StrategyChoice,
+        decode_dataset, face_flags,
     },
 };
 use namewire_testbed::{
@@ -71,6 +71,10 @@ fn every_dataset_says_what_the_node_knows() {
     assert_eq!(dropped, bench.router.dropped_packets());
     let health: Vec<FaceHealth> = decode_dataset(&bench.fetch("/localhost/nfd/faces/health")).expect("decodes");
     assert_eq!(health, bench.router.face_health());
+    let privileges: Vec<ProcessPrivileges> =
+        decode_dataset(&bench.fetch("/localhost/nfd/status/privileges")).expect("decodes");
+    let expected = ProcessPrivileges { user: 7, capabilities: "net-raw".to_owned(), no_new_privileges: true };
+    assert_eq!(privileges, [expected]);
     let usage: Vec<CsUsage> = decode_dataset(&bench.fetch("/localhost/nfd/cs/usage")).expect("decodes");
     assert_eq!(usage, [bench.router.cs_usage()]);
     // The answer of an older router.

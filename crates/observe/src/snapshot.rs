@@ -44,6 +44,8 @@ pub struct Snapshot {
     pub tags: Option<serde_json::Value>,
     /// The state of the repository, if it runs.
     pub repo: Option<serde_json::Value>,
+    /// What the router's process may do besides what every user may.
+    pub privileges: Privileges,
     /// Warnings of the start, for people.
     pub notes: Vec<String>,
 }
@@ -201,6 +203,18 @@ pub struct NextHop {
     pub cost: u64,
     /// Who added it: `app`, `static`, `nlsr` and so on.
     pub origin: String,
+}
+
+/// What a process may do besides what every user may.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Privileges {
+    /// The number of the user as whom it runs.
+    pub user: u64,
+    /// Its capabilities, as capabilities(7) names them, in small letters: `net-raw`.
+    pub capabilities: Vec<String>,
+    /// It cannot gain privileges by executing a program.
+    pub no_new_privileges: bool,
 }
 
 /// A pool that several holders share.

@@ -34,6 +34,7 @@ mod name_looks;
 mod observing;
 pub mod operator;
 mod pool_report;
+mod privileges;
 mod requests;
 mod router_drop;
 mod senders;

@@ -12,7 +12,7 @@ use namewire_packet::{
     nfd::{
         ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket,
         FaceCounters, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, PacketKind,
-        PoolHolding,
+        PoolHolding, ProcessPrivileges,
     },
     tlv,
 };
@@ -74,6 +74,9 @@ impl Environment for Router {
     }
     fn port_of(&self, _: &FaceUri) -> Option<String> {
         None
+    }
+    fn process_privileges(&self) -> ProcessPrivileges {
+        ProcessPrivileges { user: 7, capabilities: "net-raw".to_owned(), no_new_privileges: true }
     }
     fn cs_info(&self) -> CsInfo {
         self.cs

@@ -50,6 +50,9 @@ pub mod types {
     pub const FIB_DESIGN: u32 = 128;
     pub const FIB_BYTES: u32 = 132;
     pub const FIB_LOSSY: u32 = 133;
+    pub const PROCESS_USER: u32 = 128;
+    pub const PROCESS_CAPABILITIES: u32 = 129;
+    pub const PROCESS_NO_NEW_PRIVILEGES: u32 = 130;
     pub const DROP_REASON: u32 = 128;
     pub const DROP_TIME: u32 = 129;
     pub const PACKET_KIND: u32 = 130;

@@ -9,6 +9,7 @@ use super::{Control, faces::FaceRecord, node::Node};
 use crate::{
     answer_times::{AnswerTimes, answered},
     pool_report::PoolReport,
+    privileges,
     shared::unix_ms,
 };
 use namewire_configuration::text::Origin;
@@ -16,8 +17,8 @@ use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
 use namewire_management::Environment;
 use namewire_observe::snapshot::{
-    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Route, Snapshot,
-    StrategyChoice, Worker,
+    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Privileges, Route,
+    Snapshot, StrategyChoice, Worker,
 };
 use namewire_packet::FaceId;
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ impl Control {
             pools: node.pools_shown(),
             cs: node.content_store_shown(),
             fib: self.fib_shown(),
+            privileges: privileges_shown(),
             pit: Pit { entries: status.n_pit_entries, capacity_entries: node.pit_capacity_entries },
             strategies: self
                 .management
@@ -83,6 +85,15 @@ impl Control {
             bytes: usage.bytes,
             capacity_entries: usage.capacity_entries,
         }
+    }
+}
+
+fn privileges_shown() -> Privileges {
+    let of = privileges::of_process();
+    Privileges {
+        user: of.user,
+        capabilities: of.capabilities.split_whitespace().map(str::to_owned).collect(),
+        no_new_privileges: of.no_new_privileges,
     }
 }
 

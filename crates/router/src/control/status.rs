@@ -10,6 +10,7 @@ use crate::{
     cs_settings::{parse_policy, policy_text},
     drop_report::DropReport,
     pool_report::PoolReport,
+    privileges,
     shared::unix_ms,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
@@ -19,7 +20,7 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceHealth, FaceUri, FibUsage,
-        ForwarderStatus, PacketKind, PoolHolding, cs_flags,
+        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
@@ -150,6 +151,10 @@ impl Environment for Node {
 
     fn pool_holdings(&self) -> Vec<PoolHolding> {
         PoolReport::of(&self.shared).holdings()
+    }
+
+    fn process_privileges(&self) -> ProcessPrivileges {
+        privileges::of_process()
     }
 
     fn cs_info(&self) -> CsInfo {
