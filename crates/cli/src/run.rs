@@ -4,6 +4,7 @@
 //! defaults, and an option overrides both.
 
 mod keeping;
+mod privileges;
 mod start;
 mod state_writer;
 
@@ -12,7 +13,7 @@ use keeping::Keeping;
 pub(crate) use keeping::warn;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
-    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
+    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
 };
@@ -177,6 +178,9 @@ pub(crate) struct Args {
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
+    /// Keep privileges that the router does not need, as root or by capabilities
+    #[arg(long)]
+    pub(crate) keep_privileges: bool,
     /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -240,6 +244,9 @@ impl Args {
         let busy_poll = self.busy_poll.map(|us| Span(Duration::from_micros(us.into())));
         router.busy_poll = busy_poll.unwrap_or(router.busy_poll);
         router.quiet |= self.quiet;
+        if self.keep_privileges {
+            router.privileges = Choice(Privileges::Keep);
+        }
         router.seed = self.seed.or(router.seed);
         faces.udp.offload &= !self.no_udp_offload;
         if let Some(bytes) = self.cs_capacity {
@@ -375,6 +382,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     warn(&args, &configuration.warnings);
     let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
+    let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
     let router = start::start(&configuration, &args)?;
     let mut keeping = Keeping::new(args, configuration, router.operator());
     let is_set_up = tokio::select! {
@@ -392,7 +400,8 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     let repo = keeping.start_repo(&router).await?;
     if !keeping.is_quiet() {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
-        let text = format!("{}\n{repo}", where_to_connect(&router));
+        let privileges = privileges.map_or(String::new(), |line| format!("{line}\n"));
+        let text = format!("{}\n{repo}{privileges}", where_to_connect(&router));
         // A reader may close the pipe after the first line. The router goes on.
         let _ = io::stdout().write_all(text.as_bytes());
     }

@@ -126,9 +126,8 @@ impl Reader<'_> {
     fn general(&mut self, section: &Entry) {
         for entry in &section.children {
             match entry.key.as_str() {
-                "user" | "group" => {
-                    self.ignore(entry, "run the router as the user it is to be, for example by systemd")
-                }
+                "user" => self.settings.router.user = Some(entry.value.clone()),
+                "group" => self.settings.router.group = Some(entry.value.clone()),
                 _ => self.unknown("general", entry, &["user", "group"]),
             }
         }

@@ -11,6 +11,7 @@ mod ethernet_io;
 mod faces;
 mod fib;
 mod pit;
+mod privileges;
 mod ranges;
 mod repo;
 mod tagnet;
@@ -32,6 +33,7 @@ use namewire_engine::EngineConfig;
 use namewire_management::ReadvertiseConfig;
 use namewire_tables::PageSize;
 pub use pit::{FaceListChoice, PitSection, Role};
+pub use privileges::Privileges;
 use ranges::{
     busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
 };
@@ -120,6 +122,13 @@ pub struct RouterSection {
     pub busy_poll: Span,
     /// Print nothing but errors and warnings.
     pub quiet: bool,
+    /// The user, by name or number, as whom the router runs once it has read its files. Without it, the user that
+    /// starts it.
+    pub user: Option<String>,
+    /// The group. Without it, that of the user.
+    pub group: Option<String>,
+    /// What happens to privileges that the router does not need.
+    pub privileges: Choice<Privileges>,
     /// Seed of all random choices, for tests. An option may give one that no file can hold.
     #[serde(skip_serializing_if = "is_no_number_of_a_file")]
     pub seed: Option<u64>,
@@ -245,7 +254,16 @@ namewire_packet::names! {
 
 impl Default for RouterSection {
     fn default() -> Self {
-        RouterSection { workers: 1, pin: Vec::new(), busy_poll: Span::default(), quiet: false, seed: None }
+        RouterSection {
+            workers: 1,
+            pin: Vec::new(),
+            busy_poll: Span::default(),
+            quiet: false,
+            user: None,
+            group: None,
+            privileges: Choice::default(),
+            seed: None,
+        }
     }
 }
 

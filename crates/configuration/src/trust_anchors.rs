@@ -137,6 +137,14 @@ impl TrustAnchors {
         Ok(TrustAnchors { sources, unreadable: 0 })
     }
 
+    /// The files and directories that a configuration names.
+    pub fn files(trust: &TrustConfig) -> impl Iterator<Item = &Path> {
+        trust.anchor_files().filter_map(|anchor| match anchor {
+            TrustAnchor::Certificate(_) => None,
+            TrustAnchor::File { path, .. } | TrustAnchor::Directory { path, .. } => Some(path.as_path()),
+        })
+    }
+
     /// Gives management what was read.
     pub fn give_to(&mut self, management: &mut Management, now_ns: u64) {
         for source in &mut self.sources {

@@ -238,7 +238,7 @@ fn an_nfd_conf_starts_a_router_with_its_listeners() {
         assert!(router.line.contains(&uri), "{uri}: {}", router.line);
     }
     let warnings = router.wait_for(&["keep_alive_interval is ignored"]);
-    assert!(warnings.contains("line 5: user is ignored"), "{warnings}");
+    assert!(warnings.contains("line 9: log is ignored"), "{warnings}");
     assert!(router.ask(&["cs", "info"]).contains("1000"));
     router.ask(&["face", "create", "udp4://127.0.0.1:7001"]);
     assert!(!marks(&router, "udp4://127.0.0.1:7001"), "enable_congestion_marking no");
@@ -312,7 +312,7 @@ fn files_are_checked_and_shown_without_a_router() {
     let conf = nfd_conf(directory.path(), 6363);
     let check = namewire(&["config", "check", "--nfd-conf", conf.to_str().unwrap()]);
     assert_eq!(check.status.code(), Some(0));
-    assert!(text(&check.stdout).contains("good, with 5 warnings") && text(&check.stderr).contains("line 5: user"));
+    assert!(text(&check.stdout).contains("good, with 3 warnings") && text(&check.stderr).contains("line 9: log"));
 }
 
 #[test]

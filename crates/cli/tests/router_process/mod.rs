@@ -207,12 +207,15 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// A file as NFD has it, with only its paths and ports changed, and the certificate that it trusts.
+/// A file as NFD has it, with only its paths, ports and user changed, and the certificate that it trusts. This machine
+/// may have no user `ndn`.
 pub(crate) fn nfd_conf(directory: &Path, port: u16) -> PathBuf {
     make_identity(directory, "/operator", &directory.join("keys/default.ndncert"));
     let sample = include_str!("../../../configuration/tests/nfd.conf");
     let socket = directory.join("nfd.sock");
     let text = sample
+        .replace("  user ndn ", "  ; ")
+        .replace("  group ndn", "  ; no group")
         .replace("port 6363", &format!("port {port}"))
         .replace("path /run/nfd/nfd.sock", &format!("path {}", socket.display()));
     let path = directory.join("nfd.conf");

@@ -3,7 +3,7 @@
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
 use super::ethernet_io::EthernetIo;
-use super::{Role, StateSync, TagNeighbours};
+use super::{Privileges, Role, StateSync, TagNeighbours};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -62,6 +62,7 @@ named! {
     Role: &Self::ALL;
     StateSync: &Self::ALL;
     EthernetIo: &Self::ALL;
+    Privileges: &Self::ALL;
     TagNeighbours: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];

@@ -1,0 +1,160 @@
+//! Which privileges does the process of a router keep, and which does it give up before it meets the network?
+//!
+//! Sources: capabilities(7), credentials(7), prctl(2) (`PR_SET_NO_NEW_PRIVS`), landlock(7).
+//!
+//! Capabilities belong to threads, and a new thread inherits those of its maker. So the process gives them up on its
+//! only thread: after it has read its files, and before [`namewire_router::Router::start`] makes threads. What the
+//! router may need later stays ([`needed`]): links come and go while it runs.
+//!
+//! In this order, the process
+//! 1. becomes the configured user ([`user`]);
+//! 2. removes all capabilities but the needed ones from its bounding, ambient, inheritable, permitted and effective
+//!    sets;
+//! 3. sets `no_new_privs`: no program that it executes can gain privileges;
+//! 4. asks Landlock that it can execute no program at all.
+//!
+//! N.B. Landlock does not limit the folders where the router reads and writes. Its rules cannot be loosened later, and
+//! a reload may name a state file, certificates and trust rules anywhere.
+//!
+//! Limits: a kernel without Landlock (before 5.13) leaves step 4 out, and the line at the start says so. Without
+//! CAP_SETPCAP the bounding set stays; `no_new_privs` makes it ineffective.
+
+mod needed;
+mod user;
+
+use crate::{ExitCode, Failure};
+use landlock::{AccessFs, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr};
+use landlock::{RulesetError, RulesetStatus};
+use namewire_configuration::{Configuration, Declarations, Source, settings::Privileges};
+use needed::{Need, needed};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+use std::io;
+
+/// Gives up what the router does not need. Returns a line that says what it kept; `None` if there was nothing to give.
+///
+/// # Errors
+/// The configured user does not exist or may not be used, or a place that the router needs is closed to it.
+pub(super) fn give_up(
+    configuration: &Configuration,
+    source: Option<&Source>,
+    state: &Declarations,
+) -> Result<Option<String>, Failure> {
+    let settings = &configuration.settings;
+    let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot give up privileges: {error}"));
+    let had = capabilities(None).map_err(|error| failed(error.into()))?.permitted;
+    let places = needed::places(configuration, source);
+    let user = user::configured(&settings.router, matches!(source, Some(Source::NfdConf(_))))?;
+    if let Some(user) = &user {
+        user.enter(&places).map_err(|error| user.refused(&error))?;
+    }
+    let as_user = user.map_or(String::new(), |user| format!("runs as {}; ", user.name));
+    if settings.router.privileges.0 == Privileges::Keep {
+        return Ok(Some(format!("privileges: {as_user}none given up, as configured")));
+    }
+    let mut needs = needed(settings, state);
+    if as_user.is_empty() {
+        needs.extend(needed::closed_place(&places, had).map_err(failed)?);
+    } else if let Some(place) = needed::first_closed(&places) {
+        return Err(Failure::new(ExitCode::Failed, format!("the configured user cannot use {}", place.display())));
+    }
+    let kept = keep_only(&needs, had).map_err(|error| failed(error.into()))?;
+    if needs.iter().any(|need| need.is_everything()) {
+        return Ok(Some(format!("privileges: {as_user}none given up: {}", reasons(&needs, kept))));
+    }
+    set_no_new_privs(true).map_err(|error| failed(error.into()))?;
+    let no_programs = match forbid_programs() {
+        Ok(RestrictionStatus { ruleset: RulesetStatus::NotEnforced, .. }) | Err(_) => "",
+        Ok(_) => ", cannot execute programs",
+    };
+    let had_any = !had.is_empty() || !as_user.is_empty();
+    let given_up = known(had).difference(kept).iter_names().count();
+    let kept = if kept.is_empty() { "no capability".to_owned() } else { reasons(&needs, kept) };
+    Ok(had_any.then(|| format!("privileges: {as_user}keeps {kept}; gave up {given_up} capabilities{no_programs}")))
+}
+
+/// `net-raw (Ethernet faces), …`
+fn reasons(needs: &[Need], kept: CapabilitySet) -> String {
+    let reason = |need: &Need| match need.is_everything() {
+        true => need.why.clone(),
+        false => format!("{} ({})", names(need.capabilities & kept), need.why),
+    };
+    needs.iter().map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// As capabilities(7) writes them, in small letters and without the prefix: `net-raw net-admin`.
+fn names(set: CapabilitySet) -> String {
+    set.iter_names().map(|(name, _)| name.to_lowercase().replace('_', "-")).collect::<Vec<_>>().join(" ")
+}
+
+/// Capabilities that have a name here. A newer kernel may have more; they are given up, too.
+fn known(set: CapabilitySet) -> CapabilitySet {
+    set.iter_names().map(|(_, flag)| flag).collect()
+}
+
+/// Reduces the sets of this thread to what is needed. Returns what it keeps.
+fn keep_only(needs: &[Need], had: CapabilitySet) -> rustix::io::Result<CapabilitySet> {
+    let kept = needs.iter().fold(CapabilitySet::empty(), |sum, need| sum | need.capabilities) & had;
+    // After a change of the user, the effective set is empty and the permitted one is not.
+    set_capabilities(None, CapabilitySets { effective: had, permitted: had, inheritable: CapabilitySet::empty() })?;
+    let bounding = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
+    for capability in bounding.filter(|capability| !kept.contains(*capability)) {
+        // An error: this kernel has no more capabilities.
+        if !capability_is_in_bounding_set(capability).unwrap_or(false) || !had.contains(CapabilitySet::SETPCAP) {
+            continue;
+        }
+        remove_capability_from_bounding_set(capability)?;
+    }
+    clear_ambient_capability_set()?;
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() })?;
+    Ok(kept)
+}
+
+/// Nothing that this process or its threads do executes a program. `Refer` is handled and allowed, for otherwise
+/// Landlock would forbid to move files between folders.
+fn forbid_programs() -> Result<RestrictionStatus, RulesetError> {
+    let everywhere = PathFd::new("/").map(|root| PathBeneath::new(root, AccessFs::Refer));
+    let ruleset = Ruleset::default().handle_access(AccessFs::Execute | AccessFs::Refer)?.create()?;
+    let ruleset = match everywhere {
+        Ok(rule) => ruleset.add_rule(rule)?,
+        Err(_) => ruleset,
+    };
+    ruleset.restrict_self()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, process::Command, thread};
+
+    /// Landlock restricts the thread that asks for it, so that the other tests go on as before.
+    #[test]
+    fn no_program_can_be_executed() {
+        let run = || Command::new("true").status();
+        let tried = thread::spawn(move || {
+            assert!(run().unwrap().success());
+            set_no_new_privs(true).unwrap();
+            let status = forbid_programs().unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            let (from, to) = (directory.path().join("a/file"), directory.path().join("b/file"));
+            fs::create_dir(directory.path().join("a")).unwrap();
+            fs::create_dir(directory.path().join("b")).unwrap();
+            fs::write(&from, "text").unwrap();
+            fs::rename(&from, &to).expect("files still move between folders");
+            (status.ruleset, run())
+        });
+        match tried.join().unwrap() {
+            (RulesetStatus::NotEnforced, _) => eprintln!("skipped: this kernel has no Landlock"),
+            (_, result) => assert_eq!(result.unwrap_err().kind(), io::ErrorKind::PermissionDenied),
+        }
+        assert!(run().unwrap().success(), "only that thread gave the right up");
+    }
+
+    #[test]
+    fn capabilities_are_named_as_in_the_manual() {
+        assert_eq!(names(CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE), "net-bind-service net-raw");
+        assert_eq!(known(CapabilitySet::all()).iter_names().count(), 41, "capabilities(7) of Linux 5.9 and later");
+    }
+}
