@@ -56,7 +56,11 @@ impl Machine {
                 format!("(tries=0; until {line}; do tries=$((tries+1)); [ $tries -lt 300 ] || exit 1; sleep 0.1; done)")
             };
             script += &match line.strip_suffix('&') {
-                Some(_) if !is_running => format!("{line}\npids=$!\n"),
+                // It answers before it prints that it runs. It must not end in between.
+                Some(line) if !is_running => format!(
+                    "{line} >/run/router &\npids=$!\n{} || {{ kill $pids; exit 1; }}\n",
+                    until_it_works("grep -qs 'is running' /run/router")
+                ),
                 // An application that serves says so; the next line finds its routes.
                 Some(line) => format!(
                     "{} 2>/run/said &\npids=\"$pids $!\"\n{} || {{ kill $pids; exit 1; }}\n",
@@ -67,7 +71,7 @@ impl Machine {
             };
             is_running |= line.ends_with('&');
         }
-        script += "kill $pids; wait\n";
+        script += "kill $pids; wait; cat /run/router\n";
         let home = tempfile::tempdir().expect("a folder");
         Command::new("ip")
             .args(["netns", "exec", &self.namespace, "sh", "-c", &script])
