@@ -33,6 +33,9 @@ use rustix::thread::{
 };
 use std::io;
 
+/// Most capabilities that the line at the start names as given up.
+const GIVEN_UP_NAMED_MAX: usize = 4;
+
 /// Gives up what the router does not need. Returns a line that says what it kept; `None` if there was nothing to give.
 ///
 /// # Errors
@@ -70,9 +73,9 @@ pub(super) fn give_up(
         Ok(_) => ", cannot execute programs",
     };
     let had_any = !had.is_empty() || !as_user.is_empty();
-    let given_up = known(had).difference(kept).iter_names().count();
+    let given_up = given_up(known(had).difference(kept));
     let kept = if kept.is_empty() { "no capability".to_owned() } else { reasons(&needs, kept) };
-    Ok(had_any.then(|| format!("privileges: {as_user}keeps {kept}; gave up {given_up} capabilities{no_programs}")))
+    Ok(had_any.then(|| format!("privileges: {as_user}keeps {kept}; gave up {given_up}{no_programs}")))
 }
 
 /// `net-raw (Ethernet faces), …`
@@ -81,7 +84,17 @@ fn reasons(needs: &[Need], kept: CapabilitySet) -> String {
         true => need.why.clone(),
         false => format!("{} ({})", names(need.capabilities & kept), need.why),
     };
-    needs.iter().map(reason).collect::<Vec<_>>().join(", ")
+    let had = needs.iter().filter(|need| need.capabilities.intersects(kept));
+    had.map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// Root gives up some forty, too many for a line.
+fn given_up(set: CapabilitySet) -> String {
+    match set.iter_names().count() {
+        0 => "none".to_owned(),
+        1..=GIVEN_UP_NAMED_MAX => names(set),
+        count => format!("{count} others"),
+    }
 }
 
 /// As capabilities(7) writes them, in small letters and without the prefix: `net-raw net-admin`.
@@ -155,6 +168,12 @@ mod tests {
     #[test]
     fn capabilities_are_named_as_in_the_manual() {
         assert_eq!(names(CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE), "net-bind-service net-raw");
+        assert_eq!(given_up(CapabilitySet::empty()), "none");
+        assert_eq!(given_up(CapabilitySet::NET_RAW), "net-raw");
+        assert_eq!(given_up(CapabilitySet::all()), "41 others");
+        let needs = [(CapabilitySet::NET_RAW, "a"), (CapabilitySet::BPF, "b")]
+            .map(|(capabilities, why)| Need { capabilities, why: why.to_owned() });
+        assert_eq!(reasons(&needs, CapabilitySet::NET_RAW), "net-raw (a)", "without what it did not have");
         assert_eq!(known(CapabilitySet::all()).iter_names().count(), 41, "capabilities(7) of Linux 5.9 and later");
     }
 }
