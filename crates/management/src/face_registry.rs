@@ -5,10 +5,10 @@
 
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri, LinkType, face_flags},
+    nfd::{ControlParameters, FacePersistency, FaceScope, FaceState, FaceStatus, FaceUri, LinkType, face_flags},
 };
 use namewire_shares::HolderId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::environment::Environment;
 
@@ -108,6 +108,7 @@ impl FaceProperties {
             counters: environment.face_counters(self.face),
             flags: self.flags,
             port: environment.port_of(&self.local),
+            state: None,
         }
     }
 }
@@ -116,6 +117,8 @@ impl FaceProperties {
 #[derive(Debug, Default)]
 pub(crate) struct FaceRegistry {
     faces: BTreeMap<FaceId, FaceProperties>,
+    /// Faces that were reported down, and not up since.
+    down: BTreeSet<FaceId>,
 }
 
 impl FaceRegistry {
@@ -138,7 +141,20 @@ impl FaceRegistry {
     }
 
     pub(crate) fn remove(&mut self, face: FaceId) -> Option<FaceProperties> {
+        self.down.remove(&face);
         self.faces.remove(&face)
+    }
+
+    /// Records whether a face can send.
+    pub(crate) fn set_state(&mut self, face: FaceId, state: FaceState) {
+        match state {
+            FaceState::Up => self.down.remove(&face),
+            FaceState::Down => self.faces.contains_key(&face) && self.down.insert(face),
+        };
+    }
+
+    fn state(&self, face: FaceId) -> FaceState {
+        if self.down.contains(&face) { FaceState::Down } else { FaceState::Up }
     }
 
     /// The face that a command with these FaceUris would make again. Cost: a scan, one per `faces/create`.
@@ -150,7 +166,8 @@ impl FaceRegistry {
     /// The forwarder's own faces first, then the reported ones.
     pub(crate) fn dataset<'a>(&'a self, environment: &'a dyn Environment) -> impl Iterator<Item = FaceStatus> + 'a {
         let own = RESERVED.iter().map(|(face, uri)| reserved(*face, uri).to_status(environment));
-        own.chain(self.faces.values().map(|face| face.to_status(environment)))
+        let all = own.chain(self.faces.values().map(|face| face.to_status(environment)));
+        all.map(|face| FaceStatus { state: Some(self.state(face.face_id)), ..face })
     }
 }
 

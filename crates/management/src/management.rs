@@ -21,6 +21,7 @@ use crate::{
 };
 use namewire_packet::{
     FaceId, Name, NameBuf,
+    nfd::{FaceEventKind, FaceState},
     nfd::{FaceEventKind, FaceStatus, FibEntry, RibEntry, StrategyChoice},
 };
 use namewire_shares::{Groups, PoolReader};
@@ -204,12 +205,15 @@ impl Management {
     /// Tells watchers that the connection of a permanent face failed. Its routes stay.
     pub fn on_face_down(&mut self, now: Times, face: FaceId, out: &mut Vec<Effect>) {
         if let Some(properties) = self.faces.get(face).cloned() {
+            self.faces.set_state(face, FaceState::Down);
+            self.replies.store.note_change();
             self.events.announce(now, FaceEventKind::Down, &properties, &mut self.replies, out);
         }
     }
 
     /// Records that a permanent face has a connection again, and tells watchers.
     pub fn on_face_up(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
+        self.faces.set_state(face.face, FaceState::Up);
         self.on_face_created(now, face.clone(), out);
         self.events.announce(now, FaceEventKind::Up, &face, &mut self.replies, out);
     }

@@ -5,9 +5,9 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DroppedPacket, FaceEventKind,
-        FaceEventNotification, FaceHealth, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
-        ForwarderStatus, LinkType, NameLook, NextHopRecord, PoolHolding, ProcessPrivileges, RibEntry, StrategyChoice,
-        decode_dataset, face_flags,
+        FaceEventNotification, FaceHealth, FacePersistency, FaceQueryFilter, FaceScope, FaceState, FaceStatus,
+        FibEntry, FibUsage, ForwarderStatus, LinkType, NameLook, NextHopRecord, PoolHolding, ProcessPrivileges,
+        RibEntry, StrategyChoice, decode_dataset, face_flags,
     },
 };
 use namewire_testbed::{
@@ -187,6 +187,28 @@ fn event_in(effect: &Effect) -> (NameBuf, FaceEventKind, FaceId) {
     assert_eq!(data.freshness_ms(), 1000);
     let event = FaceEventNotification::decode(data.content()).expect("event");
     (data.name().to_buf(), event.kind, event.face_id)
+}
+
+#[test]
+fn faces_are_listed_as_up_or_down() {
+    let mut bench = Bench::new();
+    let now = bench.now;
+    let states = |bench: &mut Bench| -> Vec<(FaceId, Option<FaceState>)> {
+        let faces: Vec<FaceStatus> = decode_dataset(&bench.fetch("/localhost/nfd/faces/list")).expect("decodes");
+        faces.iter().map(|face| (face.face_id, face.state)).collect()
+    };
+    let all_up = states(&mut bench);
+    assert!(all_up.iter().all(|(_, state)| *state == Some(FaceState::Up)), "{all_up:?}");
+    bench.management.on_face_down(now, UDP_FACE, &mut bench.effects);
+    assert!(states(&mut bench).contains(&(UDP_FACE, Some(FaceState::Down))));
+    assert!(states(&mut bench).contains(&(LOCAL_FACE, Some(FaceState::Up))));
+    bench.management.on_face_up(now, udp_face(), &mut bench.effects);
+    assert_eq!(states(&mut bench), all_up);
+    // A face that comes under the number of one that closed while it was down is up.
+    bench.management.on_face_down(now, UDP_FACE, &mut bench.effects);
+    bench.close(UDP_FACE);
+    bench.management.on_face_created(now, udp_face(), &mut bench.effects);
+    assert_eq!(states(&mut bench), all_up);
 }
 
 #[test]

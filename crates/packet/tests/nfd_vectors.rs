@@ -5,7 +5,7 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, FaceCounters, FaceEventKind,
-        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, FibUsage,
+        FaceEventNotification, FacePersistency, FaceQueryFilter, FaceScope, FaceState, FaceStatus, FibEntry, FibUsage,
         ForwarderStatus, LinkType, NextHopRecord, NfdError, PoolHolding, RibEntry, Route, StrategyChoice, TagBranch,
         TagRoute, TagServes, TagTree, decode_dataset, encode_dataset,
     },
@@ -117,16 +117,18 @@ fn face_status() -> FaceStatus {
         },
         flags: 6,
         port: None,
+        state: None,
     }
 }
 
 #[test]
 fn faces() {
     check_entry("M-facestatus", &face_status());
-    let with_port = FaceStatus { port: Some("a packet socket".into()), ..face_status() };
+    let port = Some("a packet socket".into());
+    let with_our_fields = FaceStatus { port, state: Some(FaceState::Down), ..face_status() };
     let mut wire = Vec::new();
-    with_port.encode(&mut wire);
-    assert_eq!(FaceStatus::decode(&wire), Ok(with_port));
+    with_our_fields.encode(&mut wire);
+    assert_eq!(FaceStatus::decode(&wire), Ok(with_our_fields));
     check_entry("M-channelstatus", &ChannelStatus { local_uri: LOCAL.into() });
     let filter = FaceQueryFilter {
         face_id: Some(FaceId(261)),

@@ -32,6 +32,7 @@ pub(crate) fn face() -> FaceStatus {
         },
         flags: 6,
         port: None,
+        state: None,
     }
 }
 

@@ -130,6 +130,7 @@ fn face(id: u64, local: &str) -> FaceStatus {
         counters: FaceCounters::default(),
         flags: 0,
         port: None,
+        state: None,
     }
 }
 

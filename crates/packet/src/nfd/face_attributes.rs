@@ -92,6 +92,15 @@ protocol_enum! {
     }
 }
 protocol_enum! {
+    /// Whether a face can send at present; our addition to the protocol.
+    FaceState {
+        /// Its link works, as far as the forwarder knows.
+        Up = 1 "up",
+        /// Its link failed, or has not been there yet.
+        Down = 2 "down"
+    }
+}
+protocol_enum! {
     /// What happened to a face.
     FaceEventKind {
         /// It was created.

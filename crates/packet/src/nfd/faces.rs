@@ -1,14 +1,14 @@
 //! FaceStatus and its relatives: datasets `faces/*` and the event notification.
 
 use super::{
-    FaceEventKind, FacePersistency, FaceScope, LinkType,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType,
     element::{Member, element},
     field::{Fields, NfdError},
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CHANNEL_STATUS, DATASET_ENTRY, DEFAULT_CONGESTION_THRESHOLD,
         EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PERSISTENCY, FACE_PORT,
-        FACE_QUERY_FILTER, FACE_SCOPE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA, N_IN_INTERESTS,
-        N_IN_NACKS, N_OUT_BYTES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
+        FACE_QUERY_FILTER, FACE_SCOPE, FACE_STATE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA,
+        N_IN_INTERESTS, N_IN_NACKS, N_OUT_BYTES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
     },
 };
 use crate::FaceId;
@@ -61,6 +61,8 @@ element! {
         pub flags: u64 = FLAGS,
         /// In words, how frames of an Ethernet face get to the router; our addition.
         pub port: Option<String> = FACE_PORT,
+        /// Whether it can send at present; our addition.
+        pub state: Option<FaceState> = FACE_STATE,
     }
 }
 

@@ -24,6 +24,8 @@ pub mod types {
     pub const MTU: u32 = 137;
     /// In FaceStatus, after all others, where other programs stop to read.
     pub const FACE_PORT: u32 = 33_026;
+    /// As [`FACE_PORT`], after it.
+    pub const FACE_STATE: u32 = 33_028;
 
     // Datasets reuse 128 to 135.
     pub const DATASET_ENTRY: u32 = 128;
