@@ -28,6 +28,7 @@ mod data_buf;
 pub mod discovery;
 mod face;
 mod management;
+mod notification;
 mod pending_interest;
 mod producer;
 mod reassembly;
@@ -43,6 +44,7 @@ pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
 pub use data_buf::DataBuf;
 pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
+pub use notification::{Notification, NotificationStream};
 pub use producer::{
     INCOMING_INTERESTS_MAX, IncomingInterest, InterestStream, ReplyBatch, RespondError, Responder, ServeOptions,
 };

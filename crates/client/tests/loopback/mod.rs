@@ -74,6 +74,7 @@ impl Forwarder {
         })))
     }
 
+    #[allow(dead_code, reason = "not every test has a use for it")]
     pub(crate) fn observe<T>(&self, look: impl FnOnce(&Observed) -> T) -> T {
         look(&self.0.lock().unwrap().observed)
     }
@@ -85,6 +86,7 @@ impl Forwarder {
     }
 
     /// A client on a Unix socket pair.
+    #[allow(dead_code, reason = "not every test has a use for it")]
     pub(crate) fn attach_unix(&self) -> Client {
         let (ours, theirs) = UnixStream::pair().unwrap();
         self.attach(ours);
