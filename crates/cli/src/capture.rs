@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn the_summary_says_what_to_do_about_missed_frames() {
         let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: Some(0) };
-        assert_eq!(summary.text(), "captured 2 frames (1.5 kB) of 1 face, none missed");
+        assert_eq!(summary.text(), "captured 2 frames (1.5 KiB) of 1 face, none missed");
         let with = |missed| Summary { missed, ..summary }.text();
         assert!(with(Some(7)).contains("7 missed: this program was too slow"));
         assert!(with(None).ends_with("how many were missed is not known"));

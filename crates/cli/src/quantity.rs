@@ -1,11 +1,13 @@
-//! Quantities as people write and read them: `64 MiB`, `1.2 s`, `98.7 Mbit/s`.
+//! Quantities as people write and read them: `64.0 MiB`, `1.2 s`, `98.7 Mbit/s`.
+//!
+//! Sizes are in binary units everywhere, as the limits are that they are compared with. Rates are in decimal units.
 
 use namewire_configuration::units::Bytes;
 use std::time::Duration;
 
-/// Bytes, decimal units: `20.5 MB`.
+/// Bytes: `19.5 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
-    scaled(count as f64, "B")
+    divided(count as f64, 1024.0, ["Ki", "Mi", "Gi", "Ti"], "B")
 }
 
 /// Bits per second, decimal units, of `bytes` in `elapsed`.
@@ -18,16 +20,22 @@ pub(crate) fn bits_per_second(bytes: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() { 0.0 } else { bytes as f64 * 8.0 / elapsed.as_secs_f64() }
 }
 
-fn scaled(mut number: f64, unit: &str) -> String {
+/// A number with a prefix for thousands, millions and so on, and its unit, if it has one.
+pub(crate) fn scaled(number: f64, unit: &str) -> String {
+    divided(number, 1000.0, ["k", "M", "G", "T"], unit)
+}
+
+fn divided(mut number: f64, step: f64, prefixes: [&str; 4], unit: &str) -> String {
     let mut prefix = "";
-    for next in ["k", "M", "G", "T"] {
-        if number < 1000.0 {
+    for next in prefixes {
+        if number < step {
             break;
         }
-        number /= 1000.0;
+        number /= step;
         prefix = next;
     }
-    if prefix.is_empty() { format!("{number:.0} {unit}") } else { format!("{number:.1} {prefix}{unit}") }
+    let text = if prefix.is_empty() { format!("{number:.0} {unit}") } else { format!("{number:.1} {prefix}{unit}") };
+    text.trim_end().to_owned()
 }
 
 /// Time of day (UTC) with this number of digits after the second: `01:02:03.004`.
@@ -62,8 +70,9 @@ mod tests {
     #[test]
     fn sizes_in_and_out() {
         assert_eq!(parse_bytes("64 MiB"), Ok(64 << 20));
-        assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(20_480_000), "20.5 MB");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(20_480_000), "19.5 MiB");
+        assert_eq!(bytes(64 << 20), "64.0 MiB");
         assert_eq!(bit_rate(1_250_000, Duration::from_secs(1)), "10.0 Mbit/s");
     }
 

@@ -56,7 +56,7 @@ fn a_repository_beside_a_router_survives_both() {
     let mut repo = RepoProcess::start(&router, &["--folder", &path("store"), "--nack-missing"]);
     assert_eq!(repo.line, "repository /localhost/repo is running: embedded store with 0 Data\n");
     let stored = router.ask(&["repo", "put", &path("film"), "/example/film"]);
-    assert!(stored.starts_with("stored /example/film: 300.0 kB in 38 packets, "), "{stored}");
+    assert!(stored.starts_with("stored /example/film: 293.0 KiB in 38 packets, "), "{stored}");
 
     repo.process.kill().unwrap();
     repo.process.wait().unwrap();
@@ -282,7 +282,7 @@ fn the_commands_of_the_documentation_do_what_it_says() {
         assert!(output.status.success(), "{line}: {output:?}");
         said.push(String::from_utf8(output.stdout).unwrap());
     }
-    assert!(said[1].starts_with("stored /example/film: 10.0 MB in 1250 packets"), "{}", said[1]);
+    assert!(said[1].starts_with("stored /example/film: 9.5 MiB in 1250 packets"), "{}", said[1]);
     assert_eq!(said[2], "/example/film/seg=0\n/example/film/seg=1\n");
     assert!(said[5].contains("Data           1250\n"), "{}", said[5]);
     assert_eq!(said[6], "deleted /example/film: 1250 packets\n");
