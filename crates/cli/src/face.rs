@@ -1,13 +1,15 @@
-//! `namewire face`: list, show, create and destroy faces.
+//! `namewire face`: list, show, create, change and destroy faces.
+
+mod change;
 
 use crate::{
     Failure, Global,
-    face_reference::{self, FaceReference, RemoteUri},
-    output::{fields, table},
-    quantity,
+    columns::{self, Column},
+    face_reference::{self, FaceReference},
+    output::fields,
+    quantity, terminal,
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use namewire_packet::nfd::{ControlParameters, FacePersistency, FaceStatus, face_flags};
+use namewire_packet::nfd::{FaceState, FaceStatus, face_flags};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -21,32 +23,15 @@ pub(crate) enum Command {
         face: FaceReference,
     },
     /// Create a face; one that exists already takes the properties given here
-    Create {
-        /// Remote URI, for example udp://host:6363
-        #[arg(value_name = "URI")]
-        remote: RemoteUri,
-        /// How long the face lives: a persistent one closes when its link is dead, a permanent one is down
-        /// meanwhile [default: persistent]
-        #[arg(long, value_parser = persistency_parser())]
-        persistency: Option<FacePersistency>,
-        /// Largest frame sent, in bytes
-        #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(64..=8800))]
-        mtu: Option<u64>,
-        /// Local URI, where the kind of face needs one
-        #[arg(long, value_name = "URI")]
-        local: Option<String>,
-    },
+    Create(change::Create),
+    /// Change properties of a face
+    Update(change::Update),
     /// Destroy a face and its routes
     Destroy {
         /// Face number or remote URI
         #[arg(value_name = "FACE")]
         face: FaceReference,
     },
-}
-
-/// Reads the words of [`FacePersistency::LASTING`].
-fn persistency_parser() -> impl TypedValueParser<Value = FacePersistency> {
-    PossibleValuesParser::new(FacePersistency::LASTING.map(FacePersistency::word)).try_map(|word| word.parse())
 }
 
 #[derive(Serialize)]
@@ -60,6 +45,8 @@ struct Face {
     flags: Vec<&'static str>,
     mtu_bytes: Option<u64>,
     port: Option<String>,
+    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    state: Option<String>,
     expires_ms: Option<u64>,
     base_congestion_marking_interval_ns: Option<u64>,
     default_congestion_threshold_bytes: Option<u64>,
@@ -86,6 +73,7 @@ impl From<&FaceStatus> for Face {
             flags: flag_words(face.flags),
             mtu_bytes: face.mtu,
             port: face.port.clone(),
+            state: face.state.map(|state| state.to_string()),
             expires_ms: face.expiration_period_ms,
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
@@ -101,38 +89,23 @@ impl From<&FaceStatus> for Face {
     }
 }
 
-/// What `face create` prints.
-#[derive(Serialize)]
-struct CreatedFace {
-    face_id: u64,
-    is_new: bool,
-    remote_uri: String,
-    local_uri: String,
-    persistency: String,
-    mtu_bytes: Option<u64>,
-}
+impl Face {
+    fn is_down(&self) -> bool {
+        self.state.as_deref() == Some(FaceState::Down.word())
+    }
 
-#[derive(Serialize)]
-struct DestroyedFace {
-    face_id: u64,
-    remote_uri: String,
+    fn state_text(&self) -> &str {
+        self.state.as_deref().unwrap_or("-")
+    }
 }
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(global).await,
         Command::Show { face } => show(global, &face).await,
-        Command::Create { remote, persistency, mtu, local } => {
-            let parameters = ControlParameters {
-                uri: Some(remote.canonical().await?),
-                local_uri: local,
-                face_persistency: persistency.map(FacePersistency::code),
-                mtu,
-                ..ControlParameters::default()
-            };
-            create(global, parameters).await
-        }
-        Command::Destroy { face } => destroy(global, &face).await,
+        Command::Create(args) => change::create(global, args).await,
+        Command::Update(args) => change::update(global, args).await,
+        Command::Destroy { face } => change::destroy(global, &face).await,
     }
 }
 
@@ -141,25 +114,34 @@ async fn list(global: &Global) -> Result<(), Failure> {
     let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
     let faces: Vec<Face> = faces.iter().map(Face::from).collect();
     global.output().print(&faces, || {
-        let heading = ["ID", "REMOTE", "LOCAL", "SCOPE", "PERSISTENCY", "IN i/d/n", "OUT i/d/n", "IN", "OUT"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(faces.iter().map(|face| {
-            vec![
-                face.face_id.to_string(),
-                face.remote_uri.clone(),
-                local_and_port(face),
-                face.scope.clone(),
-                face.persistency.clone(),
-                format!("{}/{}/{}", face.in_interests, face.in_data, face.in_nacks),
-                format!("{}/{}/{}", face.out_interests, face.out_data, face.out_nacks),
-                quantity::bytes(face.in_bytes),
-                quantity::bytes(face.out_bytes),
-            ]
-        }));
-        table(&rows, "no faces")
+        let fitted = columns::fit(COLUMNS, &faces, terminal::width());
+        columns::text(&fitted, |row| faces[row].is_down(), "no faces")
     })?;
     Ok(())
 }
+
+const COLUMNS: &[Column<Face>] = &[
+    Column { heading: "ID", rank: 0, is_number: false, cell: |face| face.face_id.to_string() },
+    Column { heading: "STATE", rank: 1, is_number: false, cell: |face| face.state_text().to_owned() },
+    Column { heading: "REMOTE", rank: 0, is_number: false, cell: |face| face.remote_uri.clone() },
+    Column { heading: "LOCAL", rank: 4, is_number: false, cell: local_and_port },
+    Column { heading: "SCOPE", rank: 6, is_number: false, cell: |face| face.scope.clone() },
+    Column { heading: "PERSISTENCY", rank: 5, is_number: false, cell: |face| face.persistency.clone() },
+    Column {
+        heading: "IN i/d/n",
+        rank: 3,
+        is_number: false,
+        cell: |face| format!("{}/{}/{}", face.in_interests, face.in_data, face.in_nacks),
+    },
+    Column {
+        heading: "OUT i/d/n",
+        rank: 3,
+        is_number: false,
+        cell: |face| format!("{}/{}/{}", face.out_interests, face.out_data, face.out_nacks),
+    },
+    Column { heading: "IN", rank: 2, is_number: true, cell: |face| quantity::bytes(face.in_bytes) },
+    Column { heading: "OUT", rank: 2, is_number: true, cell: |face| quantity::bytes(face.out_bytes) },
+];
 
 /// The local end, for an Ethernet face with its driver: `dev://eth1 by AF_XDP`.
 fn local_and_port(face: &Face) -> String {
@@ -179,9 +161,14 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Face", face.face_id.to_string()),
             ("Remote", face.remote_uri.clone()),
             ("Local", face.local_uri.clone()),
+            (
+                "State",
+                if face.is_down() { terminal::alarming(face.state_text()) } else { face.state_text().to_owned() },
+            ),
             ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
             ("Flags", if face.flags.is_empty() { "-".to_owned() } else { face.flags.join(", ") }),
             ("Port", or_none(face.port.clone())),
+            ("Marks", or_none(marking(&face))),
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
@@ -191,55 +178,14 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
     Ok(())
 }
 
-async fn create(global: &Global, parameters: ControlParameters) -> Result<(), Failure> {
-    let client = global.connect().await?;
-    let mut created = face_reference::create(&client, &parameters).await?;
-    let differs = |wanted: Option<u64>, is: Option<u64>| wanted.is_some() && wanted != is;
-    if !created.is_new
-        && (differs(parameters.face_persistency, created.face.face_persistency)
-            || differs(parameters.mtu, created.face.mtu))
-    {
-        let change = ControlParameters {
-            face_id: created.face.face_id,
-            face_persistency: parameters.face_persistency,
-            mtu: parameters.mtu,
-            ..ControlParameters::default()
-        };
-        client.control("faces", "update", &change).await?;
-        created.face.face_persistency = parameters.face_persistency.or(created.face.face_persistency);
-        created.face.mtu = parameters.mtu.or(created.face.mtu);
-    }
-    let face = CreatedFace {
-        face_id: created.face.face_id.unwrap_or_default().0,
-        is_new: created.is_new,
-        remote_uri: created.face.uri.or(parameters.uri).unwrap_or_default(),
-        local_uri: created.face.local_uri.unwrap_or_default(),
-        persistency: created
-            .face
-            .face_persistency
-            .and_then(FacePersistency::from_code)
-            .map(|persistency| persistency.to_string())
-            .unwrap_or_default(),
-        mtu_bytes: created.face.mtu,
-    };
-    global.output().print(&face, || {
-        let what = if face.is_new { "created" } else { "exists already" };
-        format!("face {} {what}: {} {}\n", face.face_id, face.remote_uri, face.persistency)
-    })?;
-    Ok(())
-}
-
-async fn destroy(global: &Global, reference: &FaceReference) -> Result<(), Failure> {
-    let client = global.connect().await?;
-    // The command succeeds for faces that do not exist, so look first.
-    let face = face_reference::require(&client, reference).await?;
-    let parameters = ControlParameters { face_id: Some(face.face_id), ..ControlParameters::default() };
-    client.control("faces", "destroy", &parameters).await?;
-    let destroyed = DestroyedFace { face_id: face.face_id.0, remote_uri: face.uri };
-    global
-        .output()
-        .print(&destroyed, || format!("face {} destroyed: {}\n", destroyed.face_id, destroyed.remote_uri))?;
-    Ok(())
+/// From which length of the queue on it marks, and how often.
+fn marking(face: &Face) -> Option<String> {
+    let (threshold, interval) = (face.default_congestion_threshold_bytes?, face.base_congestion_marking_interval_ns?);
+    Some(format!(
+        "from {} in the send queue on, every {}",
+        quantity::bytes(threshold),
+        quantity::ms(interval / 1_000_000)
+    ))
 }
 
 fn flag_words(flags: u64) -> Vec<&'static str> {

@@ -4,6 +4,7 @@
 
 mod capture;
 mod choice;
+mod columns;
 mod config;
 mod cs;
 mod drops;
@@ -31,6 +32,7 @@ mod segment_options;
 mod status;
 mod strategy;
 mod tag;
+mod terminal;
 mod trace;
 mod traffic;
 
@@ -291,6 +293,8 @@ mod tests {
         "namewire route add /a 259 --cost 10 --origin nlsr --no-inherit --capture --expires 60000",
         "namewire route add / udp://host:7000",
         "namewire route remove /a 259 --origin static",
+        "namewire face update 259 --reliability on --congestion-marking off --congestion-threshold 64KiB",
+        "namewire face create udp://a --reliability on --congestion-interval 10 --local-fields off",
         "namewire strategy list",
         "namewire strategy set /a multicast",
         "namewire strategy set /a /localhost/nfd/strategy/best-route/v=5",
@@ -371,6 +375,9 @@ mod tests {
             "namewire face create",
             "namewire face create nonsense",
             "namewire face create udp://a --mtu 63",
+            "namewire face create udp://a --reliability maybe",
+            "namewire face update 259",
+            "namewire face update 259 --congestion-interval 0",
             "namewire face destroy minus-one",
             "namewire route add a 259",
             "namewire route add /a//b 259",

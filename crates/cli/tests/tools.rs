@@ -1,0 +1,142 @@
+//! Tools that look after a router, as a user meets them: the real binary and a real router.
+
+mod router_process;
+mod terminal;
+
+use router_process::{NAMEWIRE, PATIENCE, Router, eventually, text};
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+};
+use terminal::Terminal;
+
+fn json(router: &Router, arguments: &[&str]) -> Value {
+    serde_json::from_str(&router.ask(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+/// A command that runs on, and the lines that it prints, of both streams.
+struct Running {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let streams: [Box<dyn std::io::Read + Send>; 2] =
+            [Box::new(process.stdout.take().unwrap()), Box::new(process.stderr.take().unwrap())];
+        for stream in streams {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            });
+        }
+        Running { process, lines }
+    }
+
+    fn wait_for(&self, words: &str) -> String {
+        let mut seen = String::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            if line.contains(words) {
+                return line;
+            }
+            seen += &(line + "\n");
+        }
+        panic!("no line with {words:?}; there were:\n{seen}");
+    }
+
+    /// Lets faces come and go until an event of one is printed.
+    fn wait_for_event(&self, router: &Router) {
+        eventually("an event of a face is printed", || {
+            router.ask(&["status"]);
+            self.lines.try_iter().any(|line| line.starts_with("created "))
+        });
+    }
+
+    /// Ctrl-C; the exit code.
+    fn interrupt(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let mut code = None;
+        eventually("the command has ended", || {
+            code = self.process.try_wait().unwrap();
+            code.is_some()
+        });
+        code.unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn properties_of_a_face_are_set_by_create_and_update() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let uri = "udp4://127.0.0.1:9";
+    let create = ["face", "create", uri, "--reliability", "on", "--congestion-marking", "off"];
+    let more = ["--congestion-threshold", "32KiB", "--congestion-interval", "7", "--mtu", "1400"];
+    let created = json(&router, &[&create[..], &more].concat());
+    assert_eq!(created["flags"], serde_json::json!(["lp-reliability"]), "{created}");
+    let face = json(&router, &["face", "show", uri]);
+    assert_eq!(face["flags"], serde_json::json!(["lp-reliability"]), "{face}");
+    assert_eq!(face["default_congestion_threshold_bytes"], 32 * 1024);
+    assert_eq!(face["base_congestion_marking_interval_ns"], 7_000_000);
+    assert_eq!((&face["mtu_bytes"], &face["state"]), (&1400.into(), &"up".into()));
+
+    let said = router.ask(&["face", "update", uri, "--reliability", "off", "--persistency", "permanent"]);
+    assert!(said.contains("updated: udp4://127.0.0.1:9 permanent"), "{said}");
+    let face = json(&router, &["face", "show", uri]);
+    assert_eq!((&face["flags"], &face["persistency"]), (&serde_json::json!([]), &"permanent".into()), "{face}");
+    assert_eq!(face["default_congestion_threshold_bytes"], 32 * 1024, "what is not named stays");
+    // `create` changes a face that exists, too.
+    router.ask(&["face", "create", uri, "--congestion-marking", "on"]);
+    let face = json(&router, &["face", "show", uri]);
+    assert_eq!(face["flags"], serde_json::json!(["congestion-marking"]), "{face}");
+
+    let refused = router.tool(&["face", "update", uri, "--local-fields", "on"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("cannot take local-fields"), "{refused:?}");
+    assert_eq!(router.tool(&["face", "update", "9999", "--mtu", "1400"]).status.code(), Some(3));
+}
+
+#[test]
+fn the_list_of_faces_fits_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &["--route", "/far=udp4://127.0.0.1:9"]);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp4://{}", listener.local_addr().unwrap());
+    router.ask(&["face", "create", &uri, "--persistency", "permanent"]);
+    drop(listener.accept().unwrap());
+    drop(listener);
+    eventually("it is down", || json(&router, &["face", "show", &uri])["state"] == "down");
+    let list = |width: u16, variable: Option<&str>| {
+        let mut command = router.command();
+        variable.map(|name| command.env(name, "1"));
+        let mut terminal = Terminal::of_width(width, command.env_remove("CLICOLOR").args(["face", "list"]));
+        assert_eq!(terminal.wait_for_end().code(), Some(0));
+        let lines = terminal.wait_for("the face", |lines| lines.iter().any(|line| line.contains(&uri)));
+        (lines, terminal.has_colours())
+    };
+    let (wide, has_colours) = list(200, None);
+    assert!(wide[0].contains("PERSISTENCY") && wide[0].contains("LOCAL") && has_colours, "{wide:?}");
+    let (narrow, _) = list(60, None);
+    let heading: Vec<&str> = narrow[0].split_whitespace().collect();
+    assert_eq!(heading, ["ID", "STATE", "REMOTE", "IN", "OUT"], "{narrow:?}");
+    assert!(narrow.iter().any(|line| line.contains(&uri) && line.contains("down")), "{narrow:?}");
+    assert!(!list(200, Some("NO_COLOR")).1);
+    let piped = router.ask(&["face", "list"]);
+    assert!(piped.contains("PERSISTENCY") && !piped.contains('\x1b'), "{piped}");
+}
