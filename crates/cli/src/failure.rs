@@ -52,6 +52,11 @@ impl Failure {
         std::process::ExitCode::from(self.code as u8)
     }
 
+    /// The message without what to do about it.
+    pub(crate) fn first_line(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         self.code
     }

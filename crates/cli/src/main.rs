@@ -33,6 +33,7 @@ mod status;
 mod strategy;
 mod tag;
 mod terminal;
+mod top;
 mod trace;
 mod traffic;
 
@@ -128,6 +129,8 @@ enum Command {
         #[arg(long)]
         holders: bool,
     },
+    /// Watch a running router in the terminal: rates, faces, tables, drops
+    Top(top::Args),
     /// Show what the forwarder would do with an Interest for a name, and why
     Explain(explain::Args),
     /// Show the last packets that the forwarder dropped, and why
@@ -236,6 +239,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         }
         Command::Status { holders: false } => status::execute(global).await,
         Command::Status { holders: true } => status::execute_holders(global).await,
+        Command::Top(args) => top::execute(global, args).await,
         Command::Explain(args) => explain::execute(global, args).await,
         Command::Drops(args) => drops::execute(global, args).await,
         Command::Face(command) => face::execute(global, command).await,
@@ -283,6 +287,7 @@ mod tests {
         "namewire config check --nfd-conf nfd.conf",
         "namewire config show -c namewire.toml --workers 2",
         "namewire status --json",
+        "namewire top --interval 500",
         "namewire --transport unix:///tmp/a.sock face list",
         "namewire face list --transport udp://host",
         "namewire face create udp://192.0.2.1 --persistency permanent --mtu 1400",
@@ -372,6 +377,7 @@ mod tests {
             "namewire config check",
             "namewire config check a --nfd-conf b",
             "namewire nfd --config",
+            "namewire top --interval 99",
             "namewire face create",
             "namewire face create nonsense",
             "namewire face create udp://a --mtu 63",
