@@ -11,7 +11,7 @@ pub(crate) enum ExitCode {
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
-    /// No such face, route or key.
+    /// No such face, route, strategy choice or key.
     NotFound = 3,
     /// There is no forwarder to talk to.
     NoForwarder = 4,
@@ -21,6 +21,8 @@ pub(crate) enum ExitCode {
     Nack = 6,
     /// The producer answered that it has no such Data (an application Nack: Data of ContentType 3).
     ApplicationNack = 7,
+    /// Ctrl-C came before the work was done: 128 and the number of the signal, as shells count.
+    Interrupted = 130,
 }
 
 /// A failed command.
@@ -37,6 +39,10 @@ impl Failure {
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Failure::new(ExitCode::NotFound, message)
+    }
+
+    pub(crate) fn interrupted() -> Self {
+        Failure::new(ExitCode::Interrupted, "interrupted")
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {

@@ -14,7 +14,10 @@ use std::{
     os::fd::AsFd,
     path::{Path, PathBuf},
 };
-use tokio::io::BufWriter;
+use tokio::{
+    io::BufWriter,
+    signal::unix::{SignalKind, signal},
+};
 
 /// Bytes gathered before a write to the output.
 const WRITE_BUFFER_BYTES: usize = 1024 * 1024;
@@ -78,6 +81,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
 /// Fetches an object whose version, if it has one, is found in this way.
 pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
     let client = global.connect().await?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let (control, initial) = match args.congestion_control {
         Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
         Algorithm::Aimd => (CongestionControl::Aimd, args.initial_window),
@@ -98,7 +102,7 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
     let fetch = SegmentFetch::new(&client, args.name, options);
     let result = tokio::select! {
         result = fetch.run(&mut writer, |progress| show(&bar, progress)) => result.map_err(Failure::from),
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(crate::ExitCode::Failed, "interrupted")),
+        _ = interrupt.recv() => Err(Failure::interrupted()),
     };
     bar.finish_and_clear();
     drop(writer);

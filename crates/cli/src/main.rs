@@ -25,6 +25,7 @@ mod pingserver;
 mod poke;
 mod put;
 mod quantity;
+mod reconnect;
 mod repo;
 mod route;
 mod run;
@@ -58,8 +59,9 @@ struct Cli {
 /// How long threads of the runtime may go on with work with files when a command is done.
 const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 face, route or key not found, \
-4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data).";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice or key), \
+4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
+130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
 /// Options of every subcommand.
 #[derive(Debug, Default, clap::Args)]

@@ -1,7 +1,7 @@
 //! `namewire ping`: round-trip times to a ping server.
 //!
 //! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number is decimal
-//! digits in a generic component, and counts up from a random start.
+//! digits in a generic component, and counts up from a random start. What is printed counts from 0.
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use namewire_client::ExpressError;
@@ -9,6 +9,7 @@ use namewire_packet::{InterestBuilder, NameBuf};
 use serde::Serialize;
 use std::time::Duration;
 use tokio::{
+    signal::unix::{SignalKind, signal},
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
 };
@@ -38,7 +39,10 @@ pub(crate) struct Args {
 /// What became of one ping.
 #[derive(Serialize)]
 struct Pong {
+    /// Counts from 0.
     sequence: u64,
+    /// The number in the name.
+    number: u64,
     rtt_ms: Option<f64>,
     nack: Option<String>,
 }
@@ -108,49 +112,53 @@ impl Statistics {
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let client = global.connect().await?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut prefix = args.prefix.clone();
     prefix.push_generic(b"ping");
     let mut statistics = Statistics { prefix: args.prefix.to_string(), ..Statistics::default() };
-    let mut sequence = fastrand::u64(..) >> 1;
+    let first = fastrand::u64(..) >> 1;
     let mut ticks = interval(Duration::from_millis(args.interval));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // Bounded by time: each ping ends after `timeout`.
     let (sender, mut pongs) = mpsc::unbounded_channel();
     let wants_more = |sent: u64| args.count.is_none_or(|count| sent < count);
-    let mut answered = 0;
+    let (mut answered, mut is_interrupted) = (0, false);
     while wants_more(statistics.sent) || answered < statistics.sent {
         tokio::select! {
             _ = ticks.tick(), if wants_more(statistics.sent) => {
                 let mut name = prefix.clone();
-                name.push_generic(sequence.to_string().as_bytes());
+                name.push_generic(first.wrapping_add(statistics.sent).to_string().as_bytes());
                 let interest = InterestBuilder::new(name).must_be_fresh(!args.allow_stale).lifetime_ms(args.timeout);
-                let (client, sender, number) = (client.clone(), sender.clone(), sequence);
+                let (client, sender, sequence) = (client.clone(), sender.clone(), statistics.sent);
                 tokio::spawn(async move {
                     let start = Instant::now();
                     let result = client.express(&interest).await;
-                    drop(sender.send((number, result.map(|_| start.elapsed()))));
+                    drop(sender.send((sequence, result.map(|_| start.elapsed()))));
                 });
                 statistics.sent += 1;
-                sequence = sequence.wrapping_add(1);
             }
             Some((sequence, result)) = pongs.recv() => {
                 answered += 1;
-                let pong = match result {
-                    Ok(rtt) => Pong { sequence, rtt_ms: Some(rtt.as_secs_f64() * 1000.0), nack: None },
-                    Err(ExpressError::Nack(reason)) => Pong { sequence, rtt_ms: None, nack: Some(reason.to_string()) },
-                    Err(ExpressError::Timeout(_)) => Pong { sequence, rtt_ms: None, nack: None },
+                let (rtt_ms, nack) = match result {
+                    Ok(rtt) => (Some(rtt.as_secs_f64() * 1000.0), None),
+                    Err(ExpressError::Nack(reason)) => (None, Some(reason.to_string())),
+                    Err(ExpressError::Timeout(_)) => (None, None),
                     Err(error) => return Err(error.into()),
                 };
+                let pong = Pong { sequence, number: first.wrapping_add(sequence), rtt_ms, nack };
                 statistics.add(&pong);
                 if !args.quiet {
                     global.output().print_line(&pong, || line(&statistics.prefix, &pong))?;
                 }
             }
-            _ = tokio::signal::ctrl_c() => break,
+            _ = interrupt.recv() => {
+                is_interrupted = true;
+                break;
+            }
         }
     }
     global.output().print_line(&statistics, || statistics.text().trim_end().to_owned())?;
-    statistics.outcome()
+    if is_interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { statistics.outcome() }
 }
 
 fn line(prefix: &str, pong: &Pong) -> String {
@@ -169,7 +177,7 @@ mod tests {
     fn statistics_add_up() {
         let mut statistics = Statistics { prefix: "/a".to_owned(), sent: 5, ..Statistics::default() };
         assert_eq!(statistics.outcome().unwrap_err().code(), ExitCode::Timeout);
-        let pong = |rtt_ms, nack: Option<&str>| Pong { sequence: 0, rtt_ms, nack: nack.map(str::to_owned) };
+        let pong = |rtt_ms, nack: Option<&str>| Pong { sequence: 0, number: 0, rtt_ms, nack: nack.map(str::to_owned) };
         statistics.add(&pong(None, Some("NoRoute")));
         assert_eq!(statistics.outcome().unwrap_err().code(), ExitCode::Nack);
         for rtt in [1.0, 2.0, 3.0] {

@@ -1,9 +1,15 @@
-//! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does.
+//! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also if the router starts anew meanwhile.
 
-use crate::{ExitCode, Failure, Global, name_argument};
-use namewire_client::RouteOptions;
+use crate::{
+    ExitCode, Failure, Global, name_argument,
+    output::write_out,
+    reconnect::{self, End},
+};
+use namewire_client::{InterestStream, RespondError, RouteOptions};
 use namewire_packet::{Component, DataBuilder, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
+use namewire_security::Signer;
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,39 +36,62 @@ struct Served {
     answered: u64,
 }
 
+/// Answers pings, over one connection after the other.
+struct Server<'a> {
+    args: &'a Args,
+    signer: Signer,
+    content: Vec<u8>,
+    prints: bool,
+    answered: u64,
+}
+
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let signer = global.signer()?;
-    let client = global.connect().await?;
+    let interrupt = signal(SignalKind::interrupt())?;
     let mut prefix = args.prefix.clone();
     prefix.push_generic(b"ping");
-    let mut interests = client.serve(&prefix).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-    client.register_prefix(&prefix, RouteOptions::default()).await?;
+    let interests = open(global, &prefix).await?;
     eprintln!("ping server ready: {}", args.prefix);
     let content = vec![b'a'; usize::from(args.size)];
-    let mut answered = 0;
-    while args.count.is_none_or(|count| answered < count) {
-        let incoming = tokio::select! {
-            incoming = interests.next() => incoming,
-            _ = tokio::signal::ctrl_c() => break,
-        };
-        let Some(incoming) = incoming else {
-            return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"));
-        };
-        let name = incoming.interest().name().to_buf();
-        let names_digest = |component: Component<'_>| component.type_number == IMPLICIT_SHA256_DIGEST;
-        if name.as_name().components().any(names_digest) {
-            continue; // it asks for a Data that was made before, and no Data has such a name
-        }
-        let data = DataBuilder::new(name.clone()).freshness_ms(args.freshness).content(&content);
-        let signed = signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-        incoming.respond(&signed).await?;
-        answered += 1;
-        if !args.quiet && !global.json {
-            global.output().print_line(&(), || format!("interest received: {name}"))?;
-        }
-    }
-    client.flush().await;
-    let served = Served { prefix: args.prefix.to_string(), answered };
+    let mut server = Server { args: &args, signer, content, prints: !args.quiet && !global.json, answered: 0 };
+    let serve = async |interests: &mut InterestStream| server.serve(interests).await;
+    let (end, interests) = reconnect::serve(interests, async || open(global, &prefix).await, serve, interrupt).await?;
+    interests.client().flush().await;
+    let served = Served { prefix: args.prefix.to_string(), answered: server.answered };
     global.output().print_line(&served, || format!("{} pings answered", served.answered))?;
-    Ok(())
+    if end == End::Interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
+}
+
+/// Connects, and registers the prefix.
+async fn open(global: &Global, prefix: &NameBuf) -> Result<InterestStream, Failure> {
+    let client = global.connect().await?;
+    let interests = client.serve(prefix).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    client.register_prefix(prefix, RouteOptions::default()).await?;
+    Ok(interests)
+}
+
+impl Server<'_> {
+    async fn serve(&mut self, interests: &mut InterestStream) -> Result<reconnect::Served, Failure> {
+        while self.args.count.is_none_or(|count| self.answered < count) {
+            let Some(incoming) = interests.next().await else { return Ok(reconnect::Served::Lost) };
+            let name = incoming.interest().name().to_buf();
+            let names_digest = |component: Component<'_>| component.type_number == IMPLICIT_SHA256_DIGEST;
+            if name.as_name().components().any(names_digest) {
+                continue; // it asks for a Data that was made before, and no Data has such a name
+            }
+            let data = DataBuilder::new(name.clone()).freshness_ms(self.args.freshness).content(&self.content);
+            let signed =
+                self.signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+            match incoming.respond(&signed).await {
+                Ok(()) => {}
+                Err(RespondError::Closed(_)) => return Ok(reconnect::Served::Lost),
+                Err(error) => return Err(error.into()),
+            }
+            self.answered += 1;
+            if self.prints {
+                write_out(format!("interest received: {name}\n").as_bytes())?;
+            }
+        }
+        Ok(reconnect::Served::Done)
+    }
 }

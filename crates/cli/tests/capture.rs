@@ -344,7 +344,7 @@ fn a_second_interrupt_ends_it_at_once() {
     let status = capture.process.wait().unwrap();
     let waited = begin.elapsed();
     router.signal("-CONT");
-    assert_eq!(status.code(), Some(1));
+    assert_eq!(status.code(), Some(130));
     assert!(waited < Duration::from_secs(2), "{waited:?}");
     let said = capture.wait_for("interrupted before");
     assert!(said.contains("how many were missed is not known"), "{said}");

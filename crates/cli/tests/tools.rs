@@ -112,6 +112,72 @@ fn properties_of_a_face_are_set_by_create_and_update() {
     assert_eq!(router.tool(&["face", "update", "9999", "--mtu", "1400"]).status.code(), Some(3));
 }
 
+/// The story: a router was started anew for an update, and every file that was published by `put` was gone until
+/// its user noticed.
+#[test]
+fn producers_register_again_when_their_router_starts_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "what is published").unwrap();
+    let mut router = Router::run(directory.path(), &[]);
+    let mut put = Running::start(router.command().arg("put").arg(&file).args(["/me/file", "--version", "7"]));
+    put.wait_for("serving /me/file");
+    let mut server = Running::start(router.command().args(["pingserver", "/me"]));
+    server.wait_for("ping server ready");
+    assert_eq!(router.ask(&["get", "/me/file", "-q"]), "what is published");
+    router.signal("-KILL");
+    router.process.wait().unwrap();
+    for producer in [&put, &server] {
+        producer.wait_for("the connection to the forwarder was lost; trying again");
+        producer.wait_for("no forwarder answers");
+    }
+    let router = Router::run(directory.path(), &[]);
+    put.wait_for("connected again");
+    server.wait_for("connected again");
+    assert_eq!(router.ask(&["get", "/me/file", "-q"]), "what is published");
+    let said = router.ask(&["ping", "/me", "-c", "2", "-i", "10", "--timeout", "60000"]);
+    assert!(said.contains("seq=0 time=") && said.contains("seq=1 time="), "short numbers: {said}");
+    let summary = |running: &mut Running, words: &str| {
+        assert_eq!(running.interrupt(), Some(0));
+        running.wait_for(words)
+    };
+    assert!(summary(&mut put, "Interests, ").contains(" 2 segments"), "one before and one after");
+    summary(&mut server, "2 pings answered");
+}
+
+#[test]
+fn what_ctrl_c_cuts_short_ends_with_130() {
+    let directory = tempfile::tempdir().unwrap();
+    // It receives, and never answers.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let uri = format!("udp4://{}", silent.local_addr().unwrap());
+    let router = Router::run(directory.path(), &["--route", &format!("/silent={uri}")]);
+    let run = |arguments: &[&str], ready: &str| {
+        let mut running = Running::start(router.command().args(arguments));
+        running.wait_for(ready);
+        running.interrupt()
+    };
+    assert_eq!(run(&["pingserver", "/a", "--count", "5"], "ready"), Some(130));
+    assert_eq!(run(&["pingserver", "/b"], "ready"), Some(0));
+    assert_eq!(run(&["capture", "all", "--prefix", "/silent", "--count", "5"], "Ctrl-C ends it"), Some(130));
+    assert_eq!(run(&["capture", "all", "--prefix", "/silent"], "Ctrl-C ends it"), Some(0));
+    assert_eq!(run(&["traffic", "serve", "/c", "--count", "5"], "serving"), Some(130));
+    assert_eq!(run(&["traffic", "serve", "/d"], "serving"), Some(0));
+
+    // These print nothing before they are interrupted: what the router counts says that they have begun.
+    let sent = || json(&router, &["face", "show", &uri])["out_interests"].as_u64().unwrap();
+    for arguments in [
+        &["get", "/silent/1", "--lifetime", "100000"][..],
+        &["ping", "/silent/2", "--count", "3", "--timeout", "100000"],
+        &["traffic", "send", "/silent/3", "--duration", "100000"],
+    ] {
+        let before = sent();
+        let mut running = Running::start(router.command().args(arguments));
+        eventually("its Interest was sent", || sent() > before);
+        assert_eq!(running.interrupt(), Some(130), "{arguments:?}");
+    }
+}
+
 #[test]
 fn the_list_of_faces_fits_the_terminal() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! `namewire repo put`, `list`, `delete`, `join`, `leave` and `stats`: a client of a repository.
 
 use crate::{
-    ExitCode, Failure, Global, name_argument,
+    Failure, Global, name_argument,
     output::{fields, write_out},
     quantity,
     segment_options::SegmentOptions,
@@ -99,7 +99,7 @@ async fn interruptible<T>(
 ) -> Result<T, Failure> {
     let result = tokio::select! {
         result = work => result.map_err(Failure::from),
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(ExitCode::Failed, "interrupted")),
+        _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
     };
     bar.finish_and_clear();
     result

@@ -9,6 +9,7 @@ use namewire_client::tag::{IncomingTagPacket, PullOptions, TagClient, TagPlace, 
 use namewire_packet::nfd::TagTree;
 use serde::Serialize;
 use std::{path::Path, time::Duration};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a pull without an answer waits for the router to say whether it is in a tree. Routers of other machines
 /// and other forwarders say nothing.
@@ -88,11 +89,15 @@ pub(super) async fn advertise(global: &Global, args: Advertise) -> Result<(), Fa
     let mut receiver = tags.receive().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     tags.advertise(&set, serves, args.expires.map(Duration::from_millis)).await?;
     eprintln!("advertised {set} for {serves}");
-    let mut packets = 0;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (mut packets, mut is_interrupted) = (0, false);
     while args.count.is_none_or(|count| packets < count) {
         let incoming = tokio::select! {
             incoming = receiver.next() => incoming,
-            _ = tokio::signal::ctrl_c() => break,
+            _ = interrupt.recv() => {
+                is_interrupted = true;
+                break;
+            }
         };
         let Some(incoming) = incoming else {
             return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"));
@@ -106,7 +111,7 @@ pub(super) async fn advertise(global: &Global, args: Advertise) -> Result<(), Fa
         }
     }
     tags.client().flush().await;
-    Ok(())
+    if is_interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
 pub(super) async fn pull(global: &Global, args: Pull) -> Result<(), Failure> {

@@ -39,6 +39,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Room for the name and the other fields of a Data of the largest size.
 const CONTENT_BYTES_MAX: usize = 8000;
@@ -190,15 +191,15 @@ fn no_connection(error: &io::Error) -> Failure {
 }
 
 /// Sets a flag at Ctrl-C.
-fn stop_at_interrupt() -> Arc<AtomicBool> {
+fn stop_at_interrupt() -> io::Result<Arc<AtomicBool>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            flag.store(true, Relaxed);
-        }
+        interrupt.recv().await;
+        flag.store(true, Relaxed);
     });
-    stop
+    Ok(stop)
 }
 
 async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
@@ -229,7 +230,8 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
         links.push(Socket::connect(&target).await.and_then(Link::new).map_err(|error| no_connection(&error))?);
     }
     let (live, mut threads) = (Arc::new(Mutex::new(Counts::new())), Vec::new());
-    let (stop, start) = (stop_at_interrupt(), Instant::now());
+    let (stop, start) = (stop_at_interrupt()?, Instant::now());
+    let is_interrupted = Arc::clone(&stop);
     for (flow, link) in (0..flows).zip(links) {
         let names = Names::new(set.clone(), order, args.seed, flow, flows);
         // The first flows send the rest of a count that is no multiple.
@@ -244,7 +246,8 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
     let report = Report::new(&total, start.elapsed());
     global.output().print_line(&report, || report.text())?;
     join(threads)?;
-    report.outcome()
+    // It was to go on until its count or its time was over.
+    if is_interrupted.load(Relaxed) { Err(Failure::interrupted()) } else { report.outcome() }
 }
 
 /// Adds up what flows publish until all have ended, and prints a line per second.
@@ -311,7 +314,8 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
         links.push(link_of_producer(&args, &target, &signer).await?);
     }
     // Before this, Ctrl-C ends the process at once.
-    let (stop, mut threads, mut counts) = (stop_at_interrupt(), Vec::new(), Vec::new());
+    let (stop, mut threads, mut counts) = (stop_at_interrupt()?, Vec::new(), Vec::new());
+    let is_interrupted = Arc::clone(&stop);
     for link in links {
         let (answers, stop, count) = (answers.clone(), Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
         counts.push(Arc::clone(&count));
@@ -325,7 +329,8 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     let answered = counts.iter().map(|count| count.load(Relaxed)).sum();
     let served = Served { answered, elapsed_s: start.elapsed().as_secs_f64() };
     global.output().print_line(&served, || format!("{answered} Interests answered"))?;
-    join(threads)
+    join(threads)?;
+    if is_interrupted.load(Relaxed) && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
 /// A connection to the router with the prefixes registered, or to a generator that has come.
