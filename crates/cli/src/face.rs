@@ -1,6 +1,7 @@
-//! `namewire face`: list, show, create, change and destroy faces.
+//! `namewire face`: list, show, create, change, destroy and watch faces.
 
 mod change;
+mod watch;
 
 use crate::{
     Failure, Global,
@@ -32,6 +33,8 @@ pub(crate) enum Command {
         #[arg(value_name = "FACE")]
         face: FaceReference,
     },
+    /// Print events of faces as they happen: created, destroyed, up, down
+    Watch(watch::Args),
 }
 
 #[derive(Serialize)]
@@ -105,6 +108,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
         Command::Show { face } => show(global, &face).await,
         Command::Create(args) => change::create(global, args).await,
         Command::Update(args) => change::update(global, args).await,
+        Command::Watch(args) => watch::execute(global, args).await,
         Command::Destroy { face } => change::destroy(global, &face).await,
     }
 }

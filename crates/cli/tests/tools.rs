@@ -112,6 +112,61 @@ fn properties_of_a_face_are_set_by_create_and_update() {
     assert_eq!(router.tool(&["face", "update", "9999", "--mtu", "1400"]).status.code(), Some(3));
 }
 
+/// A permanent face whose connection fails is down, and says so; `face watch` told it as it happened.
+#[test]
+fn events_of_faces_are_printed_as_they_happen_and_states_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let watch = Running::start(router.command().args(["face", "watch", "--json"]));
+    let mut watch_of_text = Running::start(router.command().args(["face", "watch", "--count", "100000"]));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp4://{}", listener.local_addr().unwrap());
+    // Nothing else tells when the watchers wait.
+    watch_of_text.wait_for_event(&router);
+    eventually("the other one watches, too", || {
+        router.ask(&["status"]);
+        watch.lines.try_recv().is_ok()
+    });
+    let next = |kind: &str| loop {
+        let line = watch.wait_for(&uri);
+        let event: Value = serde_json::from_str(&line).unwrap();
+        if event["event"] == kind {
+            return event["face_id"].as_u64();
+        }
+    };
+    router.ask(&["face", "create", &uri, "--persistency", "permanent"]);
+    let face = next("created");
+    assert_eq!(face, router.face(&uri));
+    watch_of_text.wait_for(&format!("created    face {}  {uri}  at tcp4://127.0.0.1:", face.unwrap()));
+    drop(listener.accept().unwrap());
+    drop(listener);
+    assert_eq!(next("down"), face);
+    eventually("it is shown as down", || json(&router, &["face", "show", &uri])["state"] == "down");
+    let list = router.ask(&["face", "list"]);
+    let line = list.lines().find(|line| line.contains(&uri)).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("down"), "{list}");
+    router.ask(&["face", "destroy", &uri]);
+    assert_eq!(next("destroyed"), face);
+    assert_eq!(watch_of_text.interrupt(), Some(130), "it had not printed all");
+}
+
+#[test]
+fn the_watcher_of_faces_counts_and_finds_a_new_router() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut router = Router::run(directory.path(), &[]);
+    let mut watch = Running::start(router.command().args(["face", "watch"]));
+    watch.wait_for_event(&router);
+    router.terminate();
+    watch.wait_for("the connection to the forwarder was lost; trying again");
+    let router = Router::run(directory.path(), &[]);
+    watch.wait_for("connected again");
+    watch.wait_for_event(&router);
+    let mut one = Running::start(router.command().args(["face", "watch", "--count", "1"]));
+    one.wait_for_event(&router);
+    assert_eq!(one.wait(), Some(0));
+    assert_eq!(watch.interrupt(), Some(0));
+}
+
 /// The story: a router was started anew for an update, and every file that was published by `put` was gone until
 /// its user noticed.
 #[test]

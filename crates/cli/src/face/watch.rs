@@ -1,0 +1,98 @@
+//! `namewire face watch`: events of faces as they happen.
+//!
+//! They come from the notification stream `faces/events`, which NFD has, too. The first event may be one of the last
+//! second, for example that the face of this program was created.
+
+use crate::{
+    Failure, Global,
+    reconnect::{self, End, Served},
+};
+use namewire_client::{ExpressError, Notification, NotificationStream};
+use namewire_packet::nfd::FaceEventNotification;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Name of the stream.
+const STREAM: &str = "/localhost/nfd/faces/events";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Stop after so many events [default: at Ctrl-C]
+    #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Event {
+    sequence: u64,
+    event: String,
+    face_id: u64,
+    remote_uri: String,
+    local_uri: String,
+    scope: String,
+    persistency: String,
+    link_type: String,
+    flags: Vec<&'static str>,
+}
+
+impl Event {
+    fn new(sequence: u64, event: &FaceEventNotification) -> Self {
+        Event {
+            sequence,
+            event: event.kind.to_string(),
+            face_id: event.face_id.0,
+            remote_uri: event.uri.clone(),
+            local_uri: event.local_uri.clone(),
+            scope: event.face_scope.to_string(),
+            persistency: event.face_persistency.to_string(),
+            link_type: event.link_type.to_string(),
+            flags: super::flag_words(event.flags),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Event { event, face_id, remote_uri, local_uri, persistency, .. } = self;
+        format!("{event:<9}  face {face_id}  {remote_uri}  at {local_uri}  {persistency}")
+    }
+}
+
+pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let interrupt = signal(SignalKind::interrupt())?;
+    let first = open(global).await?;
+    let mut printed = 0;
+    let serve = async |stream: &mut NotificationStream| {
+        while args.count.is_none_or(|count| printed < count) {
+            match stream.next().await {
+                Ok(notification) => printed += u64::from(print(global, &notification)?),
+                Err(ExpressError::Closed(_)) => return Ok(Served::Lost),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Served::Done)
+    };
+    let (end, _) = reconnect::serve(first, async || open(global).await, serve, interrupt).await?;
+    if end == End::Interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
+}
+
+async fn open(global: &Global) -> Result<NotificationStream, Failure> {
+    let client = global.connect().await?;
+    Ok(NotificationStream::new(&client, STREAM.parse().expect("a name")))
+}
+
+/// Prints an event; false if it cannot be read.
+fn print(global: &Global, notification: &Notification) -> Result<bool, Failure> {
+    if notification.missed > 0 {
+        eprintln!("namewire: {} events came too fast and were missed", notification.missed);
+    }
+    match FaceEventNotification::decode(&notification.content) {
+        Ok(event) => {
+            let event = Event::new(notification.sequence, &event);
+            global.output().print_line(&event, || event.text())?;
+            Ok(true)
+        }
+        Err(error) => {
+            eprintln!("namewire: event {} is malformed: {error}", notification.sequence);
+            Ok(false)
+        }
+    }
+}
