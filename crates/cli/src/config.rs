@@ -44,7 +44,14 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
 /// Warnings go to standard error, the verdict to standard output.
 fn check(source: &Source) -> Result<(), Failure> {
     let path = source.path().display();
-    let configuration = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    let configuration = source.load().map_err(|error| {
+        let hint = if is_of_nfd(source) {
+            format!("\nThis is a configuration file of NFD: `namewire config check --nfd-conf {path}` checks it")
+        } else {
+            String::new()
+        };
+        Failure::new(ExitCode::Failed, format!("{error}{hint}"))
+    })?;
     for warning in &configuration.warnings {
         eprintln!("namewire: {path}: {warning}");
     }
@@ -54,4 +61,15 @@ fn check(source: &Source) -> Result<(), Failure> {
         warnings => println!("{path}: good, with {warnings} warnings"),
     }
     Ok(())
+}
+
+/// Sections of NFD's file. Our own file has them, if at all, in brackets.
+const NFD_SECTIONS: [&str; 6] = ["general", "log", "tables", "face_system", "authorizations", "rib"];
+
+/// True for a file that is given as ours, and is one of NFD.
+fn is_of_nfd(source: &Source) -> bool {
+    let Source::Toml(path) = source else { return false };
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let begins_section = |line: &str| NFD_SECTIONS.contains(&line.trim_end_matches('{').trim());
+    text.lines().any(begins_section) && Source::NfdConf(path.clone()).load().is_ok()
 }

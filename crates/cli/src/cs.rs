@@ -188,10 +188,13 @@ async fn info(global: &Global) -> Result<(), Failure> {
         let mut lines = vec![
             ("Entries", info.entries_text()),
             ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
-            ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)),
             ("Admit", on_off(info.admit).to_owned()),
             ("Serve", on_off(info.serve).to_owned()),
         ];
+        // The line of the only policy says the same.
+        if info.usage.as_ref().is_none_or(|usage| usage.0.policies.len() != 1) {
+            lines.insert(2, ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)));
+        }
         lines.extend(info.usage.iter().map(|usage| ("Prefixes", usage.prefix_lookup_text().to_owned())));
         lines.extend(info.usage.iter().flat_map(Usage::counts));
         fields(&lines)

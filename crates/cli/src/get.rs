@@ -3,7 +3,7 @@
 //! A file appears under its name only once it is whole: segments go to `FILE.part`, which
 //! is renamed at the end and removed on failure.
 
-use crate::{Failure, Global, name_argument, quantity};
+use crate::{Failure, Global, name_argument, quantity, text_only::TextOnly};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{Discovery, FetchOptions, FetchProgress, SegmentFetch, congestion_window::CongestionControl};
 use namewire_packet::NameBuf;
@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio::{
-    io::BufWriter,
+    io::{AsyncWrite, BufWriter},
     signal::unix::{SignalKind, signal},
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Name of the object, with or without its version
     #[arg(value_parser = name_argument::parse_not_root)]
     name: NameBuf,
-    /// File to write [default: standard output]
+    /// File to write, or - for standard output [default: standard output; a terminal there gets no binary data]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Most segments in flight
@@ -96,8 +96,14 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
         lifetime_ms: args.lifetime,
         ..FetchOptions::default()
     };
-    let sink = Sink::open(args.output.as_deref())?;
-    let mut writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, tokio::fs::File::from_std(sink.file.try_clone()?));
+    let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    let sink = Sink::open(path)?;
+    let file = tokio::fs::File::from_std(sink.file.try_clone()?);
+    let file: Box<dyn AsyncWrite + Unpin> = match args.output {
+        None if io::stdout().is_terminal() => Box::new(TextOnly(file)),
+        _ => Box::new(file),
+    };
+    let mut writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file);
     let bar = if args.quiet || global.json { ProgressBar::hidden() } else { progress_bar() };
     let fetch = SegmentFetch::new(&client, args.name, options);
     let result = tokio::select! {
@@ -114,7 +120,7 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
         }
     };
     sink.keep()?;
-    report(global, args.quiet, args.output.is_some(), &progress)
+    report(global, args.quiet, path.is_some(), &progress)
 }
 
 /// Where the content goes.

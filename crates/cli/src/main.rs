@@ -3,6 +3,7 @@
 //! Exit codes: see [`failure::ExitCode`].
 
 mod capture;
+mod channel;
 mod choice;
 mod columns;
 mod config;
@@ -12,6 +13,7 @@ mod explain;
 mod face;
 mod face_reference;
 mod failure;
+mod fib;
 mod get;
 mod key;
 mod key_files;
@@ -34,11 +36,12 @@ mod status;
 mod strategy;
 mod tag;
 mod terminal;
+mod text_only;
 mod top;
 mod trace;
 mod traffic;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::{ExitCode, Failure};
 use namewire_client::{Client, TransportUri};
 use namewire_packet::NameBuf;
@@ -63,19 +66,21 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
-/// Options of every subcommand.
+const TOOL_OPTIONS: &str = "Options of all tools";
+
+/// Options of every tool. Commands that are no tools refuse them.
 #[derive(Debug, Default, clap::Args)]
 struct Global {
     /// Forwarder to talk to, for example unix:///run/nfd/nfd.sock or udp://host:6363
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
-    #[arg(long, global = true, value_name = "URI")]
+    #[arg(long, global = true, value_name = "URI", help_heading = TOOL_OPTIONS)]
     transport: Option<TransportUri>,
     /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate
     /// named)
-    #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse)]
+    #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse, help_heading = TOOL_OPTIONS)]
     identity: Option<NameBuf>,
     /// Print JSON instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = TOOL_OPTIONS)]
     json: bool,
 }
 
@@ -143,6 +148,12 @@ enum Command {
     /// Show and change routes
     #[command(subcommand)]
     Route(route::Command),
+    /// Show the FIB: the prefixes that Interests are forwarded by
+    #[command(subcommand)]
+    Fib(fib::Command),
+    /// Show the local addresses that make or accept faces
+    #[command(subcommand)]
+    Channel(channel::Command),
     /// Show and change strategy choices
     #[command(subcommand)]
     Strategy(strategy::Command),
@@ -189,7 +200,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let cli = match link_arguments() {
         Some(words) => Cli { global: Global::default(), command: Command::Nfdc { words } },
-        None => Cli::parse(),
+        None => parse(&command_line().get_matches()).unwrap_or_else(|error| error.exit()),
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -215,6 +226,24 @@ fn main() -> std::process::ExitCode {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// The commands that do not take the options of tools.
+const NO_TOOLS: [&str; 3] = ["run", "nfd", "config"];
+
+/// The command line, with the options of tools hidden where they are refused. A subcommand that has an option of this
+/// name itself does not get the general one.
+fn command_line() -> clap::Command {
+    let command = Cli::command();
+    let general = command.get_arguments().filter(|argument| argument.is_global_set());
+    let hidden: Vec<clap::Arg> = general.map(|argument| argument.clone().hide(true)).collect();
+    NO_TOOLS
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, |subcommand| subcommand.args(hidden.clone())))
+}
+
+fn parse(matches: &clap::ArgMatches) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(matches).map_err(|error| error.format(&mut command_line()))
 }
 
 /// The arguments, if this was called as `nfdc` through a link.
@@ -246,6 +275,8 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Drops(args) => drops::execute(global, args).await,
         Command::Face(command) => face::execute(global, command).await,
         Command::Route(command) => route::execute(global, command).await,
+        Command::Fib(command) => fib::execute(global, command).await,
+        Command::Channel(command) => channel::execute(global, command).await,
         Command::Strategy(command) => strategy::execute(global, command).await,
         Command::Cs(command) => cs::execute(global, command).await,
         Command::Repo(command) => repo::execute(global, command).await,
@@ -267,15 +298,40 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 
     fn parses(line: &str) -> bool {
-        Cli::try_parse_from(line.split_whitespace()).is_ok()
+        let matches = command_line().try_get_matches_from(line.split_whitespace());
+        matches.is_ok_and(|matches| parse(&matches).is_ok())
+    }
+
+    #[test]
+    fn options_of_tools_are_shown_where_they_work() {
+        let help = |path: &[&str]| {
+            let mut command = command_line();
+            command.build();
+            let found = path.iter().fold(&mut command, |command, name| command.find_subcommand_mut(name).unwrap());
+            found.render_long_help().to_string()
+        };
+        for path in [&["status"][..], &["face", "list"], &["key", "make"]] {
+            let help = help(path);
+            let (_, heading) = help.split_once(TOOL_OPTIONS).unwrap_or_else(|| panic!("{path:?}: {help}"));
+            assert!(["--transport", "--identity", "--json"].iter().all(|option| heading.contains(option)), "{help}");
+        }
+        for path in [&["run"][..], &["nfd"], &["config"], &["config", "check"]] {
+            let help = help(path);
+            assert!(!help.contains(TOOL_OPTIONS) && !help.contains("--identity"), "{path:?}: {help}");
+        }
+        let refused = |line: &str| {
+            let cli = parse(&command_line().get_matches_from(line.split_whitespace())).unwrap();
+            cli.global.refuse_options_of_tools().is_err()
+        };
+        assert!(refused("namewire run --json") && refused("namewire --json config default"));
+        assert!(refused("namewire config check a.toml --transport udp://h") && !refused("namewire config default"));
     }
 
     const DOCUMENTED: &[&str] = &[
@@ -303,6 +359,9 @@ mod tests {
         "namewire face update 259 --reliability on --congestion-marking off --congestion-threshold 64KiB",
         "namewire face create udp://a --reliability on --congestion-interval 10 --local-fields off",
         "namewire face watch --count 3 --json",
+        "namewire fib list",
+        "namewire channel list",
+        "namewire strategy show /a/b",
         "namewire strategy list",
         "namewire strategy set /a multicast",
         "namewire strategy set /a /localhost/nfd/strategy/best-route/v=5",

@@ -10,7 +10,10 @@ use crate::{
 use namewire_client::{DataBuf, ExpressError, FetchError};
 use namewire_packet::{InterestBuilder, NameBuf, content_type};
 use serde::Serialize;
-use std::time::Duration;
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
 use tokio::time::{Instant, timeout};
 
 #[derive(Debug, clap::Args)]
@@ -84,7 +87,12 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     } else if args.wire {
         write_out(data.wire())?;
     } else if !is_nack {
-        write_out(data.data().content())?;
+        let content = data.data().content();
+        write_out(content)?;
+        // A program gets the content as it is; in a terminal, the prompt gets a line of its own.
+        if io::stdout().is_terminal() && content.last().is_some_and(|last| *last != b'\n') {
+            write_out(b"\n")?;
+        }
     }
     if is_nack {
         return Err(FetchError::ApplicationNack(data.data().name().to_buf()).into());

@@ -1,4 +1,4 @@
-//! `namewire strategy`: list, set and unset strategy choices.
+//! `namewire strategy`: list, show, set and unset strategy choices.
 
 use crate::{Failure, Global, name_argument, output::table};
 use namewire_configuration::text::parse_strategy;
@@ -12,6 +12,12 @@ use serde::Serialize;
 pub(crate) enum Command {
     /// List all strategy choices
     List,
+    /// Show the choice that applies to a name
+    Show {
+        /// Name of an Interest
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+    },
     /// Choose the strategy for a prefix
     Set {
         /// Names the choice is for
@@ -36,6 +42,13 @@ struct Choice {
 }
 
 #[derive(Serialize)]
+struct Applied {
+    name: String,
+    prefix: String,
+    strategy: String,
+}
+
+#[derive(Serialize)]
 struct Unset {
     prefix: String,
 }
@@ -55,6 +68,17 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
                 table(&rows, "no strategy choices")
             })?;
         }
+        Command::Show { name } => {
+            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
+            let covers = |choice: &&StrategyChoice| choice.name.as_name().is_prefix_of(&name.as_name());
+            let longest = choices.iter().filter(covers).max_by_key(|choice| choice.name.len());
+            let Some(StrategyChoice { name: prefix, strategy, .. }) = longest else {
+                return Err(Failure::not_found(format!("no strategy choice covers {name}")));
+            };
+            let applied =
+                Applied { name: name.to_string(), prefix: prefix.to_string(), strategy: strategy.to_string() };
+            global.output().print(&applied, || format!("{name}: {strategy}, chosen for {prefix}\n"))?;
+        }
         Command::Set { prefix, strategy } => {
             let parameters = ControlParameters {
                 name: Some(prefix.clone()),
@@ -68,6 +92,12 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
             global.output().print(&choice, || format!("strategy of {} is {}\n", choice.prefix, choice.strategy))?;
         }
         Command::Unset { prefix } => {
+            // The command succeeds also where there is no choice, so look first.
+            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
+            if choices.iter().all(|choice| choice.name != prefix) {
+                let hint = format!("`namewire strategy show {prefix}` says which one applies");
+                return Err(Failure::not_found(format!("{prefix} has no strategy choice of its own; {hint}")));
+            }
             let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
             client.control("strategy-choice", "unset", &parameters).await?;
             global.output().print(&Unset { prefix: prefix.to_string() }, || format!("strategy of {prefix} unset\n"))?;

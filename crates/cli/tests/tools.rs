@@ -82,6 +82,43 @@ impl Drop for Running {
 }
 
 #[test]
+fn the_fib_and_the_channels_are_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = router_process::free_port();
+    let socket = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--listen-tcp", &format!("127.0.0.1:{port}"), "--socket"]).arg(&socket);
+    let router = Router::start(&socket, command.args(["--route", "/far=udp4://127.0.0.1:9"]));
+    let face = router.face("udp4://127.0.0.1:9").unwrap();
+    let line = router.ask(&["fib", "list"]);
+    let line = line.lines().find(|line| line.starts_with("/far")).unwrap();
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(cells, ["/far", &face.to_string(), "0", "udp4://127.0.0.1:9"]);
+    let entries = json(&router, &["fib", "list"]);
+    let entry = entries.as_array().unwrap().iter().find(|entry| entry["prefix"] == "/far").unwrap();
+    assert_eq!(entry["next_hops"][0]["face_id"], face);
+    let channels = json(&router, &["channel", "list"]);
+    let uris: Vec<&str> = channels.as_array().unwrap().iter().map(|one| one["local_uri"].as_str().unwrap()).collect();
+    assert!(uris.contains(&&router.uri()[..]) && uris.iter().any(|uri| uri.ends_with(&format!(":{port}"))), "{uris:?}");
+    assert!(router.ask(&["channel", "list"]).contains(&router.uri()));
+}
+
+#[test]
+fn a_strategy_choice_is_shown_for_a_name_and_unset_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &["--strategy", "/far=multicast"]);
+    let shown = json(&router, &["strategy", "show", "/far/away/5"]);
+    assert_eq!((&shown["prefix"], &shown["name"]), (&"/far".into(), &"/far/away/5".into()));
+    assert!(shown["strategy"].as_str().unwrap().contains("multicast"));
+    let text_of_root = router.ask(&["strategy", "show", "/farther"]);
+    assert!(text_of_root.contains("best-route") && text_of_root.ends_with("chosen for /\n"), "{text_of_root}");
+    assert!(router.tool(&["strategy", "unset", "/far"]).status.success());
+    let again = router.tool(&["strategy", "unset", "/far"]);
+    assert_eq!(again.status.code(), Some(3));
+    assert!(text(&again.stderr).contains("/far has no strategy choice of its own"), "{again:?}");
+}
+
+#[test]
 fn properties_of_a_face_are_set_by_create_and_update() {
     let directory = tempfile::tempdir().unwrap();
     let router = Router::run(directory.path(), &[]);
@@ -234,6 +271,60 @@ fn what_ctrl_c_cuts_short_ends_with_130() {
 }
 
 #[test]
+fn binary_data_stays_off_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let put = |name: &str, content: &[u8]| {
+        let file = directory.path().join(name.trim_matches('/').replace('/', "-"));
+        std::fs::write(&file, content).unwrap();
+        let put = Running::start(router.command().arg("put").arg(&file).arg(name));
+        put.wait_for("serving");
+        put
+    };
+    let _servers = [put("/t/binary", b"MARK\0\x1b[2J"), put("/t/text", "MARK Grüße\n".as_bytes())];
+    let get = |arguments: &[&str]| {
+        let mut terminal = Terminal::start(router.command().args(["get", "-q"]).args(arguments));
+        let code = terminal.wait_for_end().code();
+        (code, terminal)
+    };
+    let (code, terminal) = get(&["/t/binary"]);
+    assert_eq!(code, Some(1));
+    let lines = terminal.wait_for("why", |lines| lines.join("").contains("use -o FILE, or -o -"));
+    assert!(!lines.join("").contains("MARK"), "{lines:?}");
+    let (code, terminal) = get(&["/t/text"]);
+    assert_eq!(code, Some(0));
+    terminal.wait_for("the text", |lines| lines[0] == "MARK Grüße");
+    let (code, terminal) = get(&["/t/binary", "-o", "-"]);
+    assert_eq!(code, Some(0));
+    drop(terminal);
+    assert!(!Path::new("-.part").exists() && !Path::new("-").exists());
+    let piped = router.tool(&["get", "-q", "/t/binary"]);
+    assert_eq!(piped.stdout, b"MARK\0\x1b[2J", "a pipe gets everything");
+}
+
+#[test]
+fn peek_ends_its_line_in_a_terminal_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let mut poke = router.command();
+    let mut poke = poke.args(["poke", "/p", "--freshness", "600000"]).stdin(Stdio::piped()).spawn().unwrap();
+    poke.stdin.take().unwrap().write_all(b"content").unwrap();
+    // The first one waits until the producer is there; the next ones are answered by the Content Store.
+    eventually("it is published", || router.tool(&["peek", "/p", "--timeout", "1000"]).status.success());
+    poke.wait().unwrap();
+    assert_eq!(router.ask(&["peek", "/p"]), "content");
+    let mut terminal = Terminal::start(Command::new("sh").args([
+        "-c",
+        "\"$0\" --transport \"$1\" peek /p; echo next",
+        NAMEWIRE,
+        &router.uri(),
+    ]));
+    assert_eq!(terminal.wait_for_end().code(), Some(0));
+    let lines = terminal.wait_for("both lines", |lines| lines.iter().any(|line| line.contains("next")));
+    assert_eq!(lines[..2], ["content", "next"]);
+}
+
+#[test]
 fn the_list_of_faces_fits_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let router = Router::run(directory.path(), &["--route", "/far=udp4://127.0.0.1:9"]);
@@ -260,4 +351,31 @@ fn the_list_of_faces_fits_the_terminal() {
     assert!(!list(200, Some("NO_COLOR")).1);
     let piped = router.ask(&["face", "list"]);
     assert!(piped.contains("PERSISTENCY") && !piped.contains('\x1b'), "{piped}");
+}
+
+/// The story: `cs info` printed the hits of the store, and below them the same number as those of its policy.
+#[test]
+fn hits_are_printed_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let count = |words: &[&str]| router.ask(words).matches("hits").count();
+    assert_eq!((count(&["cs", "info"]), count(&["status"])), (1, 1));
+    // With two policies, the sum is news.
+    router.ask(&["cs", "config", "--policy", "lru"]);
+    let info = router.ask(&["cs", "info"]);
+    assert!(info.contains("Look-ups") && info.matches("hits").count() == 3, "{info}");
+}
+
+#[test]
+fn a_file_of_nfd_given_as_ours_is_recognised() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = router_process::nfd_conf(directory.path(), 6363);
+    let output = router_process::namewire(&["config", "check", file.to_str().unwrap()]);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.contains(&format!("`namewire config check --nfd-conf {}`", file.display())), "{message}");
+    let other = directory.path().join("bad.toml");
+    std::fs::write(&other, "workers = \"many\"\n").unwrap();
+    let output = router_process::namewire(&["config", "check", other.to_str().unwrap()]);
+    assert!(!text(&output.stderr).contains("--nfd-conf"), "{output:?}");
 }
