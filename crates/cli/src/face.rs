@@ -10,13 +10,17 @@ use crate::{
     output::fields,
     quantity, terminal,
 };
-use namewire_packet::nfd::{FaceState, FaceStatus, face_flags};
+use namewire_packet::nfd::{FaceQueryFilter, FaceState, FaceStatus, face_flags};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// List all faces
-    List,
+    /// List all faces, or those of one kind
+    List {
+        /// Only faces with this scheme in their remote or local URI, for example udp4
+        #[arg(long)]
+        scheme: Option<String>,
+    },
     /// Show one face with all its counters
     Show {
         /// Face number or remote URI
@@ -104,7 +108,7 @@ impl Face {
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List => list(global).await,
+        Command::List { scheme } => list(global, scheme.as_deref()).await,
         Command::Show { face } => show(global, &face).await,
         Command::Create(args) => change::create(global, args).await,
         Command::Update(args) => change::update(global, args).await,
@@ -113,10 +117,11 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     }
 }
 
-async fn list(global: &Global) -> Result<(), Failure> {
+async fn list(global: &Global, scheme: Option<&str>) -> Result<(), Failure> {
     let client = global.connect().await?;
     let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
-    let faces: Vec<Face> = faces.iter().map(Face::from).collect();
+    let filter = FaceQueryFilter { uri_scheme: scheme.map(str::to_owned), ..FaceQueryFilter::default() };
+    let faces: Vec<Face> = faces.iter().filter(|face| filter.matches(face)).map(Face::from).collect();
     global.output().print(&faces, || {
         let fitted = columns::fit(COLUMNS, &faces, terminal::width());
         columns::text(&fitted, |row| faces[row].is_down(), "no faces")

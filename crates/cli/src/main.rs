@@ -6,6 +6,7 @@ mod capture;
 mod channel;
 mod choice;
 mod columns;
+mod completions;
 mod config;
 mod cs;
 mod drops;
@@ -188,6 +189,8 @@ enum Command {
     /// Generate load, and measure how it is answered
     #[command(subcommand)]
     Traffic(traffic::Command),
+    /// Print a script that lets a shell complete commands and options
+    Completions(completions::Args),
     /// Command lines and output of NFD's nfdc, for scripts written against it
     #[command(disable_help_flag = true)]
     Nfdc {
@@ -229,7 +232,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// The commands that do not take the options of tools.
-const NO_TOOLS: [&str; 3] = ["run", "nfd", "config"];
+const NO_TOOLS: [&str; 4] = ["run", "nfd", "config", "completions"];
 
 /// The command line, with the options of tools hidden where they are refused. A subcommand that has an option of this
 /// name itself does not get the general one.
@@ -291,6 +294,10 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Capture(args) => capture::execute(global, args).await,
         Command::Trace(args) => trace::execute(global, args).await,
         Command::Traffic(command) => traffic::execute(global, command).await,
+        Command::Completions(args) => {
+            global.refuse_options_of_tools()?;
+            completions::execute(&args)
+        }
         Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }
 }
@@ -352,7 +359,10 @@ mod tests {
         "namewire face destroy 259",
         "namewire face destroy udp4://192.0.2.1:6363",
         "namewire face show 259",
+        "namewire completions bash",
+        "namewire face list --scheme udp4",
         "namewire route list",
+        "namewire route list --under /a --face udp://host --origin static",
         "namewire route add /a 259 --cost 10 --origin nlsr --no-inherit --capture --expires 60000",
         "namewire route add / udp://host:7000",
         "namewire route remove /a 259 --origin static",
@@ -448,6 +458,8 @@ mod tests {
             "namewire face update 259 --congestion-interval 0",
             "namewire face watch --count 0",
             "namewire face destroy minus-one",
+            "namewire completions cmd",
+            "namewire route list --origin nobody",
             "namewire route add a 259",
             "namewire route add /a//b 259",
             "namewire route add /a 259 --cost -1",

@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// List all routes
-    List,
+    /// List all routes, or some of them
+    List(Filter),
     /// Add a route, or change the cost and flags of one
     Add {
         /// Names the route is for
@@ -58,6 +58,20 @@ pub(crate) enum Command {
     },
 }
 
+/// Which routes are listed: those that meet every condition.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Filter {
+    /// Only routes for this prefix and longer ones
+    #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse)]
+    under: Option<NameBuf>,
+    /// Only routes to this face, by number or remote URI
+    #[arg(long, value_name = "FACE")]
+    face: Option<FaceReference>,
+    /// Only routes that this kind of program added
+    #[arg(long)]
+    origin: Option<Origin>,
+}
+
 #[derive(Serialize)]
 struct Route {
     prefix: String,
@@ -80,7 +94,7 @@ impl Route {
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List => list(global).await,
+        Command::List(filter) => list(global, &filter).await,
         Command::Add { prefix, next_hop, cost, origin, no_inherit, capture, expires } => {
             let options = RouteOptions {
                 face_id: None,
@@ -96,14 +110,26 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     }
 }
 
-async fn list(global: &Global) -> Result<(), Failure> {
+async fn list(global: &Global, filter: &Filter) -> Result<(), Failure> {
     let client = global.connect().await?;
+    let face = match &filter.face {
+        None => None,
+        Some(FaceReference::Id(id)) => Some(*id),
+        Some(reference) => Some(face_reference::require(&client, reference).await?.face_id),
+    };
     let entries: Vec<RibEntry> = client.status_list("rib", "list").await?;
     let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
     let remotes: HashMap<_, _> = faces.into_iter().map(|face| (face.face_id, face.uri)).collect();
     let mut routes: Vec<Route> = Vec::new();
-    for entry in &entries {
-        routes.extend(entry.routes.iter().map(|route| Route {
+    let is_under = |entry: &&RibEntry| {
+        filter.under.as_ref().is_none_or(|prefix| prefix.as_name().is_prefix_of(&entry.name.as_name()))
+    };
+    let is_wanted = |route: &&namewire_packet::nfd::Route| {
+        face.is_none_or(|face| face == route.face_id)
+            && filter.origin.as_ref().is_none_or(|origin| origin.0 == route.origin)
+    };
+    for entry in entries.iter().filter(is_under) {
+        routes.extend(entry.routes.iter().filter(is_wanted).map(|route| Route {
             prefix: entry.name.to_string(),
             face_id: route.face_id.0,
             remote_uri: remotes.get(&route.face_id).cloned(),

@@ -104,6 +104,53 @@ fn the_fib_and_the_channels_are_listed() {
 }
 
 #[test]
+fn faces_and_routes_are_filtered() {
+    let directory = tempfile::tempdir().unwrap();
+    let routes = ["--route", "/far=udp4://127.0.0.1:9", "--route", "/far/away=udp4://127.0.0.1:19"];
+    let router = Router::run(directory.path(), &routes);
+    let faces = json(&router, &["face", "list", "--scheme", "udp4"]);
+    assert_eq!(faces.as_array().unwrap().len(), 2, "{faces}");
+    router.ask(&["route", "add", "/far", "udp4://127.0.0.1:19", "--origin", "nlsr"]);
+    let prefixes = |filter: &[&str]| {
+        let routes = json(&router, &[&["route", "list"], filter].concat());
+        let prefix =
+            |route: &Value| format!("{} {}", route["prefix"].as_str().unwrap(), route["origin"].as_str().unwrap());
+        routes.as_array().unwrap().iter().map(prefix).collect::<Vec<_>>()
+    };
+    let all = ["/far nlsr", "/far static", "/far/away static"];
+    let mut under = prefixes(&["--under", "/far"]);
+    under.sort();
+    assert_eq!(under, all);
+    assert_eq!(prefixes(&["--under", "/far/away"]), all[2..]);
+    assert_eq!(prefixes(&["--face", "udp4://127.0.0.1:9"]), ["/far static"]);
+    assert_eq!(prefixes(&["--origin", "nlsr"]), all[..1]);
+    assert!(prefixes(&["--origin", "nlsr", "--under", "/far/away"]).is_empty());
+    assert_eq!(router.tool(&["route", "list", "--face", "udp4://127.0.0.1:29"]).status.code(), Some(3));
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("namewire.bash");
+    let made = router_process::namewire(&["completions", "bash"]);
+    assert!(made.status.success(), "{made:?}");
+    std::fs::write(&script, made.stdout).unwrap();
+    let completed = |words: &[&str]| {
+        let (line, last) = (words.join(" "), words.len() - 1);
+        let call = format!("_namewire namewire {} {}", words[last], words[last - 1]);
+        let ask = format!(
+            "source {}; COMP_WORDS=({line}); COMP_CWORD={last}; {call}; echo ${{COMPREPLY[@]}}",
+            script.display()
+        );
+        let output = Command::new("bash").args(["-c", &ask]).output().unwrap();
+        text(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(completed(&["namewire", "stat"]), ["status"]);
+    assert_eq!(completed(&["namewire", "face", "w"]), ["watch"]);
+    assert_eq!(completed(&["namewire", "face", "create", "--rel"]), ["--reliability"]);
+}
+
+#[test]
 fn a_strategy_choice_is_shown_for_a_name_and_unset_once() {
     let directory = tempfile::tempdir().unwrap();
     let router = Router::run(directory.path(), &["--strategy", "/far=multicast"]);

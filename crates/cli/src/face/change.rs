@@ -25,7 +25,7 @@ pub(crate) struct Create {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true, group(clap::ArgGroup::new("change").multiple(true).required(true).args([
+#[command(arg_required_else_help = true, override_usage = "namewire face update [OPTIONS] <FACE>", group(clap::ArgGroup::new("change").multiple(true).required(true).args([
     "persistency", "mtu", "reliability", "congestion_marking", "congestion_threshold", "congestion_interval",
     "local_fields",
 ])))]
@@ -48,10 +48,10 @@ struct Properties {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(64..=8800))]
     mtu: Option<u64>,
     /// Whether lost frames are sent again (NDNLPv2 reliability)
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "SWITCH", value_enum)]
     reliability: Option<Switch>,
     /// Whether packets are marked while the send queue is long
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "SWITCH", value_enum)]
     congestion_marking: Option<Switch>,
     /// Bytes in the send queue that count as long, for example 64KiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
@@ -60,7 +60,7 @@ struct Properties {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     congestion_interval: Option<u64>,
     /// Whether an application learns and chooses faces with its packets (local faces only)
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "SWITCH", value_enum)]
     local_fields: Option<Switch>,
 }
 
