@@ -111,7 +111,6 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         sink: Sink::open(args.write.as_deref(), args.snaplen, global.output())?,
         left: args.count.unwrap_or(u64::MAX),
         missed: 0,
-        is_interrupted: false,
         summary: Summary::default(),
     };
     eprintln!("namewire: capturing; Ctrl-C ends it");
@@ -123,10 +122,10 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         global.output().print_line(&capture.summary, String::new)?;
     }
     eprintln!("namewire: {}", capture.summary.text());
-    outcome?;
+    let is_interrupted = outcome?;
     // Without a count, Ctrl-C is how it ends.
     let is_short = args.count.is_some_and(|count| capture.summary.frames < count);
-    if is_short && capture.is_interrupted { Err(Failure::interrupted()) } else { Ok(()) }
+    if is_short && is_interrupted { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
 /// Begins the capture; returns its name.
@@ -173,47 +172,10 @@ struct Capture {
     left: u64,
     /// Frames that were missed, as far as the router has said.
     missed: u64,
-    is_interrupted: bool,
     summary: Summary,
 }
 
 impl Recorder for Capture {
-impl Capture {
-    /// # Errors
-    /// If the capture ended without its last piece: the router, the output or a second Ctrl-C ended it.
-    async fn run(&mut self, client: &Client, name: &NameBuf, mut interrupt: Signal) -> Result<(), Failure> {
-        let mut pieces = Pieces::new(client, name.clone());
-        let mut is_stopping = false;
-        loop {
-            let records = tokio::select! {
-                records = pieces.next() => match records? {
-                    Some(records) => records,
-                    None => return Ok(()),
-                },
-                _ = interrupt.recv() => {
-                    if is_stopping {
-                        return Err(cut_short());
-                    }
-                    self.left = 0;
-                    self.is_interrupted = true;
-                    Vec::new()
-                }
-            };
-            for record in records {
-                self.take(record)?;
-            }
-            self.sink.flush()?;
-            if self.left == 0 && !is_stopping {
-                is_stopping = true;
-                let stop = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
-                tokio::select! {
-                    stopped = client.control("capture", "stop", &stop) => drop(stopped?),
-                    _ = interrupt.recv() => return Err(cut_short()),
-                }
-            }
-        }
-    }
-
     fn take(&mut self, record: CaptureRecord) -> Result<(), Failure> {
         match record {
             CaptureRecord::Face(face) => {
@@ -254,9 +216,6 @@ impl Capture {
     fn has_enough(&self) -> bool {
         self.left == 0
     }
-/// A second Ctrl-C.
-fn cut_short() -> Failure {
-    Failure::new(crate::ExitCode::Interrupted, "interrupted before the router had sent all that it captured")
 }
 
 #[cfg(test)]

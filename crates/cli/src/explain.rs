@@ -117,64 +117,7 @@ fn write_stored(stored: &Stored, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::nfd::{FaceCounters, FacePersistency, NextHopRecord, Route as RibRoute};
     use namewire_router::explanation::{Asked, Choice, NextHop};
-
-    fn name(text: &str) -> NameBuf {
-        text.parse().expect("a name")
-    }
-
-    fn tables() -> Tables {
-        let face = |id: u64, uri: &str, face_scope| FaceStatus {
-            face_id: FaceId(id),
-            uri: uri.to_owned(),
-            face_scope,
-            local_uri: String::new(),
-            expiration_period_ms: None,
-            face_persistency: FacePersistency::Permanent,
-            link_type: LinkType::PointToPoint,
-            base_congestion_marking_interval_ns: None,
-            default_congestion_threshold_bytes: None,
-            mtu: None,
-            counters: FaceCounters::default(),
-            flags: 0,
-            port: None,
-            state: None,
-        };
-        let entry = |prefix: &str, hops: &[(u64, u64)]| FibEntry {
-            name: name(prefix),
-            next_hops: hops.iter().map(|&(face, cost)| NextHopRecord { face_id: FaceId(face), cost }).collect(),
-        };
-        let route = |face: u64, origin, flags| RibRoute {
-            face_id: FaceId(face),
-            origin,
-            cost: 10,
-            flags,
-            expiration_period_ms: None,
-        };
-        Tables {
-            fib: vec![
-                entry("/a", &[(300, 10)]),
-                entry("/a/b", &[(300, 10), (301, 5), (399, 0)]),
-                entry("/localhost/x", &[(300, 0), (302, 1)]),
-            ],
-            rib: vec![
-                RibEntry { name: name("/a"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
-                RibEntry { name: name("/a/b"), routes: vec![route(301, 0, 0)] },
-                RibEntry { name: name("/c"), routes: vec![route(300, 255, route_flags::CHILD_INHERIT)] },
-                RibEntry { name: name("/c/d"), routes: vec![route(301, 0, route_flags::CAPTURE)] },
-            ],
-            choices: vec![
-                StrategyChoice { name: name("/"), strategy: name("/localhost/nfd/strategy/best-route/v=5") },
-                StrategyChoice { name: name("/a/b"), strategy: name("/localhost/nfd/strategy/multicast/v=4") },
-            ],
-            faces: vec![
-                face(300, "udp4://192.0.2.1:6363", FaceScope::NonLocal),
-                face(301, "udp4://192.0.2.2:6363", FaceScope::NonLocal),
-                face(302, "fd://17", FaceScope::Local),
-            ],
-        }
-    }
 
     #[test]
     fn each_fact_has_a_line() {

@@ -56,7 +56,9 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     if trace.missed > 0 {
         eprintln!("namewire: {} packets were missed: this program was too slow; see --sample", trace.missed);
     }
-    outcome
+    // Without a count, Ctrl-C is how it ends.
+    let is_short = outcome? && args.count.is_some() && trace.left > 0;
+    if is_short { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
 async fn start(client: &Client, args: &Args) -> Result<NameBuf, Failure> {

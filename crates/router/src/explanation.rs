@@ -8,7 +8,7 @@ use namewire_configuration::text::Origin;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        FaceHealth, FaceScope, FaceStatus, FibEntry, LinkType, NameLook, PendingLook, RibEntry, StoredLook,
+        FaceHealth, FaceScope, FaceState, FaceStatus, FibEntry, LinkType, NameLook, PendingLook, RibEntry, StoredLook,
         StrategyChoice, route_flags,
     },
 };
@@ -134,6 +134,9 @@ pub struct Route {
     pub captures: bool,
 }
 
+/// Why a next hop is not used now.
+const LINK_DOWN: &str = "its link is down";
+
 /// The datasets of a forwarder.
 pub struct Tables {
     /// `fib/list`, or the part of it that concerns the name.
@@ -200,6 +203,7 @@ impl Tables {
             Some(status) if is_of_host && status.face_scope == FaceScope::NonLocal => {
                 Some("names under /localhost stay on this machine".to_owned())
             }
+            Some(status) if status.state == Some(FaceState::Down) => Some(LINK_DOWN.to_owned()),
             Some(_) => None,
         };
         NextHop {
@@ -249,9 +253,11 @@ impl Tables {
             return;
         }
         let usable = explanation.next_hops.iter().filter(|hop| hop.excluded.is_none()).count();
+        let waits = explanation.next_hops.iter().any(|hop| hop.excluded.as_deref() == Some(LINK_DOWN));
         let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy));
         explanation.outcome = match (&explanation.prefix, usable) {
             (None, _) => "no route covers the name: a Nack (NoRoute) goes back".to_owned(),
+            (Some(prefix), 0) if waits => format!("the links of {prefix} are down: the Interest waits for one of them"),
             (Some(prefix), 0) => format!("{prefix} has no next hop to which it may go: a Nack (NoRoute) goes back"),
             (Some(prefix), 1) => format!("it goes to the one next hop of {prefix}, by {strategy}"),
             (Some(prefix), usable) => format!("{strategy} chooses among {usable} next hops of {prefix}"),
@@ -347,6 +353,7 @@ mod tests {
             counters: FaceCounters::default(),
             flags: 0,
             port: None,
+            state: Some(FaceState::Up),
         };
         let entry = |prefix: &str, hops: &[(u64, u64)]| FibEntry {
             name: name(prefix),
@@ -423,6 +430,10 @@ mod tests {
         ad_hoc.faces[0].link_type = LinkType::AdHoc;
         assert_eq!(ad_hoc.explain(&name("/a/z"), Some(FaceId(300))).next_hops[0].excluded, None);
         assert_eq!(back.hints[0], "routes nearby: /a, /a/b");
+        let mut dead = tables();
+        dead.faces[0].state = Some(FaceState::Down);
+        let waiting = dead.explain(&name("/a/z"), None);
+        assert_eq!(waiting.outcome, "the links of /a are down: the Interest waits for one of them");
         let local = tables().explain(&name("/localhost/x"), None);
         assert_eq!(local.outcome, "it goes to the one next hop of /localhost/x, by best-route");
         assert_eq!(local.next_hops[1].excluded.as_deref(), Some("names under /localhost stay on this machine"));

@@ -21,7 +21,7 @@ pub(crate) trait Recorder {
     fn has_enough(&self) -> bool;
 }
 
-/// Follows a capture that has begun until the recorder has enough, or until Ctrl-C.
+/// Follows a capture that has begun until the recorder has enough, or until Ctrl-C; true if that ended it.
 ///
 /// # Errors
 /// If the capture ended without its last piece: the router, the output or a second Ctrl-C ended it.
@@ -30,14 +30,14 @@ pub(crate) async fn follow(
     name: &NameBuf,
     mut interrupt: Signal,
     recorder: &mut impl Recorder,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut pieces = Pieces::new(client, name.clone());
     let (mut is_stopping, mut is_interrupted) = (false, false);
     loop {
         let records = tokio::select! {
             records = pieces.next() => match records? {
                 Some(records) => records,
-                None => return Ok(()),
+                None => return Ok(is_interrupted),
             },
             _ = interrupt.recv() => {
                 if is_interrupted {
@@ -64,5 +64,5 @@ pub(crate) async fn follow(
 
 /// A second Ctrl-C.
 fn cut_short() -> Failure {
-    Failure::new(ExitCode::Failed, "interrupted before the router had sent all that it captured")
+    Failure::new(ExitCode::Interrupted, "interrupted before the router had sent all that it captured")
 }
