@@ -4,8 +4,8 @@ use super::{
     element::element,
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_POLICY_NAME,
-        DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MASK, MTU,
-        ORIGIN, STRATEGY, URI,
+        DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, LOG_LEVELS, MASK,
+        MTU, ORIGIN, STRATEGY, URI,
     },
 };
 use crate::{
@@ -58,5 +58,7 @@ element! {
         pub cs_policy: Option<String> = CS_POLICY_NAME,
         /// The tags that an application advertises. This field is Namewire's own; only commands of `tags` have it.
         pub tags: Option<TagList> = TAGS,
+        /// Levels of the log, as `info,faces=debug`. This field is Namewire's own; only `log/set` has it.
+        pub log_levels: Option<String> = LOG_LEVELS,
     }
 }

@@ -49,6 +49,8 @@ pub mod types {
     pub const CS_PREFIX_INDEX_BYTES: u32 = 141;
     /// In ControlParameters; even and above 31, so other programs ignore it.
     pub const CS_POLICY_NAME: u32 = 33_024;
+    /// In ControlParameters; even and above 31, so other programs ignore it.
+    pub const LOG_LEVELS: u32 = 33_028;
     pub const FIB_DESIGN: u32 = 128;
     pub const FIB_BYTES: u32 = 132;
     pub const FIB_LOSSY: u32 = 133;
@@ -112,6 +114,14 @@ pub mod types {
     pub const CAPTURE_MORE: u32 = 138;
     pub const CAPTURE_WORKER: u32 = 139;
     pub const CAPTURE_LIFETIME: u32 = 140;
+    pub const LOG_NUMBER: u32 = 128;
+    pub const LOG_TIME: u32 = 129;
+    pub const LOG_LEVEL: u32 = 130;
+    pub const LOG_AREA: u32 = 131;
+    pub const LOG_MESSAGE: u32 = 132;
+    pub const LOG_FIELD: u32 = 133;
+    pub const LOG_FIELD_NAME: u32 = 128;
+    pub const LOG_FIELD_VALUE: u32 = 129;
     pub const TAG_DESCRIPTOR: u32 = 128;
     pub const TAG_BRANCH: u32 = 129;
     pub const TAG_SERVES: u32 = 130;
