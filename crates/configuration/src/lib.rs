@@ -20,6 +20,7 @@ mod declarations;
 pub mod info;
 pub mod input_file;
 pub mod interface_pattern;
+pub mod log_levels;
 mod nfd_conf;
 mod restart;
 pub mod settings;
@@ -33,8 +34,8 @@ mod warnings;
 
 pub use declarations::Declarations;
 pub use interface_pattern::InterfacePattern;
-pub use nfd_conf::from_nfd_conf;
-pub use restart::needs_restart;
+pub use nfd_conf::{from_nfd_conf, nfd_modules};
+pub use restart::{changed_keys, needs_restart};
 pub use settings::Settings;
 pub use toml_file::{SettingsError, from_toml};
 pub use trust::RepoTrust;

@@ -6,6 +6,9 @@
 //! it is better to start with most of it than not to start.
 
 mod faces;
+mod log;
+
+pub use log::nfd_modules;
 
 use super::{
     Configuration, SettingsError,
@@ -49,7 +52,7 @@ pub fn from_nfd_conf(text: &str, directory: &Path) -> Result<Configuration, Sett
     for section in &entries {
         match section.key.as_str() {
             "general" => reader.general(section),
-            "log" => reader.ignore(section, "this router writes no log of its own; see `namewire status`"),
+            "log" => reader.log(section)?,
             "forwarder" => reader.forwarder(section)?,
             "tables" => reader.tables(section)?,
             "face_system" => reader.face_system(section)?,
@@ -215,10 +218,11 @@ impl Reader<'_> {
                     "strategy-choice" => privileges.strategy_choice = true,
                     "tags" => privileges.tags = true,       // our addition
                     "capture" => privileges.capture = true, // our addition
+                    "log" => privileges.log = true,         // our addition
                     _ => self.unknown(
                         "privileges",
                         module,
-                        &["faces", "fib", "cs", "strategy-choice", "tags", "capture"],
+                        &["faces", "fib", "cs", "strategy-choice", "tags", "capture", "log"],
                     ),
                 }
             }

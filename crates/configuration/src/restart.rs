@@ -3,7 +3,7 @@
 use crate::Settings;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 20] = [
+const LIVE: [&str; 22] = [
     "face",
     "route",
     "strategy",
@@ -11,6 +11,8 @@ const LIVE: [&str; 20] = [
     "state.file",
     "state.sync",
     "router.quiet",
+    "log.level",
+    "log.areas",
     "cs.capacity",
     "cs.packets",
     "cs.admit",
@@ -31,12 +33,21 @@ pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<String> {
     // Everything that a file or an option can say has a TOML form.
     let (old, new) = (toml::Value::try_from(old).ok(), toml::Value::try_from(new).ok());
     let mut keys = Vec::new();
-    compare("", old.as_ref(), new.as_ref(), &mut keys);
+    compare("", old.as_ref(), new.as_ref(), &LIVE, &mut keys);
     keys
 }
 
-fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, keys: &mut Vec<String>) {
-    if old == new || LIVE.contains(&path) {
+/// All keys in which two settings differ. Declared faces, routes and strategies are one key each.
+pub fn changed_keys(old: &Settings, new: &Settings) -> Vec<String> {
+    let (old, new) = (toml::Value::try_from(old).ok(), toml::Value::try_from(new).ok());
+    let mut keys = Vec::new();
+    compare("", old.as_ref(), new.as_ref(), &[], &mut keys);
+    keys
+}
+
+/// Adds the keys that differ, except these and all below them.
+fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, except: &[&str], keys: &mut Vec<String>) {
+    if old == new || except.contains(&path) {
         return;
     }
     let empty = toml::Table::new();
@@ -51,7 +62,7 @@ fn compare(path: &str, old: Option<&toml::Value>, new: Option<&toml::Value>, key
     names.dedup();
     for name in names {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        compare(&path, old.get(name), new.get(name), keys);
+        compare(&path, old.get(name), new.get(name), except, keys);
     }
 }
 
@@ -77,5 +88,11 @@ mod tests {
             ["cs.prefix_lookup", "cs.unsolicited", "faces.tcp.listen", "router.workers"]
         );
         assert_eq!(needs_restart(&new, &new), <[&str; 0]>::default());
+        let mut newer = new.clone();
+        newer.router.quiet = false;
+        newer.face.clear();
+        newer.log = toml::from_str("level = \"debug\"\nformat = \"json\"").unwrap();
+        assert_eq!(changed_keys(&new, &newer), ["face", "log.format", "log.level", "router.quiet"]);
+        assert_eq!(needs_restart(&new, &newer), ["log.format"]);
     }
 }

@@ -10,6 +10,7 @@ mod entries;
 mod ethernet_io;
 mod faces;
 mod fib;
+mod log;
 mod pit;
 mod privileges;
 mod ranges;
@@ -29,6 +30,7 @@ pub use faces::{
     WebSocketSection,
 };
 pub use fib::FibSection;
+pub use log::LogSection;
 use namewire_engine::EngineConfig;
 use namewire_management::ReadvertiseConfig;
 use namewire_tables::PageSize;
@@ -48,6 +50,8 @@ pub use tagnet::{TagNeighbours, TagnetSection};
 pub struct Settings {
     /// The process.
     pub router: RouterSection,
+    /// What the router says of single events.
+    pub log: LogSection,
     /// Metrics, and the live page.
     pub observe: ObserveSection,
     /// All tables but the Content Store.
@@ -227,6 +231,8 @@ pub enum Privilege {
     Tags,
     /// `capture`.
     Capture,
+    /// `log`.
+    Log,
 }
 
 /// `[state]`.

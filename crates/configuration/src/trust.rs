@@ -112,6 +112,7 @@ fn privileges(given: &[Privilege]) -> Privileges {
         rib: has(Privilege::Rib),
         tags: has(Privilege::Tags),
         capture: has(Privilege::Capture),
+        log: has(Privilege::Log),
     }
 }
 

@@ -15,8 +15,8 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustConfig {
     /// True if Unix peer credentials (the router's user, root, `allowed_gids`) allow every command of `faces`, `fib`,
-    /// `cs`, `strategy-choice` and, except by `allowed_gids`, `capture`. They also allow the commands of `rib` and
-    /// `tags`, unless `localhost_rib` or `localhost_tags` says otherwise. Default true.
+    /// `cs`, `strategy-choice`, `log` and, except by `allowed_gids`, `capture`. They also allow the commands of `rib`
+    /// and `tags`, unless `localhost_rib` or `localhost_tags` says otherwise. Default true.
     pub peer_credentials: bool,
     /// Groups whose members may command as the router's own user may, except `capture`.
     pub allowed_gids: Vec<u32>,
@@ -98,12 +98,22 @@ pub struct Privileges {
     pub tags: bool,
     /// `capture`: start, add, stop.
     pub capture: bool,
+    /// `log`: set.
+    pub log: bool,
 }
 
 impl Privileges {
     /// Every module.
-    pub const ALL: Self =
-        Privileges { faces: true, fib: true, cs: true, strategy_choice: true, rib: true, tags: true, capture: true };
+    pub const ALL: Self = Privileges {
+        faces: true,
+        fib: true,
+        cs: true,
+        strategy_choice: true,
+        rib: true,
+        tags: true,
+        capture: true,
+        log: true,
+    };
 }
 
 /// A validator section: rules, or a permission for all signed packets.

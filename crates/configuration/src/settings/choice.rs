@@ -4,6 +4,8 @@
 
 use super::ethernet_io::EthernetIo;
 use super::{Privileges, Role, StateSync, TagNeighbours};
+use super::{Role, StateSync, TagNeighbours};
+use crate::log_levels::{LogArea, LogFormat, LogLevel};
 use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
@@ -16,7 +18,7 @@ use namewire_tables::{PageSize, PrefixLookup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// A value written by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Choice<T>(pub T);
 
 /// A type whose values have names.
@@ -61,6 +63,9 @@ named! {
     UnsolicitedPolicy: &Self::ALL;
     Role: &Self::ALL;
     StateSync: &Self::ALL;
+    LogArea: &Self::ALL;
+    LogFormat: &Self::ALL;
+    LogLevel: &Self::ALL;
     EthernetIo: &Self::ALL;
     Privileges: &Self::ALL;
     TagNeighbours: &Self::ALL;
