@@ -20,6 +20,7 @@ use crate::{
     command::{COMMAND_NAME_LEN, Refusal, malformed, refusal},
     effect::Effect,
     environment::Times,
+    log_lines,
     management::Management,
     replies::ReplyTo,
     rib::{MAX_PREFIX_COMPONENTS, Rib, Route, deadline_ns},
@@ -88,6 +89,7 @@ impl Management {
         };
         match self.announce_prefix(now, &arrival, out) {
             Ok(Some(body)) => {
+                log_lines::route_announced(&body, false);
                 self.replies.succeed(reply_to, body, out);
                 self.keep_answer(now, prefix, incoming, reply_to, out);
             }
@@ -142,13 +144,17 @@ impl Management {
         let is_here = self.faces.get(face).is_some();
         is_here
             && self.authorize_announcement(now, face, &data).is_ok()
-            && self.add_announced(now, face, (&read, announcement), MAX_LEARNED_LIFETIME_MS, out).is_ok()
+            && self
+                .add_announced(now, face, (&read, announcement), MAX_LEARNED_LIFETIME_MS, out)
+                .inspect(|route| log_lines::route_announced(route, true))
+                .is_ok()
     }
 
     /// `face` has no route for `name`: removes the announced route by which Interests for the name go there.
     pub fn forget_route(&mut self, face: FaceId, name: Name<'_>, out: &mut Vec<Effect>) {
         if let Some(prefix) = forget_announced(&mut self.routes.rib, name, face) {
             self.replies.counters.routes_forgotten += 1;
+            log_lines::route_forgotten(prefix, face);
             self.replies.store.note_change();
             self.update_fib(vec![prefix.to_buf()], out);
         }

@@ -66,6 +66,7 @@ namewire_packet::names! {
         Rib = "rib",
         Tags = "tags",
         Capture = "capture",
+        Log = "log",
     }
 }
 
@@ -86,7 +87,7 @@ impl Module {
         match self {
             Module::Rib => config.localhost_rib.as_ref(),
             Module::Tags => config.localhost_tags.as_ref(),
-            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice | Module::Capture => None,
+            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice | Module::Capture | Module::Log => None,
         }
     }
 
@@ -99,6 +100,7 @@ impl Module {
             Module::Rib => privileges.rib,
             Module::Tags => privileges.tags,
             Module::Capture => privileges.capture,
+            Module::Log => privileges.log,
         }
     }
 }

@@ -35,6 +35,7 @@ pub(crate) enum Verb {
     CaptureStart,
     CaptureAdd,
     CaptureStop,
+    LogSet,
 }
 
 use Field::{
@@ -85,6 +86,7 @@ impl Verb {
             (b"capture", b"start") => Verb::CaptureStart,
             (b"capture", b"add") => Verb::CaptureAdd,
             (b"capture", b"stop") => Verb::CaptureStop,
+            (b"log", b"set") => Verb::LogSet,
             _ => return None,
         })
     }
@@ -123,6 +125,7 @@ impl Verb {
             Verb::CaptureStart => (&[], &[Field::Name, FaceId, LocalUri, Count, Mtu]),
             Verb::CaptureAdd => (&[Field::Name, FaceId], &[]),
             Verb::CaptureStop => (&[Field::Name], &[]),
+            Verb::LogSet => (&[], &[]),
         }
     }
 
@@ -136,13 +139,14 @@ impl Verb {
             Verb::RibRegister | Verb::RibUnregister => Module::Rib,
             Verb::TagsAdvertise | Verb::TagsWithdraw | Verb::TagsJoin => Module::Tags,
             Verb::CaptureStart | Verb::CaptureAdd | Verb::CaptureStop => Module::Capture,
+            Verb::LogSet => Module::Log,
         }
     }
 
     /// True for a verb whose FaceId 0, or none, means the face that the command came from (§5).
     pub(crate) const fn takes_self(self) -> bool {
         !matches!(self, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase)
-            && !matches!(self.module(), Module::Capture)
+            && !matches!(self.module(), Module::Capture | Module::Log)
     }
 
     /// Checks that required fields are there and forbidden fields are not, and that Flags come with Mask in verbs that

@@ -91,15 +91,27 @@ impl DatasetStore {
             let Some(oldest) = self.snapshots.pop_front() else { break };
             self.bytes -= oldest.content.len();
         }
-        // Versions grow even if the clock is set back.
-        self.last_version = unix_ms.max(self.last_version + 1);
-        let mut name = dataset.to_buf();
-        name.push_version(self.last_version);
+        let name = self.next_version(dataset, unix_ms);
         self.bytes += content.len();
         let snapshot = Snapshot { name, content, created_ns: now_ns, changes: self.changes, used_ns: now_ns };
         let first = snapshot.segment(0);
         self.snapshots.push_back(snapshot);
         first
+    }
+
+    /// Segment 0 of a dataset that has no more than this one, without keeping it.
+    pub(crate) fn pass(&mut self, dataset: Name<'_>, content: Vec<u8>, unix_ms: u64) -> Option<Vec<u8>> {
+        debug_assert!(content.len() <= SEGMENT_BYTES);
+        let name = self.next_version(dataset, unix_ms);
+        Snapshot { name, content, created_ns: 0, changes: 0, used_ns: 0 }.segment(0)
+    }
+
+    fn next_version(&mut self, dataset: Name<'_>, unix_ms: u64) -> NameBuf {
+        // Versions grow even if the clock is set back.
+        self.last_version = unix_ms.max(self.last_version + 1);
+        let mut name = dataset.to_buf();
+        name.push_version(self.last_version);
+        name
     }
 
     /// The segment that `name` (dataset, version, perhaps segment) asks for.

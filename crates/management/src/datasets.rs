@@ -4,16 +4,20 @@
 
 use crate::{
     command::{Refusal, malformed, refusal},
-    dataset_store::{COUNTERS_SHARED_MS, SNAPSHOT_SHARED_MS},
+    dataset_store::{COUNTERS_SHARED_MS, SEGMENT_BYTES, SNAPSHOT_SHARED_MS},
     effect::Effect,
     environment::{Environment, Times},
+    log_commands::{log_plane, read_number},
     management::Management,
     replies::ReplyTo,
     tag_commands::tag_plane,
 };
 use namewire_packet::{
     DataBuilder, Interest, Name, content_type,
-    nfd::{ChannelStatus, ControlResponse, DatasetEntry, FaceQueryFilter, FaceStatus, ForwarderStatus, encode_dataset},
+    nfd::{
+        ChannelStatus, ControlResponse, DatasetEntry, DropCounter, FaceQueryFilter, FaceStatus, ForwarderStatus,
+        encode_dataset,
+    },
     tlv::types,
 };
 
@@ -43,6 +47,8 @@ pub(crate) enum Dataset {
     FibUsage,
     TagTrees,
     TagRoutes,
+    LogLevels,
+    LogRecent,
 }
 
 impl Dataset {
@@ -66,6 +72,8 @@ impl Dataset {
             (b"fib", b"usage") => Dataset::FibUsage,
             (b"tags", b"trees") => Dataset::TagTrees,
             (b"tags", b"list") => Dataset::TagRoutes,
+            (b"log", b"levels") => Dataset::LogLevels,
+            (b"log", b"recent") => Dataset::LogRecent,
             _ => return None,
         })
     }
@@ -86,6 +94,8 @@ impl Dataset {
                 | Dataset::FibUsage
                 | Dataset::TagTrees
                 | Dataset::TagRoutes
+                | Dataset::LogLevels
+                | Dataset::LogRecent
         )
     }
 }
@@ -110,20 +120,27 @@ impl Management {
             let refusal = malformed("a dataset request needs CanBePrefix, for its Data has a version and a segment");
             return self.replies.refuse(reply_to, &refusal, out);
         }
-        let filter = match read_filter(dataset, name) {
-            Ok(filter) => filter,
+        let query = match Query::read(dataset, name) {
+            Ok(query) => query,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
         let age_ms_max = if dataset.changes_by_itself() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
         if let Some(segment) = self.replies.store.shared(name, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
-        let content = match self.dataset_content(now, dataset, &filter, environment) {
+        let content = match self.dataset_content(now, dataset, &query, environment) {
             Ok(content) => content,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
         let content_bytes = content.len();
-        match self.replies.store.add(name, content, now.mono_ns, now.unix_ms) {
+        let store = &mut self.replies.store;
+        // Whoever follows the log asks often. Those answers must not displace the snapshots of others.
+        let first = if dataset == Dataset::LogRecent && content_bytes <= SEGMENT_BYTES {
+            store.pass(name, content, now.unix_ms)
+        } else {
+            store.add(name, content, now.mono_ns, now.unix_ms)
+        };
+        match first {
             Some(segment) => self.send_segment(Some(segment), reply_to, out),
             None => {
                 let text = format!("The dataset of {content_bytes} bytes is larger than this forwarder's limit");
@@ -133,6 +150,15 @@ impl Management {
     }
 
     pub(crate) fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+    /// What was dropped or refused, by place and reason, in the router and here: `status/drops`.
+    pub fn drop_counters(&self, environment: &dyn Environment) -> Vec<DropCounter> {
+        let mut counters = environment.drop_counters();
+        counters.extend(self.authorizer.drop_counters());
+        counters.extend(self.replies.counters.drop_counters());
+        counters
+    }
+
+    fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         match segment {
             Some(packet) => {
                 self.replies.counters.segments += u64::from(self.replies.send(packet, reply_to.pit_token, out))
@@ -153,7 +179,7 @@ impl Management {
         &self,
         now: Times,
         dataset: Dataset,
-        filter: &FaceQueryFilter,
+        query: &Query,
         environment: &mut dyn Environment,
     ) -> Result<Vec<u8>, Refusal> {
         Ok(match dataset {
@@ -174,10 +200,11 @@ impl Management {
                 encode_dataset(&counters)
             }
             Dataset::StatusDropped => encode_dataset(&environment.dropped_packets()),
+            Dataset::StatusDrops => encode_dataset(&self.drop_counters(environment)),
             Dataset::StatusHolders => encode_dataset(&environment.pool_holdings()),
             Dataset::StatusPrivileges => encode_dataset(&[environment.process_privileges()]),
             Dataset::FacesList | Dataset::FacesQuery => {
-                let faces = self.faces.dataset(environment).filter(|face| filter.matches(face));
+                let faces = self.faces.dataset(environment).filter(|face| query.faces.matches(face));
                 encode_dataset(&faces.collect::<Vec<FaceStatus>>())
             }
             Dataset::FacesChannels => {
@@ -193,6 +220,8 @@ impl Management {
             Dataset::FibUsage => encode_dataset(&[environment.fib_usage()]),
             Dataset::TagTrees => encode_dataset(&tag_plane(environment)?.trees()),
             Dataset::TagRoutes => encode_dataset(&tag_plane(environment)?.routes()),
+            Dataset::LogLevels => encode_dataset(&log_plane(environment)?.levels()),
+            Dataset::LogRecent => encode_dataset(&log_plane(environment)?.recent(query.after)),
         })
     }
 }
@@ -204,15 +233,31 @@ fn joined<T: DatasetEntry>(entries: impl Iterator<Item = T>) -> Vec<u8> {
     content
 }
 
-/// The filter of `faces/query` (all faces if none is given). For other datasets, checks that nothing follows the name.
-fn read_filter(dataset: Dataset, name: Name<'_>) -> Result<FaceQueryFilter, Refusal> {
-    let Some(component) = name.get(DATASET_NAME_LEN) else { return Ok(FaceQueryFilter::default()) };
-    if dataset != Dataset::FacesQuery {
-        return Err(malformed("unexpected component after the dataset's name"));
+/// What the name of a request says beside the dataset.
+#[derive(Default)]
+struct Query {
+    /// The filter of `faces/query`: all faces if none is given.
+    faces: FaceQueryFilter,
+    /// The number after which lines of `log/recent` are asked for.
+    after: u64,
+}
+
+impl Query {
+    /// Reads what follows the dataset's name. For most datasets nothing may follow.
+    fn read(dataset: Dataset, name: Name<'_>) -> Result<Self, Refusal> {
+        let Some(component) = name.get(DATASET_NAME_LEN) else { return Ok(Query::default()) };
+        let is_last = name.len() == DATASET_NAME_LEN + 1;
+        match dataset {
+            Dataset::FacesQuery => {
+                let is_one_filter = is_last
+                    && component.type_number == types::GENERIC_COMPONENT
+                    && component.value.len() <= MAX_FILTER_BYTES;
+                let filter = is_one_filter.then(|| FaceQueryFilter::decode(component.value).ok()).flatten();
+                let faces = filter.ok_or_else(|| refusal(400, "Malformed filter"))?;
+                Ok(Query { faces, ..Query::default() })
+            }
+            Dataset::LogRecent if is_last => Ok(Query { after: read_number(component)?, ..Query::default() }),
+            _ => Err(malformed("unexpected component after the dataset's name")),
+        }
     }
-    let is_one_filter = name.len() == DATASET_NAME_LEN + 1
-        && component.type_number == types::GENERIC_COMPONENT
-        && component.value.len() <= MAX_FILTER_BYTES;
-    let filter = is_one_filter.then(|| FaceQueryFilter::decode(component.value).ok()).flatten();
-    filter.ok_or_else(|| refusal(400, "Malformed filter"))
 }

@@ -16,11 +16,19 @@ use crate::{
     datasets::Dataset,
     effect::Effect,
     environment::{Environment, Times},
+    log_commands::set_log_levels,
+    log_lines,
     management::Management,
     replies::ReplyTo,
+    rib::Route,
     tag_commands::{advertise_tags, join_tags, withdraw_tags},
 };
-use namewire_packet::{Component, Data, FaceId, Interest, NackReason, Name, lp::PitToken, nfd::FaceScope, tlv::types};
+use namewire_packet::{
+    Component, Data, FaceId, Interest, NackReason, Name,
+    lp::PitToken,
+    nfd::{ControlParameters, FaceScope, origin},
+    tlv::types,
+};
 
 /// Longest name of a command in bytes. The answer repeats the name, and may repeat the parameters, within one packet.
 const MAX_COMMAND_NAME_BYTES: usize = 4096;
@@ -70,7 +78,7 @@ impl Management {
             self.replies.counters.foreign_prefix += 1;
             return;
         };
-        let reply_to = ReplyTo { name: name.to_buf(), pit_token };
+        let reply_to = ReplyTo { from: incoming, name: name.to_buf(), pit_token };
         let is_foreign = self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal);
         if prefix == Prefix::Localhost && is_foreign {
             let denial = Denial::NotAllowed(format!("face {incoming} is not local"));
@@ -151,6 +159,7 @@ impl Management {
         if verb.takes_self() && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
             parameters.face_id = Some(incoming);
         }
+        let before = self.route_of(verb, &parameters);
         let result = match verb {
             Verb::FacesCreate => self.create_face(parameters, reply_to, out),
             Verb::FacesUpdate => self.update_face(parameters, reply_to, out),
@@ -169,15 +178,26 @@ impl Management {
             Verb::CaptureStart => start_capture(now, incoming, parameters, environment).map(Some),
             Verb::CaptureAdd => add_to_capture(incoming, parameters, environment).map(Some),
             Verb::CaptureStop => stop_capture(incoming, parameters, environment).map(Some),
+            Verb::LogSet => set_log_levels(&parameters, environment).map(Some),
         };
         match result {
             Ok(Some(body)) => {
+                let by = log_lines::Sender { faces: &self.faces, incoming, interest };
+                log_lines::command_done(verb, &body, before.as_ref(), &by);
                 self.replies.succeed(reply_to, body, out);
                 self.keep_answer(now, prefix, incoming, reply_to, out);
             }
             Ok(None) => {} // the answer comes when the face command is done
             Err(refusal) => self.replies.refuse(reply_to, &refusal, out),
         }
+    }
+
+    /// The route that a command of `rib` names, if there is one.
+    fn route_of(&self, verb: Verb, parameters: &ControlParameters) -> Option<Route> {
+        let prefix = parameters.name.as_ref().filter(|_| verb.module() == Module::Rib)?;
+        let (face, origin) = (parameters.face_id?, parameters.origin.unwrap_or(origin::APP));
+        let mut routes = self.routes.rib.routes(prefix.as_name()).iter();
+        routes.find(|route| (route.face, route.origin) == (face, origin)).copied()
     }
 
     /// Takes Data, or a Nack with the Interest it refuses, that reached the internal face.

@@ -1,6 +1,6 @@
 //! What management asks of the router while it handles one request.
 
-use crate::{capture_plane::CapturePlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
+use crate::{capture_plane::CapturePlane, log_plane::LogPlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
 use namewire_packet::{
     FaceId,
     nfd::{
@@ -74,6 +74,11 @@ pub trait Environment: StrategyRegistry {
 
     /// Captures of frames; `None` if there are no frames.
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
+        None
+    }
+
+    /// The log; `None` if there is none.
+    fn log_plane(&mut self) -> Option<&mut dyn LogPlane> {
         None
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace},
     environment::Times,
     face_registry::FaceProperties,
+    log_lines,
     management::Management,
     pending_commands::FaceCommand,
     replies::ReplyTo,
@@ -192,6 +193,7 @@ impl Management {
                 let body = face.to_update_body();
                 // The face may have closed while it was changed.
                 if self.faces.get(face.face).is_some() {
+                    log_lines::face_changed(&face);
                     self.faces.insert(face);
                 }
                 self.replies.succeed(&reply_to, body, out);

@@ -14,6 +14,7 @@
 //!                              face commands ─► CreateFace … done ────► Reply
 //!                              tag_commands ──► TagPlane of the router ► Reply
 //!                          capture_commands ──► CapturePlane of the router ► Reply
+//!                              log_commands ──► LogPlane of the router ► Reply
 //! ```
 //!
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`). The modules cite the project's notes on it as
@@ -38,6 +39,9 @@ mod face_events;
 mod face_registry;
 pub mod fib_computation;
 mod key_digests;
+mod log_commands;
+mod log_lines;
+mod log_plane;
 mod management;
 pub mod manual_next_hops;
 mod name_key;
@@ -68,6 +72,8 @@ pub use environment::{Environment, Times};
 pub use face_registry::{FaceProperties, PeerCredentials};
 pub use fib_computation::{FibChange, FibDemand, NextHop};
 pub use management::{Management, ManagementConfig, TablesAboutName};
+pub use log_plane::LogPlane;
+pub use management::{Management, ManagementConfig};
 pub use namewire_shares::HolderId;
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};

@@ -9,6 +9,7 @@ use crate::{
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
     fib_computation::{FibChange, NextHop},
+    log_lines,
     name_key::fixed_name,
     own_interests::{Answer, OwnInterests, Purpose},
     pending_commands::PendingCommands,
@@ -198,6 +199,7 @@ impl Management {
         let is_new = self.faces.insert(face.clone()).is_none();
         self.replies.store.note_change();
         if is_new {
+            log_lines::face_up(&face);
             self.events.announce(now, FaceEventKind::Created, &face, &mut self.replies, out);
         }
     }
@@ -215,6 +217,7 @@ impl Management {
     pub fn on_face_up(&mut self, now: Times, face: FaceProperties, out: &mut Vec<Effect>) {
         self.faces.set_state(face.face, FaceState::Up);
         self.on_face_created(now, face.clone(), out);
+        log_lines::face_up_again(&face);
         self.events.announce(now, FaceEventKind::Up, &face, &mut self.replies, out);
     }
 

@@ -5,9 +5,10 @@ use crate::{
     counters::ManagementCounters,
     dataset_store::{DatasetStore, FRESHNESS_MS},
     effect::Effect,
+    log_lines,
 };
 use namewire_packet::{
-    DataBuilder, MAX_PACKET_BYTES, NameBuf,
+    DataBuilder, FaceId, MAX_PACKET_BYTES, NameBuf,
     lp::PitToken,
     nfd::{ControlParameters, ControlResponse},
 };
@@ -15,6 +16,8 @@ use namewire_packet::{
 /// The destination of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplyTo {
+    /// The face that the request came from.
+    pub(crate) from: FaceId,
     pub(crate) name: NameBuf,
     pub(crate) pit_token: Option<PitToken>,
 }
@@ -38,6 +41,7 @@ impl Replies {
 
     pub(crate) fn refuse(&mut self, to: &ReplyTo, refusal: &ControlResponse, out: &mut Vec<Effect>) {
         self.counters.refused += 1;
+        log_lines::refused(to, refusal);
         // A command's name is used only once. Another request may succeed the next time, so its refusal is not fresh.
         let is_command = to.name.len() > COMMAND_NAME_LEN;
         self.respond(to, refusal, if is_command { FRESHNESS_MS } else { 0 }, out);

@@ -307,6 +307,11 @@ impl Rib {
         }
     }
 
+    /// The number of prefixes with routes to this face.
+    pub fn prefixes_of(&self, face: FaceId) -> usize {
+        self.by_face.get(&face).map_or(0, BTreeSet::len)
+    }
+
     /// True while routes of faces that are gone are still to be removed.
     pub const fn is_leaving(&self) -> bool {
         !self.leaving.is_empty()

@@ -13,6 +13,7 @@ use crate::{
     effect::Effect,
     environment::{Environment, Times},
     fib_computation::{FibComputation, FibSources, FibUpdate},
+    log_lines,
     manual_next_hops::ManualNextHops,
     readvertise::{Readvertise, ReadvertiseConfig},
     replies::Replies,
@@ -81,6 +82,7 @@ impl Routes {
         let mut changed = self.rib.expire(now.mono_ns, ROUTES_PER_SLICE);
         let expired = (before - self.rib.len()) as u64;
         replies.counters.routes_expired += expired;
+        log_lines::routes_expired(&changed);
         if expired > 0 {
             replies.store.note_change();
         }

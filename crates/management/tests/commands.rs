@@ -672,6 +672,7 @@ fn malformed_and_unknown_requests_are_answered() {
         ("/localhost/nfd/rib/register/h%03%69%01", 400, "Malformed command"),
         ("/localhost/nfd/rib/list", 400, "needs CanBePrefix"),
         ("/localhost/nfd/faces/events", 400, "needs CanBePrefix"),
+        ("/localhost/nfd/log/recent", 400, "needs CanBePrefix"),
     ] {
         bench.send(&plain(uri));
         assert_refused(&bench.answer(), code, text);
@@ -709,6 +710,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         mtu: Some(1400),
         cs_policy: None,
         tags: Some(TagList::new(["a"]).expect("tags")),
+        log_levels: None,
     };
     for (verb, required) in [
         ("faces/create", "Uri"),
@@ -724,6 +726,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         ("tags/advertise", "Flags"),
         ("tags/withdraw", "Tags"),
         ("tags/join", ""),
+        ("log/set", "LogLevels"),
     ] {
         assert_refused(&bench.command(verb, &all), 400, "is forbidden");
         if !required.is_empty() {

@@ -13,6 +13,7 @@ use crate::{
     effect::Effect,
     environment::{Environment, Times},
     fib_computation::NextHop,
+    log_lines,
     management::Management,
     replies::ReplyTo,
     trust_config::{AnchorCertificate, TrustConfig},
@@ -55,6 +56,9 @@ impl Management {
             self.routes.manual.insert(self.localhop_prefix.as_name(), internal);
         } else {
             self.routes.manual.remove(self.localhop_prefix.as_name(), FaceId::INTERNAL);
+        }
+        if *self.authorizer.config() != trust {
+            log_lines::trust_replaced();
         }
         self.authorizer.set_config(trust);
         self.update_fib(vec![self.localhop_prefix.clone()], out);
@@ -208,7 +212,7 @@ impl Management {
         if self.faces.get(command.incoming).is_none() {
             return self.replies.counters.orphaned += 1;
         }
-        let reply_to = ReplyTo { name: interest.name().to_buf(), pit_token: command.pit_token };
+        let reply_to = ReplyTo { from: command.incoming, name: interest.name().to_buf(), pit_token: command.pit_token };
         let denial = Denial::unknown_signer(command.certificate.as_name());
         let refusal = self.denied(&denial);
         self.replies.refuse(&reply_to, &refusal, out);

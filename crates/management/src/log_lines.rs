@@ -1,0 +1,204 @@
+//! The lines that management adds to the router's log: faces that are up, commands and their refusals, routes that
+//! come and go by themselves.
+//!
+//! The target of a line is an area of the log. A value is turned into text only if the line is written.
+
+use crate::{
+    authorization::{denial::quoted, signed_packet::SignedPacket},
+    command::{COMMAND_NAME_LEN, Verb},
+    face_registry::{FaceProperties, FaceRegistry},
+    replies::ReplyTo,
+    rib::Route,
+};
+use namewire_packet::{
+    FaceId, Interest, Name, NameBuf,
+    nfd::{ControlParameters, ControlResponse, origin},
+    tlv::types,
+};
+use std::fmt;
+
+/// Who gave a command: its face, the user of the process there, and the key that signed.
+pub(crate) struct Sender<'a> {
+    pub(crate) faces: &'a FaceRegistry,
+    pub(crate) incoming: FaceId,
+    pub(crate) interest: &'a Interest<'a>,
+}
+
+impl fmt::Display for Sender<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.incoming == FaceId::INTERNAL {
+            return f.write_str("this router");
+        }
+        write!(f, "face {}", self.incoming)?;
+        if let Some(peer) = self.faces.get(self.incoming).and_then(|face| face.credentials.as_ref()) {
+            write!(f, ", uid {}", peer.uid)?;
+        }
+        match SignedPacket::of_command(self.interest, 1) {
+            Ok(Some(signature)) if !signature.is_digest() => write!(f, ", {}", signature.signer()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A name as lines show it.
+struct Shown<'a>(Option<&'a NameBuf>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |name| f.write_str(&quoted(name.as_name())))
+    }
+}
+
+/// The origin of a route in words.
+struct OriginWord(u64);
+
+impl fmt::Display for OriginWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match origin::name(self.0) {
+            Some(word) => f.write_str(word),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A face is new.
+pub(crate) fn face_up(face: &FaceProperties) {
+    let uid = face.credentials.as_ref().map(|peer| peer.uid);
+    let pid = face.credentials.as_ref().map(|peer| peer.pid);
+    tracing::info!(
+        target: "faces", face = face.face.0, remote = %face.remote, local = %face.local,
+        persistency = face.persistency.word(), uid, pid, "face up"
+    );
+}
+
+/// A permanent face has a link again.
+pub(crate) fn face_up_again(face: &FaceProperties) {
+    tracing::info!(target: "faces", face = face.face.0, remote = %face.remote, local = %face.local, "face up again");
+}
+
+/// A command has changed a face.
+pub(crate) fn face_changed(face: &FaceProperties) {
+    tracing::info!(
+        target: "faces", face = face.face.0, remote = %face.remote, persistency = face.persistency.word(),
+        flags = face.flags, mtu = face.mtu, "face changed"
+    );
+}
+
+/// A command was carried out. `before` is the route that it concerned.
+pub(crate) fn command_done(verb: Verb, done: &ControlParameters, before: Option<&Route>, by: &Sender<'_>) {
+    let (prefix, face) = (Shown(done.name.as_ref()), done.face_id.map_or(0, |face| face.0));
+    let (cost, flags) = (done.cost.unwrap_or(0), done.flags.unwrap_or(0));
+    let origin = OriginWord(done.origin.unwrap_or(0));
+    let expires_ms = done.expiration_period_ms;
+    match verb {
+        Verb::RibRegister => match before {
+            None => {
+                tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route added");
+            }
+            Some(before) if (before.cost, before.flags) != (cost, flags) => {
+                tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route changed");
+            }
+            Some(_) => tracing::debug!(target: "routes", %prefix, face, %origin, expires_ms, %by, "route renewed"),
+        },
+        Verb::RibUnregister if before.is_none() => {
+            tracing::debug!(target: "routes", %prefix, face, %origin, %by, "there was no such route to remove");
+        }
+        Verb::RibUnregister => tracing::info!(target: "routes", %prefix, face, %origin, %by, "route removed"),
+        Verb::FibAddNextHop => tracing::info!(target: "routes", %prefix, face, cost, %by, "next hop added"),
+        Verb::FibRemoveNextHop => tracing::info!(target: "routes", %prefix, face, %by, "next hop removed"),
+        Verb::StrategyChoiceSet => {
+            let strategy = Shown(done.strategy.as_ref());
+            tracing::info!(target: "strategy", %prefix, %strategy, %by, "strategy set");
+        }
+        Verb::StrategyChoiceUnset => tracing::info!(target: "strategy", %prefix, %by, "strategy unset"),
+        Verb::CsConfig => tracing::info!(
+            target: "management", capacity = done.capacity, flags, policy = done.cs_policy.as_deref(), %by,
+            "Content Store configured"
+        ),
+        Verb::TagsAdvertise => tracing::info!(target: "tag", face, expires_ms, %by, "tags advertised"),
+        Verb::TagsWithdraw => tracing::info!(target: "tag", face, %by, "tags withdrawn"),
+        Verb::TagsJoin => tracing::info!(target: "tag", face, %by, "application may push"),
+        Verb::CaptureStart => tracing::info!(target: "management", capture = %prefix, %by, "capture started"),
+        Verb::CaptureStop => tracing::info!(target: "management", capture = %prefix, %by, "capture stopped"),
+        Verb::LogSet => {
+            tracing::info!(target: "management", levels = done.log_levels.as_deref(), %by, "levels of the log set");
+        }
+        // Faces have lines of their own, and so has what a capture begins with.
+        Verb::FacesCreate | Verb::FacesUpdate | Verb::FacesDestroy | Verb::CsErase | Verb::CaptureAdd => {}
+    }
+}
+
+/// A command or request got another code than 200.
+pub(crate) fn refused(to: &ReplyTo, refusal: &ControlResponse) {
+    let name = to.name.as_name();
+    let (command, about, face) = (CommandWord(name), About(name), to.from.0);
+    let (code, why) = (refusal.code, refusal.text.as_str());
+    match code {
+        403 => tracing::warn!(target: "trust", %command, %about, face, code, why, "command refused"),
+        // A client that asks for a face that is there takes it as it is.
+        409 => tracing::debug!(target: "management", %command, %about, face, code, why, "command refused"),
+        _ => tracing::info!(target: "management", %command, %about, face, code, why, "command refused"),
+    }
+}
+
+/// `rib/register` of the name of a command.
+struct CommandWord<'a>(Name<'a>);
+
+impl fmt::Display for CommandWord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.0.len().min(COMMAND_NAME_LEN);
+        for at in 2..last {
+            let end = if at + 1 < last { "/" } else { "" };
+            if let Some(component) = self.0.get(at) {
+                let text = component.to_string();
+                write!(f, "{}{end}", text.chars().take(64).collect::<String>())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a command is about: the prefix, FaceUri or face among its parameters.
+struct About<'a>(Name<'a>);
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let component = self.0.get(COMMAND_NAME_LEN).filter(|one| one.type_number == types::GENERIC_COMPONENT);
+        let Some(parameters) = component.and_then(|one| ControlParameters::decode(one.value).ok()) else {
+            return Ok(());
+        };
+        match (&parameters.name, &parameters.uri, parameters.face_id) {
+            (Some(name), ..) => f.write_str(&quoted(name.as_name())),
+            (None, Some(uri), _) => f.write_str(uri),
+            (None, None, Some(face)) => write!(f, "face {face}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Routes to these prefixes have expired.
+pub(crate) fn routes_expired(prefixes: &[NameBuf]) {
+    for prefix in prefixes {
+        tracing::info!(target: "routes", prefix = %Shown(Some(prefix)), "route expired");
+    }
+}
+
+/// An announcement made a route, by request (`rib/announce`) or because Data carried it.
+pub(crate) fn route_announced(done: &ControlParameters, is_learned: bool) {
+    let (prefix, face) = (Shown(done.name.as_ref()), done.face_id.map_or(0, |face| face.0));
+    let expires_ms = done.expiration_period_ms;
+    match is_learned {
+        true => tracing::info!(target: "routes", %prefix, face, expires_ms, "route learned from an announcement"),
+        false => tracing::info!(target: "routes", %prefix, face, expires_ms, "route announced by its application"),
+    }
+}
+
+/// The next hop of an announced route has no route itself.
+pub(crate) fn route_forgotten(prefix: Name<'_>, face: FaceId) {
+    tracing::info!(target: "routes", prefix = %quoted(prefix), face = face.0, "announced route is over: no route there");
+}
+
+/// The router has other rules of who may command.
+pub(crate) fn trust_replaced() {
+    tracing::info!(target: "trust", "rules of who may command were read");
+}
