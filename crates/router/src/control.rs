@@ -6,6 +6,7 @@
 
 mod captures;
 mod devices;
+mod drop_watch;
 mod face_commands;
 mod faces;
 mod fib_writer;
@@ -21,6 +22,7 @@ mod status;
 mod tags;
 
 pub(crate) use captures::Captures;
+pub(crate) use drop_watch::DropLine;
 pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
 pub(crate) use fib_writer::FibWriter;
 pub(crate) use held_answers::HeldAnswers;
@@ -31,7 +33,7 @@ pub(crate) use tags::TagControl;
 use crate::observing::Taken;
 use crate::{
     cs_settings::{CsChange, parse_policy},
-    explanation::Tables,
+        explanation::Tables, log_lines,
     messages::{ToControl, ToWorker},
     name_looks::Asker,
     operator::OperatorDesk,
@@ -39,11 +41,12 @@ use crate::{
     senders::WorkerSender,
     stream_request::{Purpose, StreamRequest},
 };
+use drop_watch::DropWatch;
 use held_answers::Answer;
 use inbox::ControlInbox;
 use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
-use namewire_faces::{FaceInfo, StreamSocket, give_pages_back};
+use namewire_faces::{CloseReason, FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
     Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError,
     TablesAboutName, Ticket, TrustConfig,
@@ -55,7 +58,7 @@ use namewire_packet::{
 };
 use namewire_tables::{NameHashes, head_room};
 use node::Node;
-use std::{io, sync::Arc, time::Duration};
+use std::{fmt::Display, io, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 pub(crate) struct Control {
@@ -64,6 +67,7 @@ pub(crate) struct Control {
     node: Node,
     hashes: NameHashes,
     operator: OperatorDesk,
+    drop_watch: DropWatch,
     /// When to give freed pages back to the kernel.
     pages_due_ns: Option<u64>,
     /// The most routes since pages were given back for routes that have gone.
@@ -94,6 +98,7 @@ impl Control {
             node,
             hashes: NameHashes::default(),
             operator,
+            drop_watch: DropWatch::default(),
             pages_due_ns: None,
             routes_max: 0,
         };
@@ -124,6 +129,9 @@ impl Control {
             if turn.iter().any(ToControl::is_for_management) {
                 self.look_at_memory();
             }
+            if !turn.is_empty() && self.node.log.is_some() {
+                self.drop_watch.note_activity(self.node.shared.now_ns());
+            }
             for message in turn {
                 match message {
                     ToControl::Stop => return,
@@ -152,6 +160,7 @@ impl Control {
         if self.pages_due_ns.take_if(|at| *at <= now.mono_ns).is_some() {
             give_pages_back();
         }
+        self.log_drops(now.mono_ns);
         self.node.run_tags();
         self.node.run_captures();
         self.node.faces.forget_closed(now.mono_ns);
@@ -176,11 +185,21 @@ impl Control {
             self.node.fib_writer.next_retry_ns(),
             self.node.held_answers.next_deadline_ns(),
             self.pages_due_ns,
+            self.drop_watch.next_look_ns(),
             self.node.captures.next_deadline_ns(self.node.shared.now_ns()),
             self.node.tags.as_ref().map(|tags| tags.next_deadline_ns(self.node.shared.now_ns())),
         ];
         let earliest = deadlines.into_iter().flatten().min();
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))
+    }
+
+    /// Logs which counters of drops have grown, if it is time to look.
+    fn log_drops(&mut self, now_ns: u64) {
+        if self.drop_watch.next_look_ns().is_some_and(|at| at <= now_ns) {
+            let counters = self.management.drop_counters(&self.node);
+            let lines = self.drop_watch.look(now_ns, counters, &self.node.shared);
+            lines.iter().for_each(log_lines::dropped);
+        }
     }
 
     /// Lets management refuse commands that grow tables while there is no memory for their consequences.
@@ -230,12 +249,13 @@ impl Control {
                     worker.send(ToWorker::DisplaceIdle { holder });
                 }
             }
+            ToControl::Traffic => {} // the turn itself is noted
             ToControl::MemoryFreed => self.plan_to_give_pages_back(),
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
             ToControl::FaceAdded { worker, face, ticket, result } => {
                 let result = self.node.face_added(worker, face, result);
                 self.node.tag_face_up(face);
-                self.face_added(ticket, result, effects);
+                self.face_added(face, ticket, result, effects);
             }
             ToControl::FaceMade { worker, face, info, counters } => {
                 self.node.faces.made(worker, face, info, counters);
@@ -244,10 +264,11 @@ impl Control {
             }
             ToControl::FaceClosed { face, reason } => {
                 self.node.faces.count_lost(face, reason);
-                self.close_face(face, effects);
+                self.close_face(face, reason, effects);
             }
             ToControl::FaceDown { face, reason } => {
                 self.node.faces.count_down(reason);
+                log_lines::face_down(self.management.face(face), reason);
                 self.node.face_down(face);
                 self.node.tag_face_down(face);
                 self.management.on_face_down(self.node.times(), face, effects);
@@ -313,6 +334,7 @@ impl Control {
 
     fn face_added(
         &mut self,
+        face: FaceId,
         ticket: Option<Ticket>,
         result: Result<FaceProperties, FaceCommandError>,
         effects: &mut Vec<Effect>,
@@ -322,7 +344,10 @@ impl Control {
             (Some(ticket), result) => self.management.on_face_command_done(now, ticket, result, effects),
             (None, Ok(properties)) => self.management.on_face_created(now, properties, effects),
             // The connection was accepted but there is no room: it is closed, and the peer notices.
-            (None, Err(_)) => self.node.faces.count_refused(),
+            (None, Err(error)) => {
+                log_lines::connection_refused(face, &error);
+                self.node.faces.count_refused();
+            }
         }
     }
 
@@ -364,7 +389,10 @@ impl Control {
     fn interfaces_changed(&mut self, effects: &mut Vec<Effect>) {
         let followed = self.node.interfaces_changed();
         for face in followed.closed {
-            self.close_face(face, effects);
+            self.close_face(face, CloseReason::InterfaceGone, effects);
+        }
+        for problem in &followed.problems {
+            log_lines::link_problem(problem);
         }
         for face in followed.changed {
             self.face_created(face, effects);
@@ -418,8 +446,9 @@ impl Control {
         }
     }
 
-    fn close_face(&mut self, face: FaceId, effects: &mut Vec<Effect>) {
+    fn close_face(&mut self, face: FaceId, why: impl Display, effects: &mut Vec<Effect>) {
         if self.node.forget_face(face) {
+            log_lines::face_closed(self.management.face(face), self.management.rib().prefixes_of(face), why);
             self.node.tag_face_down(face);
             self.node.end_captures_of(face);
             let now = self.node.times();
@@ -503,7 +532,7 @@ impl Control {
         }
         // The reply comes after: a client that receives it finds the routes gone. They are gone from the FIB as well if
         // they are no more than one slice.
-        self.close_face(face, effects);
+        self.close_face(face, "by command", effects);
         self.management.on_face_command_done(self.node.times(), ticket, properties, effects);
     }
 

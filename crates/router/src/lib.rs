@@ -27,6 +27,8 @@ mod drop_log;
 mod drop_report;
 pub mod explanation;
 mod listeners;
+mod log_lines;
+pub mod logging;
 mod management_queue;
 mod memory_listener;
 mod messages;

@@ -159,6 +159,8 @@ pub(crate) enum ToControl {
     Accepted(AcceptedConnection),
     /// A listener has refused a connection for lack of descriptors; idle connections of this holder should close.
     ShortOfDescriptors { holder: HolderId },
+    /// A worker has traffic again, of which control asked to be told.
+    Traffic,
     /// A worker has freed much memory.
     MemoryFreed,
     /// A listener could not accept: there were no descriptors, or no memory.

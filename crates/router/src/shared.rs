@@ -20,7 +20,7 @@ use namewire_tagnet::forwarder::TagDrop;
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -151,6 +151,8 @@ pub(crate) struct Shared {
     upstream_times: Box<[Mutex<Vec<UpstreamTime>>]>,
     /// The last drops of each worker.
     drop_logs: Box<[Arc<Mutex<DropLog>>]>,
+    /// Control wants to be told when there is traffic again.
+    asks_for_traffic: AtomicBool,
     start: Instant,
 }
 
@@ -174,6 +176,7 @@ impl Shared {
             cs_reports,
             upstream_times,
             drop_logs,
+            asks_for_traffic: AtomicBool::new(false),
             start: Instant::now(),
         }
     }
@@ -200,6 +203,24 @@ impl Shared {
 
     pub(crate) fn status(&self, worker: u8) -> MutexGuard<'_, WorkerStatus> {
         lock(&self.statuses[usize::from(worker)])
+    }
+
+    /// Replaces what a worker says of itself. True if the worker should tell control that there is traffic again.
+    pub(crate) fn publish(&self, worker: u8, status: WorkerStatus) -> bool {
+        let mut place = self.status(worker);
+        let is_busy = place.busy_ns != status.busy_ns;
+        *place = status;
+        is_busy && self.asks_for_traffic.swap(false, Ordering::Relaxed)
+    }
+
+    /// Lets the first worker that has traffic tell control.
+    pub(crate) fn ask_for_traffic(&self) {
+        self.asks_for_traffic.store(true, Ordering::Relaxed);
+    }
+
+    /// Time that workers have spent with packets.
+    pub(crate) fn busy_ns(&self) -> u64 {
+        (0..self.statuses.len()).map(|worker| self.status(worker as u8).busy_ns).sum()
     }
 
     /// A worker's published report on its Content Store.

@@ -12,6 +12,7 @@ use crate::{
     cs_settings::CsSettings,
     descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
+    logging::Log,
     management_queue::ManagementQueue,
     mesh,
     messages::{AcceptedConnection, ToControl},
@@ -276,6 +277,7 @@ fn node(
         held_answers: HeldAnswers::default(),
         tags,
         captures: Captures::default(),
+        log: Log::installed(),
         counts,
     }
 }

@@ -354,7 +354,7 @@ impl Worker {
     }
 
     fn publish_status(&self) {
-        *self.shared.status(self.io.index) = WorkerStatus {
+        let status = WorkerStatus {
             counters: self.engine.counters(),
             drops: self.io.drops,
             tags: self.io.tags.counters,
@@ -366,6 +366,9 @@ impl Worker {
             measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.io.driver.short_reads(),
         };
+        if self.shared.publish(self.io.index, status) {
+            self.tell(ToControl::Traffic);
+        }
         self.engine.cs_report(&mut self.shared.cs_report(self.io.index));
     }
 }

@@ -5,6 +5,8 @@ mod application;
 mod threads;
 
 use application::{Application, name, start_with};
+use namewire_configuration::log_levels::LogLevels;
+use namewire_router::logging::{LineForm, Log};
 use std::time::Duration;
 use threads::Work;
 
@@ -12,6 +14,8 @@ use threads::Work;
 /// thread that polls gets 100 ms or more even where 15 others want the same two processors.
 #[test]
 fn a_router_at_rest_is_hardly_ever_awake() {
+    // With a log, control looks at counters while there is traffic, and the log has a thread.
+    let _log = Log::install(LogLevels::default(), LineForm::Text, std::io::sink()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let memif = folder.path().join("memif.sock");
     let (router, _directory) = start_with(4, |config| config.settings.faces.memif.path = Some(memif.clone()));
@@ -30,6 +34,7 @@ fn a_router_at_rest_is_hardly_ever_awake() {
         silent.receive().expect("an Interest");
     }
     std::thread::sleep(Duration::from_millis(200));
+    assert!(Log::installed().unwrap().recent(0).iter().any(|line| line.message == "face up"));
     let before = Work::of("nw-");
     assert!(before.wake_ups > 0 && !before.time.is_zero(), "the kernel does not count");
     std::thread::sleep(Duration::from_secs(2));

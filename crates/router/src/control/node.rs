@@ -13,6 +13,7 @@ use crate::{
     content_stores::ContentStores,
     listeners::AcceptCounters,
     name_looks::{Asker, NameLooks},
+    logging::Log,
     senders::{ControlSender, WorkerSender},
     shared::{Shared, unix_ms},
     websocket::WebSockets,
@@ -47,6 +48,8 @@ pub(crate) struct Node {
     /// `None` while TagNet is off.
     pub(crate) tags: Option<TagControl>,
     pub(crate) captures: Captures,
+    /// The log of this process, if it has one.
+    pub(crate) log: Option<&'static Log>,
     pub(crate) counts: NodeCounts,
 }
 

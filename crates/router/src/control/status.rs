@@ -16,6 +16,9 @@ use crate::{
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
 use namewire_faces::LinkDrop;
 use namewire_management::{CapturePlane, Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
+use namewire_management::{
+    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
+};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
@@ -134,6 +137,7 @@ impl Environment for Node {
         report.add("router.link-face-failed", self.links.failures());
         PoolReport::of(&self.shared).add_refusals(&mut report);
         report.add("capture.frames-missed", self.captures.missed());
+        report.add("log.lines-lost", self.log.map_or(0, |log| log.lines_lost()));
         report.add_all("state", self.held_answers.counts());
         report.add_all("websocket", self.websockets.counts());
         report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
@@ -220,6 +224,10 @@ impl Environment for Node {
 
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
         Some(self)
+    }
+
+    fn log_plane(&mut self) -> Option<&mut dyn LogPlane> {
+        self.log.as_mut().map(|log| log as &mut dyn LogPlane)
     }
 
     fn channels(&self) -> Vec<FaceUri> {

@@ -4,7 +4,7 @@
 //! to the tables ([`LiveTables`]).
 
 use super::node::Node;
-use crate::{StartError, messages::ToWorker, shared::unix_ms};
+use crate::{StartError, log_lines, messages::ToWorker, shared::unix_ms};
 use namewire_configuration::settings::{TagNeighbours, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
@@ -36,6 +36,8 @@ pub(crate) struct TagControl {
     /// When the tables may be built again.
     next_build_ns: u64,
     builds_failed: u64,
+    /// Root and parent of each tree, as the log has them.
+    logged: HashMap<u16, (u64, Option<FaceId>)>,
 }
 
 impl TagControl {
@@ -62,6 +64,7 @@ impl TagControl {
             tables: LiveTables::new(limits.descriptors)?,
             next_build_ns: now_ns,
             builds_failed: 0,
+            logged: HashMap::new(),
         }))
     }
 
@@ -86,6 +89,15 @@ impl TagControl {
         refusals.chain([("table-build-failed", self.builds_failed)])
     }
 
+    /// Logs the trees whose root or parent has changed.
+    fn log_trees(&mut self) {
+        for TreeStatus { tree, root, parent, .. } in self.routing.trees() {
+            if self.logged.insert(tree, (root, parent)) != Some((root, parent)) {
+                log_lines::tree_changed(tree, root, parent);
+            }
+        }
+    }
+
     /// Passes what changed to the tables.
     fn follow(&mut self, now_ns: u64) {
         let changed = self.routing.take_changed_descriptors();
@@ -95,6 +107,7 @@ impl TagControl {
             self.tables.change(changed);
         }
         if self.routing.take_trees_changed() {
+            self.log_trees();
             self.tables.set_trees(self.routing.tree_tables().cloned().collect(), self.routing.may_push().clone());
         }
         if self.tables.wants_build()

@@ -1,0 +1,54 @@
+//! The lines that control adds to the router's log ([`crate::logging`]). A value is turned into text only if the line
+//! is written.
+
+use crate::control::DropLine;
+use namewire_management::{FaceCommandError, FaceProperties};
+use namewire_packet::FaceId;
+use std::fmt::Display;
+
+/// A face is gone. Without properties, management never knew it.
+pub(crate) fn face_closed(face: Option<&FaceProperties>, prefixes: usize, why: impl Display) {
+    if let Some(face) = face {
+        let prefixes = (prefixes > 0).then_some(prefixes);
+        tracing::info!(
+            target: "faces", face = face.face.0, remote = %face.remote, local = %face.local, why = %why, prefixes,
+            "face closed"
+        );
+    }
+}
+
+/// The link of a permanent face carries nothing.
+pub(crate) fn face_down(face: Option<&FaceProperties>, why: impl Display) {
+    if let Some(face) = face {
+        tracing::warn!(
+            target: "faces", face = face.face.0, remote = %face.remote, local = %face.local, why = %why, "face down"
+        );
+    }
+}
+
+/// A connection was accepted, and no worker could make a face of it.
+pub(crate) fn connection_refused(face: FaceId, error: &FaceCommandError) {
+    tracing::warn!(target: "faces", face = face.0, why = error.text, "connection refused");
+}
+
+/// Network interfaces have changed, and links with them.
+pub(crate) fn link_problem(problem: &str) {
+    tracing::warn!(target: "faces", "{problem}");
+}
+
+/// Packets or connections were dropped, or a limit was met, since the line before about this reason.
+pub(crate) fn dropped(line: &DropLine) {
+    let DropLine { reason, count, total } = line;
+    match reason.strip_prefix("limit.") {
+        Some(limit) => tracing::info!(target: "drops", limit, count, total, "limit met"),
+        None => tracing::info!(target: "drops", reason, count, total, "dropped or refused"),
+    }
+}
+
+/// This node has another parent in a tree of TagNet, or the tree has another root. Without a parent, it is the root.
+pub(crate) fn tree_changed(tree: u16, root: u64, parent: Option<FaceId>) {
+    match parent {
+        Some(parent) => tracing::info!(target: "tag", tree, root, parent = parent.0, "tree has a new parent or root"),
+        None => tracing::info!(target: "tag", tree, root, "this router is the root of the tree"),
+    }
+}
