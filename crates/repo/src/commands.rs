@@ -39,6 +39,7 @@ use crate::{
     },
     groups::Groups,
     jobs::Workshop,
+    log_lines,
     shares::{Holder, Place, Shares},
     statistics::{Refusal, Statistics},
     statuses::{JobStatus, Statuses, Verb},
@@ -207,7 +208,7 @@ impl CommandServer {
         let notification = match parameters(&incoming.interest()).map(Notification::decode) {
             Some(Ok(notification)) => notification,
             None | Some(Err(_)) => {
-                self.statistics().refuse(Refusal::CommandMalformed);
+                self.refuse(verb, Refusal::CommandMalformed, incoming.incoming_face_id);
                 return None;
             }
         };
@@ -218,17 +219,22 @@ impl CommandServer {
             None => None,
         };
         let Some((place, of_nonce)) = places else {
-            self.statistics().refuse(Refusal::CommandOverload);
+            self.refuse(verb, Refusal::CommandOverload, face);
             let _ = incoming.nack(NackReason::Congestion).await; // without a connection, there is no client
             return None;
         };
         if !self.nonces().insert(&notification, of_nonce, now) {
-            self.statistics().refuse(Refusal::CommandReplayed);
+            self.refuse(verb, Refusal::CommandReplayed, face);
             return None;
         }
         self.statistics().add_command();
         let name = incoming.interest().name().to_buf();
         Some((Accepted { verb, notification, name, face, responder: incoming.into_responder() }, place))
+    }
+
+    fn refuse(&self, verb: Verb, why: Refusal, face: Holder) {
+        self.statistics().refuse(why);
+        log_lines::command_refused(verb.name(), why, face);
     }
 
     fn nonces(&self) -> MutexGuard<'_, Nonces> {
@@ -246,13 +252,13 @@ impl CommandServer {
     /// Fetches the command, gives it a status, acknowledges it and carries it out.
     async fn serve(&self, accepted: Accepted, _place: Place) {
         let Some(message) = self.fetch(&accepted).await else {
-            return self.statistics().refuse(Refusal::CommandNotSent);
+            return self.refuse(accepted.verb, Refusal::CommandNotSent, accepted.face);
         };
         let data = message.data();
         let (number, decoded) = read_command(accepted.verb, data.content());
         let (command, result) = match decoded {
             None => {
-                self.statistics().refuse(Refusal::CommandMalformed);
+                self.refuse(accepted.verb, Refusal::CommandMalformed, accepted.face);
                 (None, CommandResult::of_code(status::REFUSED))
             }
             Some(command) => {
@@ -265,7 +271,7 @@ impl CommandServer {
                 match access.check_command(verb, &command, accepted.face, message.incoming_face_id, &data).await {
                     Ok(()) => (Some(command), result),
                     Err(_) => {
-                        self.statistics().refuse(Refusal::CommandDenied);
+                        self.refuse(accepted.verb, Refusal::CommandDenied, accepted.face);
                         result.code = status::REFUSED;
                         result.objects.iter_mut().for_each(|object| object.code = status::REFUSED);
                         result.groups.iter_mut().for_each(|group| group.code = status::REFUSED);
@@ -278,11 +284,13 @@ impl CommandServer {
         self.answer(accepted.responder, DataBuilder::new(accepted.name)).await;
         if let Some(command) = command {
             let is_local = self.workshop.access.is_local_holder(accepted.face).await;
+            log_lines::command_begins(accepted.verb.name(), &command, accepted.face);
             let _turn = self.running.take(accepted.face, is_local).await;
             match accepted.verb {
                 Verb::Join | Verb::Leave => self.change_groups(accepted.verb, &command, &job).await,
                 verb => self.workshop.carry_out(verb, &command, &job).await,
             }
+            log_lines::command_ended(accepted.verb.name(), &command);
         }
     }
 

@@ -44,6 +44,7 @@ pub mod commands;
 mod group_member;
 mod groups;
 mod jobs;
+mod log_lines;
 pub mod reads;
 mod registrations;
 pub mod remote;
