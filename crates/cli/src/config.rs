@@ -32,7 +32,8 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
         }
         Command::Show(args) => {
             let configuration = args.load()?;
-            run::warn(&args, &configuration.warnings);
+            let path = args.source().map(|source| source.path().display().to_string()).unwrap_or_default();
+            warn(&path, &configuration.warnings);
             let text = toml::to_string(&configuration.settings)
                 .map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
             print!("{text}");
@@ -55,6 +56,8 @@ fn check(source: &Source) -> Result<(), Failure> {
     for warning in &configuration.warnings {
         eprintln!("namewire: {path}: {warning}");
     }
+    let configuration = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
+    warn(&path.to_string(), &configuration.warnings);
     match configuration.warnings.len() {
         0 => println!("{path}: good"),
         1 => println!("{path}: good, with 1 warning"),
@@ -72,4 +75,8 @@ fn is_of_nfd(source: &Source) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let begins_section = |line: &str| NFD_SECTIONS.contains(&line.trim_end_matches('{').trim());
     text.lines().any(begins_section) && Source::NfdConf(path.clone()).load().is_ok()
+fn warn(path: &str, warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("namewire: {path}: {warning}");
+    }
 }

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod cs;
 mod drops;
+mod events;
 mod explain;
 mod face;
 mod face_reference;
@@ -18,6 +19,7 @@ mod fib;
 mod get;
 mod key;
 mod key_files;
+mod log;
 mod name_argument;
 mod nfd;
 mod nfdc;
@@ -182,6 +184,11 @@ enum Command {
     Put(put::Args),
     /// Fetch a segmented object
     Get(get::Args),
+    /// Show what happened: the latest lines of the router's log
+    Events(events::Args),
+    /// Show and change how much the router logs
+    #[command(subcommand)]
+    Log(log::Command),
     /// Show the packets of faces as they pass, or write them to a file for Wireshark and ndndump
     Capture(capture::Args),
     /// Show what the forwarder does with each packet under a name, as it happens
@@ -291,6 +298,8 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Pingserver(args) => pingserver::execute(global, args).await,
         Command::Put(args) => put::execute(global, args).await,
         Command::Get(args) => get::execute(global, args).await,
+        Command::Events(args) => events::execute(global, args).await,
+        Command::Log(command) => log::execute(global, command).await,
         Command::Capture(args) => capture::execute(global, args).await,
         Command::Trace(args) => trace::execute(global, args).await,
         Command::Traffic(command) => traffic::execute(global, command).await,
@@ -427,6 +436,10 @@ mod tests {
         "namewire capture all --prefix /a --prefix /b --count 20 --json",
         "namewire capture eth0 --sample 100 --snaplen 200",
         "namewire trace /a --count 20 --sample 10 --json",
+        "namewire run --log info,faces=debug --log-format json",
+        "namewire events --follow --area faces,trust --json -n 20",
+        "namewire log show",
+        "namewire log set faces=debug,drops=off",
         "namewire nfdc",
         "namewire nfdc -V",
         "namewire nfdc -f batch",
@@ -480,6 +493,9 @@ mod tests {
             "namewire repo export --folder /srv/repo",
             "namewire capture",
             "namewire capture all --sample 0",
+            "namewire run --log loud",
+            "namewire log set doors=debug",
+            "namewire events --area doors",
             "namewire capture all --snaplen 8801",
             "namewire cs config",
             "namewire cs config --admit maybe",

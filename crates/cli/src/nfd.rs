@@ -4,6 +4,7 @@
 //! 1 failed, 2 bad usage, 4 the system does not allow it.
 
 use crate::{Failure, run};
+use namewire_configuration::nfd_modules;
 use std::path::{Path, PathBuf};
 
 /// Where NFD's packages put its configuration, the usual place first.
@@ -15,7 +16,7 @@ pub(crate) struct Args {
     /// Configuration file [default: /etc/ndn/nfd.conf, else /usr/local/etc/ndn/nfd.conf]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// List the modules that can log: none, drops are counted instead
+    /// List the modules of NFD that the section log of the configuration file may name with effect
     #[arg(short, long)]
     modules: bool,
     /// Print the version
@@ -29,6 +30,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.modules {
+        nfd_modules().for_each(|module| println!("{module}"));
         return Ok(());
     }
     let usual =

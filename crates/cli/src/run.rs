@@ -5,15 +5,17 @@
 
 mod keeping;
 mod privileges;
+mod log;
 mod start;
 mod state_writer;
 
 use crate::{ExitCode, Failure, choice::choice, quantity};
 use keeping::Keeping;
-pub(crate) use keeping::warn;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
     settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
+    log_levels::{LogChange, LogFormat},
+    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
 };
@@ -181,6 +183,13 @@ pub(crate) struct Args {
     /// Keep privileges that the router does not need, as root or by capabilities
     #[arg(long)]
     pub(crate) keep_privileges: bool,
+    /// What to log on standard error, by area, for example info,faces=debug: see docs/observe.md [default: info, or
+    /// warn with --quiet]
+    #[arg(long, value_name = "LEVELS")]
+    pub(crate) log: Option<LogChange>,
+    /// Form of lines in the log: text, or json for one object in each line [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = choice::<LogFormat>())]
+    pub(crate) log_format: Option<LogFormat>,
     /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -223,7 +232,7 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, observe, tables, pit, fib, cs, faces, state, repo, .. } = settings;
+        let Settings { router, log, observe, tables, pit, fib, cs, faces, state, repo, .. } = settings;
         if !self.observe.is_empty() {
             observe.listen.clone_from(&self.observe);
         }
@@ -247,6 +256,8 @@ impl Args {
         if self.keep_privileges {
             router.privileges = Choice(Privileges::Keep);
         }
+        log.format = self.log_format.map_or(log.format, Choice);
+        self.log.iter().for_each(|change| log.override_by(change));
         router.seed = self.seed.or(router.seed);
         faces.udp.offload &= !self.no_udp_offload;
         if let Some(bytes) = self.cs_capacity {
@@ -379,11 +390,13 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         configuration = args.load_aside() => configuration?,
         () = end.came() => return Ok(()),
     };
-    warn(&args, &configuration.warnings);
+    let log_writer = log::install(&configuration.settings)?;
+    keeping::log_warnings(&args, &configuration.warnings);
     let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
     let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
     let router = start::start(&configuration, &args)?;
+    log::started(&router);
     let mut keeping = Keeping::new(args, configuration, router.operator());
     let is_set_up = tokio::select! {
         is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
@@ -394,9 +407,6 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         router.stop();
         return is_set_up.map(|_| ());
     }
-    for warning in router.warnings() {
-        eprintln!("namewire: {warning}");
-    }
     let repo = keeping.start_repo(&router).await?;
     if !keeping.is_quiet() {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
@@ -405,14 +415,19 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         // A reader may close the pipe after the first line. The router goes on.
         let _ = io::stdout().write_all(text.as_bytes());
     }
+    if let Some(repo) = &repo {
+        tracing::info!(target: "repo", "{}", repo.line);
+    }
     notify(&[NotifyState::Ready]);
     keeping.run(&router, hangup, &mut end).await;
     notify(&[NotifyState::Stopping]);
+    tracing::info!(target: "management", "router stops");
     keeping.finish().await;
     if let Some(repo) = repo {
         repo.stop();
     }
     router.stop();
+    drop(log_writer);
     Ok(())
 }
 

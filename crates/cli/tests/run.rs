@@ -423,7 +423,7 @@ fn a_taken_default_port_is_left_out_with_a_warning() {
     let mut command = Command::new(NAMEWIRE);
     let mut router = Router::start(&socket, command.args(["run", "--no-tcp", "--socket"]).arg(&socket));
     let warning = router.messages.recv_timeout(PATIENCE).unwrap();
-    assert!(warning.starts_with("namewire: not listening on udp4://0.0.0.0:6363: "), "{warning}");
+    assert!(warning.contains(" warn  faces: not listening on udp4://0.0.0.0:6363: "), "{warning}");
     assert!(router.tool(&["status"]).status.success(), "the rest runs");
     router.terminate();
 }

@@ -73,7 +73,7 @@ async fn start(
     let repo = Repo::start(settings.clone(), client, Arc::clone(&store)).await;
     let repo = repo.map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     for warning in repo.warnings() {
-        eprintln!("namewire: {warning}");
+        tracing::warn!(target: "repo", "{warning}");
     }
     let line = what_runs(&repo, &settings, &*store);
     Ok((repo, line))
@@ -81,7 +81,7 @@ async fn start(
 
 async fn run(mut repo: Repo, stopped: oneshot::Receiver<()>) {
     tokio::select! {
-        () = repo.disconnected() => eprintln!("namewire: the repository has lost its face and ends"),
+        () = repo.disconnected() => tracing::error!(target: "repo", "the repository has lost its face and ends"),
         _ = stopped => {}
     }
     repo.stop().await;

@@ -4,10 +4,10 @@
 
 mod retry_clock;
 
-use super::{Args, EndSignals, notify, state_writer::StateWriter};
+use super::{Args, EndSignals, log, notify, state_writer::StateWriter};
 use crate::{ExitCode, Failure, repo::HostedRepo};
 use namewire_configuration::{
-    Configuration, Declarations, Settings, needs_restart,
+    Configuration, Declarations, Settings, changed_keys, needs_restart,
     settings::{Choice, StateSection, StateSync},
     state_file::{self, StateError},
     text::Uri,
@@ -25,11 +25,11 @@ use std::{
 };
 use tokio::{signal::unix::Signal, task::JoinSet, time::sleep_until};
 
-/// Prints what of a configuration file is ignored.
-pub(crate) fn warn(args: &Args, warnings: &[String]) {
+/// Says what of a configuration file is ignored.
+pub(super) fn log_warnings(args: &Args, warnings: &[String]) {
     let path = args.source().map(|source| source.path().display().to_string()).unwrap_or_default();
     for warning in warnings {
-        eprintln!("namewire: {path}: {warning}");
+        tracing::warn!(target: "management", "{path}: {warning}");
     }
 }
 
@@ -38,8 +38,12 @@ pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declaration
     let Some(path) = &settings.state.file else { return Ok(Declarations::default()) };
     match state_file::remove_unfinished(path) {
         Ok(false) => {}
-        Ok(true) => eprintln!("namewire: what a write of {} that did not end had left was removed", path.display()),
-        Err(error) => eprintln!("namewire: what is beside {} cannot be removed: {error}", path.display()),
+        Ok(true) => {
+            tracing::warn!(target: "management", "what a write of {} that did not end had left was removed", path.display());
+        }
+        Err(error) => {
+            tracing::warn!(target: "management", "what is beside {} cannot be removed: {error}", path.display());
+        }
     }
     let error = match state_file::read(path) {
         Ok(state) => return Ok(state),
@@ -56,7 +60,7 @@ pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declaration
         }
         StateError::Damaged { .. } | StateError::Version { .. } => state_file::set_aside(path)?,
     };
-    eprintln!("namewire: {error}; it is now {}", place.display());
+    tracing::warn!(target: "management", "{error}; it is now {}", place.display());
     Ok(Declarations::default())
 }
 
@@ -212,14 +216,14 @@ impl Keeping {
         for problem in problems {
             if self.told.insert(problem.message.clone()) {
                 let again = if problem.is_postponed { "; it will be tried again" } else { "" };
-                eprintln!("namewire: {}{again}", problem.message);
+                tracing::warn!(target: "management", "{}{again}", problem.message);
             }
         }
     }
 
     fn tell_moved(&mut self) {
         for uri in self.declared.take_moved() {
-            eprintln!("namewire: face {uri}: the host has another address now; the face was made again");
+            tracing::warn!(target: "faces", "face {uri}: the host has another address now; the face was made again");
         }
     }
 
@@ -267,7 +271,7 @@ impl Keeping {
             }
         }
         for uri in closed {
-            eprintln!("namewire: face {uri} closed; it will be made again");
+            tracing::warn!(target: "faces", "face {uri} closed; it will be made again");
         }
         self.plan_retries();
         Ok(())
@@ -276,7 +280,7 @@ impl Keeping {
     /// Reads the configuration again; on any error the old one stays.
     async fn reload(&mut self, router: &RouterHandle) -> Result<(), OperatorError> {
         let Some(source) = self.args.source() else {
-            eprintln!("namewire: SIGHUP: there is no configuration file to read again");
+            tracing::warn!(target: "management", "SIGHUP: there is no configuration file to read again");
             return Ok(());
         };
         let mut reloading = vec![NotifyState::Reloading];
@@ -285,29 +289,34 @@ impl Keeping {
         let taken = match self.args.load_aside().await {
             Ok(configuration) => self.take_over(configuration, router).await,
             Err(error) => {
-                eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
-                Ok(false)
+                tracing::error!(target: "management", "SIGHUP: the configuration stays as it was: {error}");
+                Ok(None)
             }
         };
         notify(&[NotifyState::Ready]);
-        let is_taken = taken?;
-        if is_taken && !self.is_quiet() {
-            eprintln!("namewire: SIGHUP: {} was read", source.path().display());
+        if let Some(changed) = taken? {
+            tracing::info!(target: "management", changed, "SIGHUP: {} was read", source.path().display());
         }
         Ok(())
     }
 
-    /// False if the configuration cannot be taken over; why not is said.
-    async fn take_over(&mut self, configuration: Configuration, router: &RouterHandle) -> Result<bool, OperatorError> {
+    /// The keys that have changed; `None` if the configuration cannot be taken over, for a reason that is logged.
+    async fn take_over(
+        &mut self,
+        configuration: Configuration,
+        router: &RouterHandle,
+    ) -> Result<Option<String>, OperatorError> {
         // Also where the rules stay: there may be other certificates in the files that they name.
         if let Err(error) = router.set_trust(configuration.trust.clone()) {
-            eprintln!("namewire: SIGHUP: the configuration stays as it was: {error}");
-            return Ok(false);
+            tracing::error!(target: "management", "SIGHUP: the configuration stays as it was: {error}");
+            return Ok(None);
         }
-        warn(&self.args, &configuration.warnings);
+        log::take_levels(&configuration.settings);
+        log_warnings(&self.args, &configuration.warnings);
+        let changed = changed_keys(&self.configuration.settings, &configuration.settings).join(", ");
         let keys = needs_restart(&self.started, &configuration.settings);
         if !keys.is_empty() {
-            eprintln!("namewire: SIGHUP: not before the next start: {}", keys.join(", "));
+            tracing::warn!(target: "management", "SIGHUP: not before the next start: {}", keys.join(", "));
         }
         let change = CsChange::between(&self.configuration.settings, &configuration.settings);
         if change != CsChange::default() {
@@ -324,7 +333,7 @@ impl Keeping {
         self.missing.restart();
         self.plan_retries();
         self.operator.memory_freed()?; // the files were read
-        Ok(true)
+        Ok(Some(changed))
     }
 
     /// Takes over other settings of the state file.
@@ -367,7 +376,9 @@ impl Keeping {
                 let _ = self.operator.state_written(written); // the router has stopped by itself
             }
             if self.is_cut_short {
-                eprintln!("namewire: ended in the middle of a change: {} stays as it was", state.path().display());
+                tracing::warn!(
+                    target: "management", "ended in the middle of a change: {} stays as it was", state.path().display()
+                );
                 return;
             }
             if !is_last && self.write_state().await.is_err() {

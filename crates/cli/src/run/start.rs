@@ -72,6 +72,6 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
             let code = if is_permission { NFD_PERMISSION } else { ExitCode::Failed };
             return Err(Failure::new(code, error.to_string()));
         }
-        eprintln!("namewire: not listening on {what}: {source}");
+        tracing::warn!(target: "faces", "not listening on {what}: {source}");
     }
 }

@@ -154,7 +154,7 @@ impl StateWriter {
         self.running.as_ref()?;
         let ended = tokio::time::timeout(LAST_WAIT, self.ended()).await;
         if ended.is_err() {
-            eprintln!("namewire: {} may lack the last changes: writing takes long", self.path.display());
+            tracing::warn!(target: "management", "{} may lack the last changes: writing takes long", self.path.display());
         }
         ended.ok()
     }
@@ -168,7 +168,7 @@ impl StateWriter {
                 self.written = Some(contents);
                 self.retry_pause = RETRY_FIRST;
                 if self.failure.is_some() {
-                    eprintln!("namewire: {} is written again", self.path.display());
+                    tracing::warn!(target: "management", "{} is written again", self.path.display());
                 }
                 too_many(routes_left_out).inspect(|why| self.say(why))
             }
@@ -190,7 +190,7 @@ impl StateWriter {
     /// Prints why the file is not what it should be, once.
     fn say(&self, why: &str) {
         if self.failure.as_deref() != Some(why) {
-            eprintln!("namewire: cannot write {}: {why}; it will be tried again", self.path.display());
+            tracing::error!(target: "management", "cannot write {}: {why}; it will be tried again", self.path.display());
         }
     }
 }

@@ -1,0 +1,46 @@
+//! `namewire log`: how much a running router logs, by area.
+
+use crate::{Failure, Global, output::table};
+use namewire_configuration::log_levels::LogChange;
+use namewire_packet::nfd::{ControlParameters, LogAreaLevel};
+use serde::Serialize;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Show the level of each area
+    Show,
+    /// Change levels until the next start or SIGHUP
+    Set {
+        /// For example faces=debug, or info,faces=debug,drops=off
+        #[arg(value_name = "LEVELS")]
+        levels: LogChange,
+    },
+}
+
+#[derive(Serialize)]
+struct Levels {
+    levels: String,
+}
+
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    match command {
+        Command::Show => {
+            let levels: Vec<LogAreaLevel> = client.status_list("log", "levels").await?;
+            global.output().print(&levels, || {
+                let mut rows = vec![vec!["AREA".to_owned(), "LEVEL".to_owned()]];
+                rows.extend(levels.iter().map(|one| vec![one.area.clone(), one.level.clone()]));
+                table(&rows, "no log")
+            })?;
+        }
+        Command::Set { levels } => {
+            let parameters = ControlParameters { log_levels: Some(levels.to_string()), ..ControlParameters::default() };
+            let done = client.control("log", "set", &parameters).await?.body.unwrap_or(parameters);
+            let levels = done.log_levels.unwrap_or_default();
+            global
+                .output()
+                .print(&Levels { levels: levels.clone() }, || format!("levels of the log are {levels}\n"))?;
+        }
+    }
+    Ok(())
+}
