@@ -53,10 +53,6 @@ fn check(source: &Source) -> Result<(), Failure> {
         };
         Failure::new(ExitCode::Failed, format!("{error}{hint}"))
     })?;
-    for warning in &configuration.warnings {
-        eprintln!("namewire: {path}: {warning}");
-    }
-    let configuration = source.load().map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     warn(&path.to_string(), &configuration.warnings);
     match configuration.warnings.len() {
         0 => println!("{path}: good"),
@@ -75,6 +71,8 @@ fn is_of_nfd(source: &Source) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let begins_section = |line: &str| NFD_SECTIONS.contains(&line.trim_end_matches('{').trim());
     text.lines().any(begins_section) && Source::NfdConf(path.clone()).load().is_ok()
+}
+
 fn warn(path: &str, warnings: &[String]) {
     for warning in warnings {
         eprintln!("namewire: {path}: {warning}");

@@ -4,8 +4,8 @@
 //! defaults, and an option overrides both.
 
 mod keeping;
-mod privileges;
 mod log;
+mod privileges;
 mod start;
 mod state_writer;
 
@@ -13,9 +13,8 @@ use crate::{ExitCode, Failure, choice::choice, quantity};
 use keeping::Keeping;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
-    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
     log_levels::{LogChange, LogFormat},
-    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Role, RouteEntry, StateSync, StrategyEntry},
+    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
 };

@@ -149,7 +149,6 @@ impl Management {
         }
     }
 
-    pub(crate) fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
     /// What was dropped or refused, by place and reason, in the router and here: `status/drops`.
     pub fn drop_counters(&self, environment: &dyn Environment) -> Vec<DropCounter> {
         let mut counters = environment.drop_counters();
@@ -158,7 +157,7 @@ impl Management {
         counters
     }
 
-    fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
+    pub(crate) fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
         match segment {
             Some(packet) => {
                 self.replies.counters.segments += u64::from(self.replies.send(packet, reply_to.pit_token, out))
@@ -192,12 +191,6 @@ impl Management {
                 let mut content = Vec::new();
                 status.encode(&mut content);
                 content
-            }
-            Dataset::StatusDrops => {
-                let mut counters = environment.drop_counters();
-                counters.extend(self.authorizer.drop_counters());
-                counters.extend(self.replies.counters.drop_counters());
-                encode_dataset(&counters)
             }
             Dataset::StatusDropped => encode_dataset(&environment.dropped_packets()),
             Dataset::StatusDrops => encode_dataset(&self.drop_counters(environment)),

@@ -33,7 +33,8 @@ pub(crate) use tags::TagControl;
 use crate::observing::Taken;
 use crate::{
     cs_settings::{CsChange, parse_policy},
-        explanation::Tables, log_lines,
+    explanation::Tables,
+    log_lines,
     messages::{ToControl, ToWorker},
     name_looks::Asker,
     operator::OperatorDesk,

@@ -4,7 +4,6 @@
 
 use super::ethernet_io::EthernetIo;
 use super::{Privileges, Role, StateSync, TagNeighbours};
-use super::{Role, StateSync, TagNeighbours};
 use crate::log_levels::{LogArea, LogFormat, LogLevel};
 use namewire_designs::fib::{
     FibPrefetch,

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     content_stores::ContentStores,
     listeners::AcceptCounters,
-    name_looks::{Asker, NameLooks},
     logging::Log,
+    name_looks::{Asker, NameLooks},
     senders::{ControlSender, WorkerSender},
     shared::{Shared, unix_ms},
     websocket::WebSockets,

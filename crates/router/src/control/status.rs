@@ -15,7 +15,6 @@ use crate::{
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
 use namewire_faces::LinkDrop;
-use namewire_management::{CapturePlane, Environment, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane};
 use namewire_management::{
     CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
 };
