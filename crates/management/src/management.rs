@@ -22,8 +22,7 @@ use crate::{
 };
 use namewire_packet::{
     FaceId, Name, NameBuf,
-    nfd::{FaceEventKind, FaceState},
-    nfd::{FaceEventKind, FaceStatus, FibEntry, RibEntry, StrategyChoice},
+    nfd::{FaceEventKind, FaceState, FaceStatus, FibEntry, RibEntry, StrategyChoice},
 };
 use namewire_shares::{Groups, PoolReader};
 use std::collections::BTreeSet;
