@@ -101,7 +101,8 @@ fn the_operator_alone_captures() {
         [
             format!("{of} starts {udp}, one in 1, None"),
             format!("{of} starts eth0, one in 1, None"),
-            format!("{of} starts All, one in 10, Some(64)"),
+            format!("{of} starts AllFaces, one in 10, Some(64)"),
+            format!("{of} starts decisions under /a/b, one in 1, None"),
             format!("{of} adds 300 to {}", name()),
             format!("{of} stops {}", name()),
         ]

@@ -113,6 +113,12 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
         drops: vec![DropCount { reason: "queue-full".into(), count: asked / 4000 }],
         port: (index % 5 == 3).then(|| "eth1".into()),
         rtt_ms: is_remote.then(|| 4.0 + index as f64 % 60.0 + wave(seconds, 5.0, 30.0) as f64 / 10.0),
+        answers: is_remote.then(|| Answers {
+            buckets: vec![(0.005, answered - answered / 5), (0.05, answered / 5)],
+            slower: 0,
+            sum_s: answered as f64 / 200.0,
+            unanswered: asked - answered,
+        }),
         loss: (index % 10 == 2).then(|| wave(seconds + index as f64, 40.0, 60.0) as f64 / 1000.0),
         idle_ms: Some(if is_up { 1000 / (per_s as u64 + 1) } else { (seconds * 1000.0) as u64 }),
     }

@@ -152,7 +152,7 @@ mod tests {
     const NO_ROUTE: Reason = ("engine", "no-route");
 
     fn interest(name: &str) -> Vec<u8> {
-        InterestBuilder::new(&name.parse::<NameBuf>().expect("a name")).build()
+        InterestBuilder::new(name.parse::<NameBuf>().expect("a name")).build()
     }
 
     fn dropped(face: u64, packet: &[u8]) -> Option<Dropped<'_>> {

@@ -49,13 +49,13 @@ struct Lines {
 
 impl ManagementQueue {
     /// Appends a message to the line of the face that it came from, or gives it back: the face has its share already.
-    pub(crate) fn push(&self, face: FaceId, message: ToControl) -> Result<(), ToControl> {
+    pub(crate) fn push(&self, face: FaceId, message: ToControl) -> Result<(), Box<ToControl>> {
         let mut lines = self.lines();
         let Lines { by_face, turns, waiting, cut } = &mut *lines;
         let free = CAPACITY - *waiting;
         if by_face.get(&face).map_or(0, VecDeque::len) >= free * PLACES_PER_FREE {
             cut.add(face, 1);
-            return Err(message);
+            return Err(Box::new(message));
         }
         let line = by_face.entry(face).or_insert_with(|| {
             turns.push_back(face);

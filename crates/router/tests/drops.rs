@@ -167,7 +167,7 @@ fn packets_that_are_wrong() -> BTreeSet<&'static str> {
     other.send(&interest);
     bench.find(DropReason::DuplicateNonce, Some("/loop/1"));
 
-    one.send(&DataBuilder::new(&name("/unasked")).content(b"x").sign_digest());
+    one.send(&DataBuilder::new(name("/unasked")).content(b"x").sign_digest());
     bench.find(DropReason::UnsolicitedData, Some("/unasked"));
 
     let interest = one.interest(name("/never/asked")).build();

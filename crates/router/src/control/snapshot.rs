@@ -162,7 +162,6 @@ impl Node {
             loss: loss(&time),
             answers: answers(&time),
             idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
-            ..Face::default()
         }
     }
 

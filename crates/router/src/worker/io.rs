@@ -156,7 +156,7 @@ impl WorkerIo {
 
     pub(super) fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
         if let Err(message) = self.control.interests.push(from, message) {
-            let packet = match &message {
+            let packet = match &*message {
                 ToControl::Interest { packet, .. } | ToControl::Answer { packet, .. } => &packet[..],
                 _ => &[],
             };

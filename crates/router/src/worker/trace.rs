@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn whole_components_are_compared_and_management_is_left_out() {
-        let interest = |text: &str| InterestBuilder::new(&name(text)).build();
+        let interest = |text: &str| InterestBuilder::new(name(text)).build();
         let of_a = traces("/a", 1);
         for (text, is_taken) in [("/a", true), ("/a/b", true), ("/ab", false), ("/b/a", false), ("/", false)] {
             assert_eq!(takes(&of_a, &mut interest(text)), is_taken, "{text}");
         }
-        assert!(takes(&of_a, &mut DataBuilder::new(&name("/a/b")).content(&[0; 5000]).sign_digest()));
+        assert!(takes(&of_a, &mut DataBuilder::new(name("/a/b")).content(&[0; 5000]).sign_digest()));
         let of_all = traces("/", 1);
         assert!(takes(&of_all, &mut interest("/localhost/nlsr")));
         assert!(!takes(&of_all, &mut interest("/localhost/nfd/status/general")));
