@@ -112,6 +112,7 @@ async function lookAround(page, name) {
       await page.press("#name", "Enter");
       await page.waitForSelector("#explanation dl");
     }
+    if (view === "drops") await page.waitForSelector('#lastdrops td:text-is("engine.no-route")');
     if (view === "routes") for (const row of await page.$$("#tree > li > button")) await row.click();
     await page.waitForTimeout(1200);
     await page.screenshot({ path: join(outDir, `${name}-${view}.png`), fullPage: view !== "routes" });

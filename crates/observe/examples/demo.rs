@@ -37,6 +37,7 @@ impl Source for Demo {
             pools: pools(seconds, self.faces),
             cs: content_store(seconds, data),
             fib: Fib { design: "hash".into(), entries: self.routes, bytes: self.routes * 96, capacity_entries: 65_536 },
+            last_drops: last_drops(seconds, now_unix_ms),
             pit: Pit { entries: 300 + wave(seconds, 7.0, 250.0), capacity_entries: 65_536 },
             strategies: strategies(),
             repo: Some(json!({"path": "/var/lib/namewire/repo", "packets": 120_000 + data / 9, "read_only": false})),
@@ -62,6 +63,19 @@ impl Source for Demo {
             ],
         }))
     }
+}
+
+/// One packet dropped every two seconds.
+fn last_drops(seconds: f64, now_unix_ms: u64) -> Vec<LastDrop> {
+    let number = (seconds / 2.0) as u64;
+    let drop = |ago: u64| LastDrop {
+        time_unix_ms: now_unix_ms - 2000 * ago,
+        reason: if (number - ago).is_multiple_of(3) { "engine.pit-full" } else { "engine.no-route" }.into(),
+        packet: "Interest".into(),
+        face: Some(256 + (number - ago) % 5),
+        name: Some(format!("/example/lost/{}", number - ago)),
+    };
+    (0..number.min(40)).map(drop).collect()
 }
 
 /// A sum that grows: `per_s` on average, with waves.

@@ -9,10 +9,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Serialize;
 
 use crate::history::{FaceRate, Rates};
-use crate::snapshot::{ContentStore, DropCount, Face, Fib, Pit, Pool, Route, Snapshot, StrategyChoice, Worker};
+use crate::snapshot::{
+    ContentStore, DropCount, Face, Fib, LastDrop, Pit, Pool, Route, Snapshot, StrategyChoice, Worker,
+};
 
 /// How many faces an event shows.
 pub(crate) const EVENT_FACES_MAX: usize = 1000;
+/// How many dropped packets an event shows.
+const EVENT_DROPS_MAX: usize = 50;
 /// How many strategy choices and how many prefixes of the Content Store an event shows.
 const EVENT_ROWS_MAX: usize = 200;
 
@@ -42,6 +46,7 @@ struct Event<'a> {
     route_count: usize,
     routes_mark: String,
     drops: &'a [DropCount],
+    last_drops: Vec<&'a LastDrop>,
     pools: &'a [Pool],
     cs: EventStore<'a>,
     fib: &'a Fib,
@@ -88,6 +93,14 @@ struct EventFace<'a> {
     rate: Option<FaceRate>,
 }
 
+/// The packets that were dropped last, the newest first.
+fn newest(drops: &[LastDrop]) -> Vec<&LastDrop> {
+    let mut drops: Vec<&LastDrop> = drops.iter().collect();
+    drops.sort_by_key(|drop| std::cmp::Reverse(drop.time_unix_ms));
+    drops.truncate(EVENT_DROPS_MAX);
+    drops
+}
+
 /// The whole snapshot with the rates of faces.
 pub(crate) fn status(snapshot: &Snapshot, rates: Rates) -> Vec<u8> {
     json(&Status { snapshot, rates })
@@ -112,6 +125,7 @@ pub(crate) fn event(snapshot: &Snapshot, rates: &Rates) -> Vec<u8> {
         route_count: snapshot.routes.len(),
         routes_mark: routes_mark(snapshot),
         drops: &snapshot.drops,
+        last_drops: newest(&snapshot.last_drops),
         pools: &snapshot.pools,
         cs: event_store(&snapshot.cs),
         fib: &snapshot.fib,
@@ -219,6 +233,16 @@ mod tests {
     fn a_face_without_a_rate_has_none() {
         let event = event_of(&snapshot(1), &Rates::default());
         assert_eq!(event["faces"][0]["rate"], Value::Null);
+    }
+
+    #[test]
+    fn an_event_shows_the_newest_drops() {
+        let mut snapshot = snapshot(0);
+        let drop = |time_unix_ms| LastDrop { time_unix_ms, ..Default::default() };
+        snapshot.last_drops = [5, 7].into_iter().chain(100..300).chain([6]).map(drop).collect();
+        let event = event_of(&snapshot, &Rates::default());
+        let drops = event["last_drops"].as_array().unwrap();
+        assert_eq!((drops.len(), &drops[0]["time_unix_ms"]), (EVENT_DROPS_MAX, &Value::from(299)));
     }
 
     #[test]

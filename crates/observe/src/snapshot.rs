@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub routes: Vec<Route>,
     /// Why packets were dropped, anywhere in the node. Each reason occurs once.
     pub drops: Vec<DropCount>,
+    /// The last packets that were dropped, in any order.
+    pub last_drops: Vec<LastDrop>,
     /// Pools that faces, users and hosts share.
     pub pools: Vec<Pool>,
     /// The Content Store, all workers together.
@@ -181,6 +183,22 @@ pub struct DropCount {
     pub reason: String,
     /// How many packets.
     pub count: u64,
+}
+
+/// A packet that was dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastDrop {
+    /// When.
+    pub time_unix_ms: u64,
+    /// Why, as in [`DropCount`].
+    pub reason: String,
+    /// `Interest`, `Data`, `Nack` or `packet`.
+    pub packet: String,
+    /// The face that it came from.
+    pub face: Option<u64>,
+    /// Its name, perhaps shortened.
+    pub name: Option<String>,
 }
 
 /// The next hops of one prefix.

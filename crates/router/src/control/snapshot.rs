@@ -17,8 +17,8 @@ use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
 use namewire_management::Environment;
 use namewire_observe::snapshot::{
-    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, NextHop, Pit, Pool, Privileges, Route,
-    Snapshot, StrategyChoice, Worker,
+    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, LastDrop, NextHop, Pit, Pool, Privileges,
+    Route, Snapshot, StrategyChoice, Worker,
 };
 use namewire_packet::FaceId;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ impl Control {
                 .into_iter()
                 .map(|drop| DropCount { reason: drop.reason, count: drop.count })
                 .collect(),
+            last_drops: node.last_drops_shown(),
             pools: node.pools_shown(),
             cs: node.content_store_shown(),
             fib: self.fib_shown(),
@@ -163,6 +164,18 @@ impl Node {
             answers: answers(&time),
             idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
         }
+    }
+
+    fn last_drops_shown(&self) -> Vec<LastDrop> {
+        let packets = self.dropped_packets().into_iter().filter(|packet| packet.time_ms > 0); // links note no time
+        let shown = packets.map(|packet| LastDrop {
+            time_unix_ms: packet.time_ms,
+            reason: packet.reason,
+            packet: packet.kind.to_string(),
+            face: packet.face.map(|face| face.0),
+            name: packet.name.map(|name| format!("{name}{}", if packet.is_name_cut { "/…" } else { "" })),
+        });
+        shown.collect()
     }
 
     fn pools_shown(&self) -> Vec<Pool> {
