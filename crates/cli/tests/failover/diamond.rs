@@ -11,10 +11,13 @@
 
 use crate::router_process::{PATIENCE, eventually};
 use namewire_packet::nfd::FacePersistency;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::{
     cell::{Cell, RefCell},
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::fd::AsFd,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio, id},
     sync::atomic::{AtomicU32, Ordering},
@@ -36,6 +39,9 @@ const ROUTES: [(char, &str, u32); 4] = [
     ('b', "udp4://10.91.3.2:6363", 1),
     ('c', "udp4://10.91.4.2:6363", 1),
 ];
+
+/// Where each router is observed, in its namespace.
+const OBSERVER: &str = "127.0.0.1:9695";
 
 /// A process that ends with the test.
 pub(crate) struct Process(RefCell<Child>);
@@ -126,7 +132,7 @@ impl Diamond {
             .args(["netns", "exec", &self.namespace(host)])
             .arg(binary())
             // Without stores, so that nothing of an earlier fetch answers.
-            .args(["run", "--no-tcp", "--cs-packets", "1", "--socket"])
+            .args(["run", "--no-tcp", "--cs-packets", "1", "--observe", OBSERVER, "--socket"])
             .arg(&socket)
             .stdout(Stdio::piped())
             .spawn()
@@ -160,6 +166,29 @@ impl Diamond {
 
     pub(crate) fn ip(&self, host: char, arguments: &str) {
         must(&format!("ip -n {} {arguments}", self.namespace(host)));
+    }
+
+    /// The beginning of what a router's observer answers: the whole answer, or the first event of a stream.
+    pub(crate) fn observe(&self, host: char, path: &str) -> String {
+        let namespace = fs::File::open(format!("/var/run/netns/{}", self.namespace(host))).unwrap();
+        let is_stream = path == "/events"; // an event ends with an empty line
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        // A thread of its own, which stays in the namespace until it ends.
+        let fetch = move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            let mut stream = TcpStream::connect(OBSERVER).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let (mut answer, mut chunk) = (Vec::new(), [0; 65_536]);
+            loop {
+                let bytes = stream.read(&mut chunk).unwrap();
+                answer.extend_from_slice(&chunk[..bytes]);
+                let text = String::from_utf8_lossy(&answer);
+                if bytes == 0 || is_stream && text.contains("\n\n") {
+                    return text.into_owned();
+                }
+            }
+        };
+        std::thread::spawn(fetch).join().unwrap()
     }
 
     pub(crate) fn signal(&self, host: char, signal: &str) {
@@ -209,6 +238,11 @@ impl Router {
 
     fn faces(&self) -> serde_json::Value {
         serde_json::from_str(&self.ask(&["face", "list", "--json"])).unwrap()
+    }
+
+    /// Whether the face that leads there is listed as down.
+    pub(crate) fn has_face_down(&self, remote: &str) -> bool {
+        self.faces().as_array().unwrap().iter().any(|face| face["remote_uri"] == remote && face["state"] == "down")
     }
 
     pub(crate) fn has_face(&self, remote: &str) -> bool {

@@ -90,6 +90,35 @@ fn fetch_through(cut: Cut, persistency: FacePersistency) {
     });
 }
 
+/// The log, the list of faces, the metrics and the page say that a link is down. It prints how long each took.
+#[test]
+fn a_cut_link_is_seen_in_all_places() {
+    let Some(diamond) = Diamond::new(FacePersistency::Permanent) else { return };
+    let (a, cheap) = (diamond.router('a'), diamond.cheap());
+    assert!(!a.has_face_down(cheap));
+    Cut::Link.make(&diamond);
+    let cut_at = Instant::now();
+    let seen = |place: &str, is_seen: &dyn Fn() -> bool| {
+        eventually(place, is_seen);
+        println!("{place}: {} ms after the cut", cut_at.elapsed().as_millis());
+    };
+    let event_of_face = || {
+        let event = diamond.observe('a', "/events");
+        let at = event.find(&format!("\"remote\":\"{cheap}\"")).unwrap_or_else(|| panic!("{event}"));
+        event[at..].split('}').next().unwrap_or_default().to_owned()
+    };
+    let is_metric = |line: &str| line.starts_with("namewire_face_up{") && line.contains(cheap) && line.ends_with(" 0");
+    seen("the list of faces", &|| a.has_face_down(cheap));
+    seen("the log", &|| {
+        let log = a.ask(&["events", "--area", "faces"]);
+        log.lines().any(|line| line.contains("face down") && line.contains(cheap))
+    });
+    seen("the metrics", &|| diamond.observe('a', "/metrics").lines().any(is_metric));
+    seen("the page", &|| event_of_face().contains("\"state\":\"down\""));
+    diamond.ip('a', "link set ab up");
+    seen("the link that is back", &|| !a.has_face_down(cheap));
+}
+
 #[test]
 fn a_persistent_face_whose_link_is_cut() {
     fetch_through(Cut::Link, FacePersistency::Persistent);
