@@ -26,6 +26,7 @@ mod prefetch;
 mod repo;
 #[cfg(feature = "networks")]
 pub mod ring_crossing;
+mod router_observed;
 mod router_sockets;
 mod string_differentiation;
 #[cfg(feature = "networks")]
@@ -40,6 +41,7 @@ use crate::experiment::Experiment;
 /// All experiments, in the order in which `namewire-lab list` shows them.
 pub const TABLE: &[Experiment] = &[
     router_sockets::EXPERIMENT,
+    router_observed::EXPERIMENT,
     io::EXPERIMENT,
     prefetch::EXPERIMENT,
     packet_costs::EXPERIMENT,

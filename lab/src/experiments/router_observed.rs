@@ -1,0 +1,357 @@
+//! What does it cost a router's worker to be observed?
+//!
+//! Pairs of fresh routers, one after the other in changing order, carry the same load: 64 Interests in flight over
+//! Unix sockets, or a constant rate far below saturation for the latency. The router of each pair that is observed has
+//! `--observe`; while the load runs, a client asks for `/metrics` once a second and another reads the stream that the
+//! live page reads. A third router is observed and also traces a prefix that the load does not use. All log at the
+//! level info, as by default.
+//!
+//! CPU time is that of the worker thread alone, from before the warm-up to the end of the load, per packet. The ratio
+//! of a pair is the plain router's over the other's: 1 means free, 0.99 means one percent more. The result is the mean
+//! over the pairs with its 95 % interval (1.96 standard errors): a ratio of neighbours in time is disturbed far less
+//! than either time.
+//!
+//! Limits: the observer's thread shares the router's processor, so that a run has fewer exchanges a second than a
+//! router with a processor for it; its CPU time is shown apart. The router has three faces; a scrape of thousands takes
+//! longer on that thread.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use crate::clock::resolve_cpu_account;
+use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::load::{LoadReport, Transport};
+use crate::process;
+use crate::router_process::{RouterProcess, find_program};
+use crate::sample_table::SampleTable;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "router-observed",
+    source: "ours",
+    question: "What does it cost a router's worker to be observed?",
+    needs: "quick: 4 min, 1 GiB; full: 15 min, 1 GiB; needs the program `namewire` (see NAMEWIRE)",
+    takes: None,
+    run,
+};
+
+/// How often the metrics are asked for.
+const SCRAPE_EVERY: Duration = Duration::from_secs(1);
+/// Interests per second where latency is measured.
+const PACE_PER_S: u32 = 10_000;
+/// What the idle trace is about.
+const TRACED_PREFIX: &str = "/not/in/the/load";
+
+struct Size {
+    pairs: u16,
+    saturating: u32,
+    paced: u32,
+}
+
+const fn size(scale: Scale) -> Size {
+    match scale {
+        Scale::Smoke => Size { pairs: 2, saturating: 4_000, paced: 300 },
+        Scale::Quick => Size { pairs: 20, saturating: 1_000_000, paced: 10_000 },
+        Scale::Full => Size { pairs: 40, saturating: 3_000_000, paced: 50_000 },
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watched {
+    Not,
+    Observed,
+    Traced,
+}
+
+impl Watched {
+    const ALL: [Watched; 3] = [Watched::Not, Watched::Observed, Watched::Traced];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Watched::Not => "not observed",
+            Watched::Observed => "observed",
+            Watched::Traced => "observed and traced",
+        }
+    }
+}
+
+fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let (size, cpus) = (size(context.scale), process::processors_to_pin());
+    let router = find_program(&context.program)?;
+    let mut run = Run { context, cpus, router, table: SampleTable::default(), scrapes: 0, lost: 0 };
+    context.plan_steps(usize::from(size.pairs) * Watched::ALL.len());
+    for pair in 0..size.pairs {
+        let mut order = Watched::ALL;
+        order.rotate_left(usize::from(pair) % Watched::ALL.len());
+        let mut cpu_us = BTreeMap::new();
+        for watched in order {
+            context.begin_step(&format!("pair {pair}, {}", watched.label()))?;
+            let us = run.saturate(watched, size.saturating, pair)?;
+            cpu_us.insert(watched.label(), us);
+            run.pace(watched, size.paced, pair)?;
+        }
+        for watched in [Watched::Observed, Watched::Traced] {
+            let [plain, other] = [Watched::Not, watched].map(|of| cpu_us[of.label()]);
+            if let (Some(plain), Some(other)) = (plain, other) {
+                run.table.add("pair", watched.label(), "cpu of the plain router over its own", "ratio", plain / other);
+            }
+        }
+    }
+    Ok(run.outcome())
+}
+
+struct Run<'a> {
+    context: &'a Context,
+    /// The processors for the router and for the load.
+    cpus: Option<(usize, usize)>,
+    router: PathBuf,
+    table: SampleTable,
+    scrapes: u64,
+    lost: u64,
+}
+
+impl Run<'_> {
+    /// Loads a router as far as it goes; returns the worker's microseconds for each packet.
+    fn saturate(&mut self, watched: Watched, count: u32, pair: u16) -> anyhow::Result<Option<f64>> {
+        let warmup = count / 10;
+        let options = [format!("--count={count}"), format!("--warmup={warmup}"), format!("--stream={pair}")];
+        let loaded = self.load(watched, &options)?;
+        let packets = 2.0 * f64::from(count + warmup);
+        let us_of = |nanos| resolve_cpu_account(nanos).map(|nanos| nanos as f64 / 1e3 / packets);
+        let (worker_us, others_us) = (us_of(loaded.worker_ns), us_of(loaded.others_ns));
+        let per_s = self.context.clock.resolve(loaded.report.elapsed_ns);
+        let per_s = per_s.map(|nanos| loaded.report.satisfied as f64 * 1e9 / nanos as f64);
+        let (label, table) = (watched.label(), &mut self.table);
+        let us = worker_us.as_ref().ok().copied();
+        table.samples("unix-100", label, "cpu of the worker", "µs per packet").add_resolved(worker_us);
+        table.samples("unix-100", label, "cpu of other threads", "µs per packet").add_resolved(others_us);
+        table.samples("unix-100", label, "exchanges", "per s").add_resolved(per_s);
+        Ok(us)
+    }
+
+    /// Loads a router at a constant rate, for the latency.
+    fn pace(&mut self, watched: Watched, count: u32, pair: u16) -> anyhow::Result<()> {
+        let options = [
+            format!("--count={count}"),
+            "--warmup=200".to_owned(),
+            "--window=4096".to_owned(),
+            format!("--rate={PACE_PER_S}"),
+            format!("--stream={pair}"),
+        ];
+        let report = self.load(watched, &options)?.report;
+        for (metric, latency_ns) in [("latency p50", report.latency_ns_p50), ("latency p99", report.latency_ns_p99)] {
+            let us = self.context.clock.resolve(u64::from(latency_ns)).map(|nanos| nanos as f64 / 1e3);
+            self.table.samples("paced-unix", watched.label(), metric, "µs").add_resolved(us);
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, watched: Watched, options: &[String]) -> anyhow::Result<Loaded> {
+        let observer = free_tcp_address()?;
+        let observing = match watched {
+            Watched::Not => Vec::new(),
+            Watched::Observed | Watched::Traced => vec!["--observe".to_owned(), observer.to_string()],
+        };
+        let router = RouterProcess::start_with(&self.router, 1, self.cpus.map(|cpus| cpus.0), &observing)?;
+        let clients = (watched != Watched::Not).then(|| Clients::start(observer, self.cpus.map(|cpus| cpus.1)));
+        let _trace = (watched == Watched::Traced).then(|| Trace::start(&self.router, &router)).transpose()?;
+        let before = thread_times_ns(router.id()).context("the router's threads cannot be read")?;
+        let lab = Command::new(&self.context.program);
+        let report = router.load(lab, self.cpus.map(|cpus| cpus.1), Transport::Unix, options)?;
+        let after = thread_times_ns(router.id()).context("the router's threads cannot be read")?;
+        ensure!(report.wrong == 0, "{} packets were wrong, so no time of this run is valid", report.wrong);
+        self.lost += report.unsatisfied;
+        if let Some(clients) = clients {
+            self.scrapes += clients.stop()?;
+        }
+        let (worker_ns, others_ns) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
+        Ok(Loaded { report, worker_ns, others_ns })
+    }
+
+    fn outcome(self) -> Outcome {
+        let rows = self.table.rows();
+        let mut headline =
+            BTreeMap::from([("lost".to_owned(), self.lost as f64), ("scrapes".to_owned(), self.scrapes as f64)]);
+        let mut notes = vec!["A packet is an Interest or a Data: an exchange is two.".to_owned()];
+        let value = |case: &str, subject: &str, metric: &str| {
+            let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
+            row.value.as_ref()
+        };
+        for (watched, key) in [(Watched::Observed, "observed"), (Watched::Traced, "traced")] {
+            let pairs = value("pair", watched.label(), "cpu of the plain router over its own");
+            if let Some((mean, half)) = pairs.and_then(|pairs| interval(&pairs.samples)) {
+                headline.insert(format!("{key}_over_unobserved"), mean);
+                headline.insert(format!("{key}_over_unobserved_low"), mean - half);
+                headline.insert(format!("{key}_over_unobserved_high"), mean + half);
+                let costs =
+                    if mean - half > 1.0 || mean + half < 1.0 { "differs from" } else { "does not differ from" };
+                notes.push(format!(
+                    "{}: mean ratio {mean:.4}, 95 % interval {:.4} to {:.4}; it {costs} 1.",
+                    watched.label(),
+                    mean - half,
+                    mean + half
+                ));
+            }
+            let p99 = |of: Watched| value("paced-unix", of.label(), "latency p99").map(|summary| summary.median);
+            if let (Some(plain), Some(other)) = (p99(Watched::Not), p99(watched)) {
+                headline.insert(format!("{key}_p99_over_unobserved"), other / plain);
+            }
+        }
+        Outcome { rows, headline, notes }
+    }
+}
+
+struct Loaded {
+    report: LoadReport,
+    /// CPU time of the worker, and of all other threads.
+    worker_ns: u64,
+    others_ns: u64,
+}
+
+/// Mean and half of the 95 % interval; `None` for fewer than two samples.
+fn interval(samples: &[f64]) -> Option<(f64, f64)> {
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / count;
+    let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (samples.len() > 1).then(|| (mean, 1.96 * (variance / count).sqrt()))
+}
+
+/// CPU time of the threads of workers, and of the others.
+fn thread_times_ns(pid: u32) -> Option<(u64, u64)> {
+    let (mut workers_ns, mut others_ns) = (0, 0);
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let path = task.ok()?.path();
+        let Ok(text) = std::fs::read_to_string(path.join("schedstat")) else { continue };
+        let nanos: u64 = text.split_whitespace().next()?.parse().ok()?;
+        let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        *(if name.starts_with("nw-worker") { &mut workers_ns } else { &mut others_ns }) += nanos;
+    }
+    (workers_ns > 0).then_some((workers_ns, others_ns))
+}
+
+fn free_tcp_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+/// Those who look at the router while it works.
+struct Clients {
+    is_over: Arc<AtomicBool>,
+    scrapes: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Clients {
+    fn start(observer: SocketAddr, cpu: Option<usize>) -> Self {
+        let (is_over, scrapes) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (over, count) = (Arc::clone(&is_over), Arc::clone(&scrapes));
+        let scraper = std::thread::spawn(move || {
+            let _ = cpu.map(process::stay_on);
+            while !over.load(Ordering::Relaxed) {
+                let mut text = String::new();
+                connect(observer, "/metrics")?.read_to_string(&mut text)?;
+                if !text.contains("namewire_pit_entries") {
+                    return Err(std::io::Error::other(format!("no metrics: {text}")));
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+                std::thread::park_timeout(SCRAPE_EVERY);
+            }
+            Ok(())
+        });
+        let over = Arc::clone(&is_over);
+        let reader = std::thread::spawn(move || {
+            let _ = cpu.map(process::stay_on);
+            let mut stream = connect(observer, "/events")?;
+            stream.set_read_timeout(Some(SCRAPE_EVERY))?;
+            let mut chunk = [0; 65_536];
+            while !over.load(Ordering::Relaxed) {
+                match stream.read(&mut chunk) {
+                    Ok(0) => return Err(std::io::Error::other("the stream ended")),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        Clients { is_over, scrapes, threads: vec![scraper, reader] }
+    }
+
+    /// Ends them; returns how often the metrics came.
+    fn stop(self) -> anyhow::Result<u64> {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.thread().unpark();
+            thread.join().map_err(|_| anyhow::anyhow!("a client failed"))?.context("a client of the observer")?;
+        }
+        Ok(self.scrapes.load(Ordering::Relaxed))
+    }
+}
+
+fn connect(observer: SocketAddr, path: &str) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(observer)?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    Ok(stream)
+}
+
+/// `namewire trace`, ended with the measurement.
+struct Trace(Child);
+
+impl Trace {
+    /// Begins, and waits until the router has been told.
+    fn start(program: &PathBuf, router: &RouterProcess) -> anyhow::Result<Self> {
+        let transport = format!("unix://{}", router.socket().display());
+        let mut command = Command::new(program);
+        command.args(["--transport", &transport, "trace", TRACED_PREFIX]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut trace = Trace(child);
+        let mut said = String::new();
+        let stderr = trace.0.stderr.take().context("it has a standard error")?;
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut said)?;
+        ensure!(said.contains("tracing"), "the trace did not begin: {said}");
+        Ok(trace)
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_the_mean() {
+        let (mean, half) = interval(&[0.9, 1.0, 1.1, 1.0]).expect("four samples");
+        assert!((mean - 1.0).abs() < 1e-12 && (half - 1.96 * (0.02_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{half}");
+        assert_eq!(interval(&[1.0]), None);
+    }
+
+    #[test]
+    fn threads_are_told_apart_by_name() {
+        let (sender, wait) = std::sync::mpsc::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let work = move || {
+            let sum: u64 = (0..5_000_000_u64).map(std::hint::black_box).sum();
+            ready.send(sum).expect("the test waits");
+            let _ = wait.recv();
+        };
+        let thread = std::thread::Builder::new().name("nw-worker-test".to_owned()).spawn(work).expect("a thread");
+        is_ready.recv().expect("it has worked");
+        let (workers_ns, _) = thread_times_ns(std::process::id()).expect("a worker is there");
+        assert!(workers_ns > 0);
+        drop(sender);
+        thread.join().expect("no panic");
+    }
+}
