@@ -1,6 +1,7 @@
 //! `namewire face`: list, show, create, change, destroy and watch faces.
 
 mod change;
+mod health;
 mod watch;
 
 use crate::{
@@ -10,7 +11,8 @@ use crate::{
     output::fields,
     quantity, terminal,
 };
-use namewire_packet::nfd::{FaceQueryFilter, FaceState, FaceStatus, face_flags};
+use health::Health;
+use namewire_packet::nfd::{FaceHealth, FaceQueryFilter, FaceState, FaceStatus, face_flags};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -65,10 +67,12 @@ struct Face {
     out_data: u64,
     out_nacks: u64,
     out_bytes: u64,
+    /// `None`: as above.
+    health: Option<Health>,
 }
 
-impl From<&FaceStatus> for Face {
-    fn from(face: &FaceStatus) -> Self {
+impl Face {
+    fn of(face: &FaceStatus, health: &[FaceHealth]) -> Self {
         let counters = &face.counters;
         Face {
             face_id: face.face_id.0,
@@ -92,11 +96,10 @@ impl From<&FaceStatus> for Face {
             out_data: counters.n_out_data,
             out_nacks: counters.n_out_nacks,
             out_bytes: counters.n_out_bytes,
+            health: Health::find(health, face.face_id),
         }
     }
-}
 
-impl Face {
     fn is_down(&self) -> bool {
         self.state.as_deref() == Some(FaceState::Down.word())
     }
@@ -121,7 +124,9 @@ async fn list(global: &Global, scheme: Option<&str>) -> Result<(), Failure> {
     let client = global.connect().await?;
     let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
     let filter = FaceQueryFilter { uri_scheme: scheme.map(str::to_owned), ..FaceQueryFilter::default() };
-    let faces: Vec<Face> = faces.iter().filter(|face| filter.matches(face)).map(Face::from).collect();
+    let health = health::fetch(&client).await;
+    let shown = faces.iter().filter(|face| filter.matches(face));
+    let faces: Vec<Face> = shown.map(|face| Face::of(face, &health)).collect();
     global.output().print(&faces, || {
         let fitted = columns::fit(COLUMNS, &faces, terminal::width());
         columns::text(&fitted, |row| faces[row].is_down(), "no faces")
@@ -148,6 +153,18 @@ const COLUMNS: &[Column<Face>] = &[
         is_number: false,
         cell: |face| format!("{}/{}/{}", face.out_interests, face.out_data, face.out_nacks),
     },
+    Column {
+        heading: "ANSWERS IN",
+        rank: 3,
+        is_number: true,
+        cell: |face| face.health.as_ref().and_then(Health::median_text).unwrap_or_else(|| "-".to_owned()),
+    },
+    Column {
+        heading: "LOSS",
+        rank: 3,
+        is_number: true,
+        cell: |face| face.health.as_ref().and_then(Health::loss_text).unwrap_or_else(|| "-".to_owned()),
+    },
     Column { heading: "IN", rank: 2, is_number: true, cell: |face| quantity::bytes(face.in_bytes) },
     Column { heading: "OUT", rank: 2, is_number: true, cell: |face| quantity::bytes(face.out_bytes) },
 ];
@@ -160,7 +177,8 @@ fn local_and_port(face: &Face) -> String {
 
 async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let face = Face::from(&face_reference::require(&client, reference).await?);
+    let status = face_reference::require(&client, reference).await?;
+    let face = Face::of(&status, &health::fetch(&client).await);
     global.output().print(&face, || {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         let counts = |interests, data, nacks, bytes| {
@@ -174,6 +192,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
                 "State",
                 if face.is_down() { terminal::alarming(face.state_text()) } else { face.state_text().to_owned() },
             ),
+            ("Since", or_none(face.health.as_ref().map(Health::since_text))),
             ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
             ("Flags", if face.flags.is_empty() { "-".to_owned() } else { face.flags.join(", ") }),
             ("Port", or_none(face.port.clone())),
@@ -182,6 +201,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
             ("Out", counts(face.out_interests, face.out_data, face.out_nacks, face.out_bytes)),
+            ("Answers", or_none(face.health.as_ref().and_then(Health::answers_text))),
         ])
     })?;
     Ok(())
