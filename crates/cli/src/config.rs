@@ -1,7 +1,7 @@
 //! `namewire config`: print the defaults, check a file, show what would be in effect.
 
 use crate::{ExitCode, Failure, run};
-use namewire_configuration::{DEFAULT_TOML, Source};
+use namewire_configuration::{DEFAULT_TOML, Source, input_file};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Subcommand)]
@@ -65,10 +65,14 @@ fn check(source: &Source) -> Result<(), Failure> {
 /// Sections of NFD's file. Our own file has them, if at all, in brackets.
 const NFD_SECTIONS: [&str; 6] = ["general", "log", "tables", "face_system", "authorizations", "rib"];
 
-/// True for a file that is given as ours, and is one of NFD.
+/// Larger files are not looked at: NFD's sample has 12 KiB.
+const NFD_BYTES_MAX: u64 = 1 << 20;
+
+/// True for a regular file that is given as ours, and is one of NFD.
 fn is_of_nfd(source: &Source) -> bool {
     let Source::Toml(path) = source else { return false };
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let bytes = input_file::read(path, NFD_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let begins_section = |line: &str| NFD_SECTIONS.contains(&line.trim_end_matches('{').trim());
     text.lines().any(begins_section) && Source::NfdConf(path.clone()).load().is_ok()
 }

@@ -389,11 +389,12 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         configuration = args.load_aside() => configuration?,
         () = end.came() => return Ok(()),
     };
-    let log_writer = log::install(&configuration.settings)?;
+    let log = log::install(&configuration.settings)?;
     keeping::log_warnings(&args, &configuration.warnings);
     let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
     let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
+    let log_writer = log::start_writing(log)?; // a thread, which has what privileges the process has
     let router = start::start(&configuration, &args)?;
     log::started(&router);
     let mut keeping = Keeping::new(args, configuration, router.operator());

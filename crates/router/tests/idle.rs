@@ -15,7 +15,7 @@ use threads::Work;
 #[test]
 fn a_router_at_rest_is_hardly_ever_awake() {
     // With a log, control looks at counters while there is traffic, and the log has a thread.
-    let _log = Log::install(LogLevels::default(), LineForm::Text, std::io::sink()).unwrap();
+    let _log = Log::install(LogLevels::default(), LineForm::Text, std::io::sink()).unwrap().start().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let memif = folder.path().join("memif.sock");
     let (router, _directory) = start_with(4, |config| config.settings.faces.memif.path = Some(memif.clone()));

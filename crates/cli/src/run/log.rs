@@ -7,19 +7,27 @@ use crate::{ExitCode, Failure};
 use namewire_configuration::{Settings, log_levels::LogFormat};
 use namewire_router::{
     RouterHandle,
-    logging::{LineForm, Log, LogWriter},
+    logging::{FutureWriter, LineForm, Log, LogWriter},
 };
 use std::io;
 
-/// Starts the log. Its last lines are written when the result is dropped.
-pub(super) fn install(settings: &Settings) -> Result<LogWriter, Failure> {
-    let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot start the log: {error}"));
+/// Starts the log; its lines wait for [`start_writing`].
+pub(super) fn install(settings: &Settings) -> Result<FutureWriter, Failure> {
     let form = match settings.log.format.0 {
         LogFormat::Json => LineForm::Json,
         LogFormat::Text if goes_to_journal() => LineForm::Journal,
         LogFormat::Text => LineForm::Text,
     };
     Log::install(settings.log.levels(settings.router.quiet), form, io::stderr()).map_err(failed)
+}
+
+/// Writes the log from now on. The last lines are written when the result is dropped.
+pub(super) fn start_writing(log: FutureWriter) -> Result<LogWriter, Failure> {
+    log.start().map_err(failed)
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::new(ExitCode::Failed, format!("cannot start the log: {error}"))
 }
 
 /// Takes the levels of a configuration that was read again.

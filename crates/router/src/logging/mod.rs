@@ -25,7 +25,7 @@ mod record;
 mod writer;
 
 pub use line::LineForm;
-pub use writer::LogWriter;
+pub use writer::{FutureWriter, LogWriter};
 
 use layer::LogLayer;
 use levels::LiveLevels;
@@ -63,15 +63,15 @@ struct Kept {
 }
 
 impl Log {
-    /// Starts the log of this process, whose lines go to `output`. They are written as long as the writer is there.
+    /// Starts the log of this process, whose lines go to `output`. They wait until [`FutureWriter::start`].
     ///
     /// # Errors
-    /// If there is a log already, or no thread.
+    /// If there is a log already.
     pub fn install(
         levels: LogLevels,
         form: LineForm,
         output: impl Write + Send + 'static,
-    ) -> std::io::Result<LogWriter> {
+    ) -> std::io::Result<FutureWriter> {
         let exists = || std::io::Error::other("this process has a log already");
         let (queue, lines) = Queue::new();
         let log = Log {
@@ -84,10 +84,9 @@ impl Log {
         };
         INSTALLED.set(log).map_err(|_| exists())?;
         let log = INSTALLED.get().ok_or_else(exists)?;
-        let writer = LogWriter::start(log, queue, lines, output)?;
         let subscriber = Registry::default().with(LogLayer::of(log));
         tracing::subscriber::set_global_default(subscriber).map_err(|_| exists())?;
-        Ok(writer)
+        Ok(FutureWriter::new(log, queue, lines, output))
     }
 
     /// The log of this process, if it has one.

@@ -47,13 +47,46 @@ pub struct LogWriter {
     ended: Receiver<()>,
 }
 
-impl LogWriter {
-    pub(super) fn start(
+/// A writer whose thread does not run yet, so that the process can give up privileges on its only thread. If it is
+/// dropped, it writes what waits: the start has failed, and the lines say why.
+pub struct FutureWriter(Option<Parts>);
+
+struct Parts {
+    log: &'static Log,
+    queue: Queue,
+    lines: Receiver<Message>,
+    output: Box<dyn Write + Send>,
+}
+
+impl FutureWriter {
+    pub(super) fn new(
         log: &'static Log,
         queue: Queue,
         lines: Receiver<Message>,
-        mut output: impl Write + Send + 'static,
-    ) -> io::Result<Self> {
+        output: impl Write + Send + 'static,
+    ) -> Self {
+        FutureWriter(Some(Parts { log, queue, lines, output: Box::new(output) }))
+    }
+
+    /// Starts the thread. Lines are written as long as the writer is there.
+    ///
+    /// # Errors
+    /// If there is no thread.
+    pub fn start(mut self) -> io::Result<LogWriter> {
+        let none = || io::Error::other("it has started");
+        self.0.take().ok_or_else(none).and_then(Parts::start)
+    }
+}
+
+impl Drop for FutureWriter {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(Parts::start);
+    }
+}
+
+impl Parts {
+    fn start(self) -> io::Result<LogWriter> {
+        let Parts { log, queue, lines, mut output } = self;
         let (end, ended) = sync_channel(1);
         thread::Builder::new().name("nw-log".to_owned()).spawn(move || {
             write_all(log, &lines, &mut output);
