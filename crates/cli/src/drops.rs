@@ -145,7 +145,9 @@ fn text(packets: &[DroppedPacket]) -> String {
     let lines: String = packets.iter().map(|packet| Drop::of(packet).text() + "\n").collect();
     let last_interest = packets.iter().rev().find(|packet| packet.kind == PacketKind::Interest);
     match last_interest.and_then(|packet| packet.name.as_ref()) {
-        _ if packets.is_empty() => "the router dropped no such packet; namewire status counts all drops\n".to_owned(),
+        _ if packets.is_empty() => {
+            "no such packet is among those that the router keeps; namewire status counts all drops\n".to_owned()
+        }
         Some(name) => format!("{lines}namewire explain {name} says what would happen to an Interest now\n"),
         None => lines,
     }
@@ -183,7 +185,7 @@ mod tests {
              link.queue-full              12 frames on face 259 so far\n\
              namewire explain /a says what would happen to an Interest now\n"
         );
-        assert!(text(&[]).contains("no such packet"));
+        assert!(text(&[]).contains("no such packet is among"));
         let cut = DroppedPacket { is_name_cut: true, ..dropped("engine.pit-full", "/a/b") };
         assert!(Drop::of(&cut).text().ends_with("/a/b/… from face 259"));
     }

@@ -1,6 +1,7 @@
 //! What went wrong, as a message and an exit code.
 
 use namewire_client::{ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError};
+use namewire_packet::NameBuf;
 use namewire_repo::RemoteError;
 use std::{fmt, io};
 
@@ -30,11 +31,18 @@ pub(crate) enum ExitCode {
 pub(crate) struct Failure {
     code: ExitCode,
     message: String,
+    /// The name that was asked for.
+    about: Option<NameBuf>,
 }
 
 impl Failure {
     pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into() }
+        Failure { code, message: message.into(), about: None }
+    }
+
+    /// The same, of an Interest for this name.
+    pub(crate) fn about(self, name: NameBuf) -> Self {
+        Failure { about: Some(name), ..self }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -52,8 +60,8 @@ impl Failure {
     /// Prints the message on standard error and gives the exit code.
     pub(crate) fn report(&self) -> std::process::ExitCode {
         eprintln!("namewire: {}", self.message);
-        if self.code == ExitCode::Nack {
-            eprintln!("`namewire explain NAME` says where an Interest goes, and why");
+        if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
+            eprintln!("`namewire explain {name}` says where an Interest goes, and why");
         }
         std::process::ExitCode::from(self.code as u8)
     }

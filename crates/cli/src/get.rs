@@ -75,7 +75,8 @@ struct Summary {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    fetch(global, args, Discovery::Auto).await
+    let name = args.name.clone();
+    fetch(global, args, Discovery::Auto).await.map_err(|failure| failure.about(name))
 }
 
 /// Fetches an object whose version, if it has one, is found in this way.

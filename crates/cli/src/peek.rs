@@ -61,6 +61,11 @@ struct Peeked {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let name = args.name.clone();
+    fetch(global, args).await.map_err(|failure| failure.about(name))
+}
+
+async fn fetch(global: &Global, args: Args) -> Result<(), Failure> {
     let client = global.connect().await?;
     let interest = InterestBuilder::new(args.name.clone())
         .can_be_prefix(args.prefix)

@@ -111,6 +111,11 @@ impl Statistics {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    let name = args.prefix.clone();
+    measure(global, args).await.map_err(|failure| failure.about(name))
+}
+
+async fn measure(global: &Global, args: Args) -> Result<(), Failure> {
     let client = global.connect().await?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut prefix = args.prefix.clone();

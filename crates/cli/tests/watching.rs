@@ -2,7 +2,7 @@
 
 mod router_process;
 
-use router_process::{PATIENCE, Router, eventually};
+use router_process::{PATIENCE, Router, eventually, text_of_failure};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Write},
@@ -128,7 +128,8 @@ fn drops_are_listed_filtered_and_followed() {
     let router = Router::run(directory.path(), &[]);
     assert!(router.ask(&["drops"]).contains("no such packet"));
     let follow = Tool::start(&router, &["drops", "--follow", "--reason", "no-route"]);
-    router.tool(&["peek", "/lost/1"]);
+    let why = text_of_failure(&router.tool(&["peek", "/lost/1"]));
+    assert!(why.contains("`namewire explain /lost/1` says where an Interest goes"), "{why}");
     router.tool(&["peek", "/lost/2"]);
     follow.line(&["engine.no-route", "Interest", "/lost/1 from face"]);
     follow.line(&["engine.no-route", "Interest", "/lost/2 from face"]);

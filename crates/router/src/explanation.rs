@@ -254,15 +254,17 @@ impl Tables {
         }
         let usable = explanation.next_hops.iter().filter(|hop| hop.excluded.is_none()).count();
         let waits = explanation.next_hops.iter().any(|hop| hop.excluded.as_deref() == Some(LINK_DOWN));
-        let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy));
+        let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy)).to_owned();
+        let strategy = &*strategy;
         explanation.outcome = match (&explanation.prefix, usable) {
             (None, _) => "no route covers the name: a Nack (NoRoute) goes back".to_owned(),
             (Some(prefix), 0) if waits => format!("the links of {prefix} are down: the Interest waits for one of them"),
             (Some(prefix), 0) => format!("{prefix} has no next hop to which it may go: a Nack (NoRoute) goes back"),
             (Some(prefix), 1) => format!("it goes to the one next hop of {prefix}, by {strategy}"),
-            (Some(prefix), usable) => format!("{strategy} chooses among {usable} next hops of {prefix}"),
+            (Some(prefix), usable) => self.choice_among(strategy, usable, prefix, &explanation.next_hops),
         };
-        if usable > 0 {
+        self.hint_at_silence(strategy, explanation);
+        if usable > 0 || waits {
             return;
         }
         let first = name.as_name().prefix(1);
@@ -278,7 +280,33 @@ impl Tables {
         }
         explanation
             .hints
-            .push(format!("namewire route add {name} FACE makes a route; namewire face list shows the faces"));
+            .push(format!("namewire route add {name} FACE makes a route; namewire route list shows all routes"));
+    }
+
+    /// What a strategy does with several next hops.
+    fn choice_among(&self, strategy: &str, usable: usize, prefix: &str, hops: &[NextHop]) -> String {
+        let cheapest = hops.iter().find(|hop| hop.excluded.is_none()).map(|hop| hop.face_id).unwrap_or_default();
+        match strategy {
+            "multicast" => format!("it goes to all {usable} next hops of {prefix}, by multicast"),
+            "best-route" => format!(
+                "it goes to face {cheapest}, the cheapest of {usable} next hops of {prefix} (best-route puts those that \
+                 have fallen silent last)"
+            ),
+            _ => format!("{strategy} chooses among {usable} next hops of {prefix}, by how they have answered"),
+        }
+    }
+
+    /// A next hop that has never answered is what a user should look at first.
+    fn hint_at_silence(&self, strategy: &str, explanation: &mut Explanation) {
+        let is_silent = |hop: &&NextHop| {
+            let never = |answers: &Answers| answers.answered == 0 && answers.unanswered > 0;
+            hop.excluded.is_none() && hop.answers.as_ref().is_some_and(never)
+        };
+        for hop in explanation.next_hops.iter().filter(is_silent) {
+            let others = explanation.next_hops.len() > 1 && strategy != "asf";
+            let asf = if others { "; the strategy asf prefers next hops that answer" } else { "" };
+            explanation.hints.push(format!("face {} has not answered a single Interest{asf}", hop.face_id));
+        }
     }
 }
 
@@ -404,7 +432,7 @@ mod tests {
     fn the_longest_prefix_and_its_strategy_apply() {
         let explanation = tables().explain(&name("/a/b/c"), None);
         assert_eq!(explanation.prefix.as_deref(), Some("/a/b"));
-        assert_eq!(explanation.outcome, "multicast chooses among 2 next hops of /a/b");
+        assert_eq!(explanation.outcome, "it goes to all 2 next hops of /a/b, by multicast");
         let hops: Vec<(u64, Option<&str>)> =
             explanation.next_hops.iter().map(|hop| (hop.face_id, hop.excluded.as_deref())).collect();
         assert_eq!(hops, [(301, None), (300, None), (399, Some("the face is gone"))]);
@@ -434,6 +462,11 @@ mod tests {
         dead.faces[0].state = Some(FaceState::Down);
         let waiting = dead.explain(&name("/a/z"), None);
         assert_eq!(waiting.outcome, "the links of /a are down: the Interest waits for one of them");
+        assert!(waiting.hints.is_empty(), "the route is there: {:?}", waiting.hints);
+        let mut silent = tables();
+        silent.health[0].answered = 0;
+        let hint = &silent.explain(&name("/a/b/c"), None).hints[0];
+        assert!(hint.starts_with("face 301 has not answered a single Interest; the strategy asf"), "{hint}");
         let local = tables().explain(&name("/localhost/x"), None);
         assert_eq!(local.outcome, "it goes to the one next hop of /localhost/x, by best-route");
         assert_eq!(local.next_hops[1].excluded.as_deref(), Some("names under /localhost stay on this machine"));
@@ -460,7 +493,7 @@ mod tests {
         let stored = StoredLook { name: name("/a/b/c/v=1"), bytes: 1200, fresh_ms: 0 };
         tables.looks[0].stored_under = Some(stored.clone());
         let explanation = tables.explain(&name("/a/b/c"), None);
-        assert!(explanation.stored[0].needs_can_be_prefix && explanation.outcome.starts_with("multicast chooses"));
+        assert!(explanation.stored[0].needs_can_be_prefix && explanation.outcome.starts_with("it goes to all 2"));
         tables.looks[0].stored = Some(StoredLook { name: name("/a/b/c"), fresh_ms: 4000, ..stored });
         let explanation = tables.explain(&name("/a/b/c"), None);
         assert_eq!(explanation.outcome, "stored Data answers it; it is fresh for 4000 ms");
