@@ -274,6 +274,12 @@ impl Engine {
         self.parts.tables.upstream_times.end_of_period();
     }
 
+    /// Samples answers as seldom as a worker that has been busy for a second: for measurements of an engine alone, in
+    /// which no periods end.
+    pub fn expect_load(&mut self) {
+        self.parts.tables.upstream_times.expect_load();
+    }
+
     /// Overwrites `report` with what this engine has counted of its Content Store. The report keeps its memory.
     pub fn cs_report(&self, report: &mut CsReport) {
         let cs = &self.parts.tables.pit_cs;

@@ -42,6 +42,7 @@ impl EngineAlone {
         };
         let packets = ExchangePackets::new(&shape)?;
         let mut forwarder = Forwarder::new(EngineConfig::default());
+        forwarder.engines[0].expect_load();
         let prefix: NameBuf = Name::parse_value(packets.prefix_value()).map_err(|_| LoadError::Shape)?.to_buf();
         forwarder.route(&prefix.to_string(), &[B]);
         forwarder.send_tokens(B);

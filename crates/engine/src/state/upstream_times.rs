@@ -123,6 +123,11 @@ impl UpstreamTimes {
         }
     }
 
+    /// Samples as seldom as under the highest load.
+    pub(crate) fn expect_load(&mut self) {
+        self.mask = MASK_MAX;
+    }
+
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &UpstreamTime> {
         self.entries.iter()
     }

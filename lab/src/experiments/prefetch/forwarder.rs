@@ -101,6 +101,7 @@ pub(in crate::experiments) fn between_consumer_and_producer(
     node.faces.insert(CONSUMER, FaceAttributes::new(FaceScope::NonLocal, 0, false));
     node.faces.insert(PRODUCER, FaceAttributes::new(FaceScope::NonLocal, 0, true));
     node.now = Instant(1_000_000_000);
+    node.engines[0].expect_load();
     Ok(node)
 }
 
