@@ -259,9 +259,14 @@ impl Engine {
         self.parts.counters.notes()
     }
 
-    /// What is pending and stored for a name now. Changes nothing, and no policy hears of it.
+    /// What is pending for a name now, and the stored Data that would answer it. Changes nothing, and no policy hears of
+    /// it.
     pub fn name_state(&self, now: Instant, name: Name<'_>) -> NameState {
-        NameState::of(&self.parts.tables, now, name)
+        let state = NameState::of(&self.parts.tables, now, name);
+        match self.parts.config.cs_serve {
+            true => state,
+            false => NameState { stored: None, stored_under: None, ..state },
+        }
     }
 
     /// What this engine has measured of each face that it sent Interests to.

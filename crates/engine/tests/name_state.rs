@@ -43,6 +43,9 @@ fn stored_data_is_shown_and_no_policy_hears_of_the_look() {
     node.at(5000);
     let stale = node.engine().name_state(node.now, uri("/a/1").as_name()).stored.expect("it is stored");
     assert_eq!(stale.fresh_ms, 0);
+    node.engines[0].configure_cs(64 << 20, 100, true, false);
+    let state = node.engine().name_state(node.now, uri("/a/1").as_name());
+    assert_eq!(state.stored, None, "a store that serves nothing answers nothing");
     assert_eq!(node.counters(), before);
 }
 
@@ -63,4 +66,19 @@ fn answers_are_timed_and_silence_is_counted() {
     assert_eq!(of_b.unanswered, 1, "a Nack is an answer");
     node.remove_face(B);
     assert_eq!(node.engine().upstream_times().len(), 0);
+}
+
+/// The story: the Interest that was sent upstream had expired, but its entry lived on for a suppressed retransmission.
+/// Then the upstream closed, and the entry expired. The closed face got a place in the table of times for ever; after
+/// 1024 such faces, no new one would be timed.
+#[test]
+fn a_face_that_closed_before_an_interest_expired_takes_no_place() {
+    let mut node = Forwarder::new(EngineConfig::default());
+    node.route("/a", &[B]);
+    node.at(0).receive(A, interest("/a/1", 1).lifetime_ms(100));
+    assert!(node.at(5).receive(A, interest("/a/1", 2).lifetime_ms(1000)).is_empty(), "suppressed");
+    node.at(200).remove_face(B);
+    assert_eq!(node.pit_len(), 1);
+    node.at(2000).run_timers();
+    assert_eq!((node.pit_len(), node.engine().upstream_times().len()), (0, 0));
 }

@@ -37,7 +37,7 @@ fn entry_due<C: PartClock>(parts: &mut Parts, call: &mut Call<'_, '_, C>, entry:
             tell_of_expiry(parts, call, entry);
         }
         if !parts.tables.state(entry).satisfied {
-            parts.tables.note_silence(entry);
+            parts.tables.note_silence(call.outbound.faces, entry);
         }
         return parts.tables.finalize_unsatisfied(now, entry, &mut parts.counters);
     }

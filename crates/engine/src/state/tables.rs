@@ -4,11 +4,11 @@
 //! Writer: the engine's worker.
 
 use crate::{
-    Counters, EngineConfig, Instant,
+    Counters, EngineConfig, FaceTable, Instant,
     dispatch::{Dispatcher, token::WorkerToken},
     state::{
         pit_shares::PitCapacities,
-        pit_state::{PitState, Rare, Records},
+        pit_state::{OutRecord, PitState, Rare, Records},
         upstream_times::UpstreamTimes,
     },
 };
@@ -197,11 +197,14 @@ impl Tables {
         }
     }
 
-    /// An entry expires without Data: notes the faces that might have answered.
-    pub(crate) fn note_silence(&mut self, entry: PitId) {
+    /// An entry expires without Data: notes the faces that might have answered. The record of a face that has closed
+    /// stays in its entry; counted, it would take a place for ever.
+    pub(crate) fn note_silence(&mut self, faces: &FaceTable, entry: PitId) {
         let Tables { pit_cs, records, upstream_times, .. } = self;
-        let silent = records.upstreams(&pit_cs.pit(entry).state).filter(|record| record.nack.is_none());
-        silent.filter(|record| !record.is_lost()).for_each(|record| upstream_times.unanswered(record.face));
+        let might_answer =
+            |record: &&OutRecord| record.nack.is_none() && !record.is_lost() && faces.get(record.face).is_some();
+        let silent = records.upstreams(&pit_cs.pit(entry).state).filter(might_answer);
+        silent.for_each(|record| upstream_times.unanswered(record.face));
     }
 
     /// Interest finalize without Data, or after the last pending answer.
