@@ -13,10 +13,12 @@
 //!
 //! Limits: [`KEPT_PER_REASON`] packets for each reason. If there are more, the face with most of them loses its oldest,
 //! so a neighbour that floods hides neither other reasons nor other neighbours. [`NOTED_PER_MS`] packets a millisecond,
-//! so that a flood of bad packets costs the worker little more than before. [`NAME_BYTES`] of each name. The worker
+//! [`NOTED_OF_FACE`] of them of one face, so that a flood of bad packets costs the worker little more than before and
+//! leaves room for others. [`NAME_BYTES`] of each name. The worker
 //! never waits: while control reads, its drops are only counted.
 
 use crate::shared::unix_ms;
+use arrayvec::ArrayVec;
 use namewire_engine::{DropNote, Frame};
 use namewire_packet::{
     Data, FaceId, Interest, Name, NameBuf,
@@ -32,7 +34,10 @@ use std::{
 const KEPT_PER_REASON: usize = 32;
 
 /// Packets that a worker may note in a millisecond.
-const NOTED_PER_MS: u32 = 16;
+const NOTED_PER_MS: usize = 16;
+
+/// Packets of one face that it may note in a millisecond.
+const NOTED_OF_FACE: usize = 4;
 
 /// Bytes kept of a name. It is cut between two components.
 const NAME_BYTES: usize = 512;
@@ -66,8 +71,10 @@ impl DropLog {
 /// A worker's end of its log.
 pub(crate) struct DropNoter {
     log: Arc<Mutex<DropLog>>,
-    /// The present millisecond, and how many packets were noted in it.
-    present: (u64, u32),
+    /// The present millisecond.
+    present_ms: u64,
+    /// The faces of the packets that were noted in it.
+    noted: ArrayVec<Option<FaceId>, NOTED_PER_MS>,
 }
 
 /// A dropped packet as the worker has it.
@@ -79,7 +86,7 @@ pub(crate) struct Dropped<'a> {
 
 impl DropNoter {
     pub(crate) fn new(log: Arc<Mutex<DropLog>>) -> Self {
-        DropNoter { log, present: (0, 0) }
+        DropNoter { log, present_ms: 0, noted: ArrayVec::new() }
     }
 
     /// Notes the packets that the engine dropped in one call.
@@ -96,20 +103,25 @@ impl DropNoter {
     /// Notes one drop. `None`: the packet that had come earlier is not at hand.
     #[cold]
     pub(crate) fn note(&mut self, now_ns: u64, reason: Reason, dropped: Option<Dropped<'_>>) {
-        let now_ms = now_ns / 1_000_000;
-        if self.present.0 != now_ms {
-            self.present = (now_ms, 0);
-        }
-        if self.present.1 >= NOTED_PER_MS {
+        if !self.may_note(now_ns / 1_000_000, dropped.as_ref().map(|dropped| dropped.face)) {
             return;
         }
-        self.present.1 += 1;
         let mut log = match self.log.try_lock() {
             Ok(log) => log,
             Err(std::sync::TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
             Err(std::sync::TryLockError::WouldBlock) => return,
         };
         log.add(reason, describe(reason, dropped));
+    }
+
+    /// Takes a part of what may be noted in this millisecond, if there is one left for the face.
+    fn may_note(&mut self, now_ms: u64, face: Option<FaceId>) -> bool {
+        if self.present_ms != now_ms {
+            self.present_ms = now_ms;
+            self.noted.clear();
+        }
+        let of_face = self.noted.iter().filter(|noted| **noted == face).count();
+        of_face < NOTED_OF_FACE && self.noted.try_push(face).is_ok()
     }
 }
 
@@ -191,10 +203,16 @@ mod tests {
         for number in 0..1000 {
             noter.note(number * 1_000_000, NO_ROUTE, dropped(301, &interest(&format!("/flood/{number}"))));
         }
+        // All in one millisecond: another face still has a part of it.
+        for _ in 0..1000 {
+            noter.note(1000 * 1_000_000, ("engine", "malformed"), dropped(301, b"flood"));
+        }
+        noter.note(1000 * 1_000_000, NO_ROUTE, dropped(302, &interest("/victim")));
         let kept = kept(&log);
-        assert_eq!(kept.len(), KEPT_PER_REASON + 1);
+        assert_eq!(kept.len(), KEPT_PER_REASON + 1 + NOTED_OF_FACE);
         let has = |name: &str| kept.iter().any(|packet| packet.name == Some(name.parse().expect("a name")));
-        assert!(has("/quiet") && has("/other") && has("/flood/999") && has("/flood/969") && !has("/flood/968"));
+        assert!(has("/quiet") && has("/other") && has("/flood/999") && has("/flood/970") && !has("/flood/969"));
+        assert!(has("/victim"));
     }
 
     #[test]
@@ -204,9 +222,9 @@ mod tests {
         for face in 0..20 {
             noter.note(5, NO_ROUTE, dropped(face, &interest("/a")));
         }
-        assert_eq!(kept(&log).len(), NOTED_PER_MS as usize);
+        assert_eq!(kept(&log).len(), NOTED_PER_MS);
         noter.note(1_000_000, NO_ROUTE, dropped(20, &interest("/a")));
-        assert_eq!(kept(&log).len(), NOTED_PER_MS as usize + 1);
+        assert_eq!(kept(&log).len(), NOTED_PER_MS + 1);
         let _reader = log.lock();
         noter.note(1_000_000, NO_ROUTE, dropped(21, &interest("/a"))); // does not wait
     }
