@@ -472,7 +472,7 @@ mod tests {
             "namewire face watch --count 0",
             "namewire face destroy minus-one",
             "namewire completions cmd",
-            "namewire route list --origin nobody",
+            "namewire route list --origin unknown",
             "namewire route add a 259",
             "namewire route add /a//b 259",
             "namewire route add /a 259 --cost -1",

@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// Show packets under this name
     #[arg(value_name = "PREFIX", value_parser = name_argument::parse)]
     prefix: NameBuf,
-    /// Take one name in so many, with all its packets
+    /// Take one name in N, with all its packets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
-    /// Stop after so many packets [default: at Ctrl-C]
+    /// Stop after this number of packets [default: at Ctrl-C]
     #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -126,7 +126,7 @@ pub struct RouterSection {
     pub busy_poll: Span,
     /// Print nothing but errors and warnings.
     pub quiet: bool,
-    /// The user, by name or number, as whom the router runs once it has read its files. Without it, the user that
+    /// The user, by name or number, that the router becomes once it has read its files. Without it, the user that
     /// starts it.
     pub user: Option<String>,
     /// The group. Without it, that of the user.

@@ -259,8 +259,7 @@ impl Engine {
         self.parts.counters.notes()
     }
 
-    /// What is pending for a name now, and the stored Data that would answer it. Changes nothing, and no policy hears of
-    /// it.
+    /// What is pending for a name now, and the stored Data that would answer it. Changes nothing.
     pub fn name_state(&self, now: Instant, name: Name<'_>) -> NameState {
         let state = NameState::of(&self.parts.tables, now, name);
         match self.parts.config.cs_serve {

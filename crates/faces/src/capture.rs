@@ -77,7 +77,7 @@ pub struct CaptureOptions {
     pub id: u64,
     /// The faces that it takes by itself.
     pub scope: CaptureScope,
-    /// One frame in so many is taken, at random. Of decisions, all those about one name in so many.
+    /// One frame of this number is taken, at random. Of decisions, all those about one name of this number.
     pub one_in: u64,
     /// Bytes kept of each frame.
     pub snap_bytes: usize,

@@ -10,7 +10,7 @@ use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceUri};
 pub struct WantedCapture {
     /// Of what.
     pub subject: Subject,
-    /// One frame in so many, or one name, at least 1.
+    /// One frame of this number is taken, or one name; at least 1.
     pub one_in: u64,
     /// Bytes of each frame; `None` means all.
     pub snap_bytes: Option<u64>,

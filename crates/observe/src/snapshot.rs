@@ -227,7 +227,7 @@ pub struct NextHop {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Privileges {
-    /// The number of the user as whom it runs.
+    /// The number of its user.
     pub user: u64,
     /// Its capabilities, as capabilities(7) names them, in small letters: `net-raw`.
     pub capabilities: Vec<String>,

@@ -72,7 +72,7 @@ pub struct Answers {
     pub answered: u64,
     /// Interests that expired.
     pub unanswered: u64,
-    /// Half of the Data came within so many microseconds.
+    /// Half of the Data came within this time, in microseconds.
     pub median_us: Option<u64>,
 }
 

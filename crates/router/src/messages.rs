@@ -159,7 +159,7 @@ pub(crate) enum ToControl {
     Accepted(AcceptedConnection),
     /// A listener has refused a connection for lack of descriptors; idle connections of this holder should close.
     ShortOfDescriptors { holder: HolderId },
-    /// A worker has traffic again, of which control asked to be told.
+    /// A worker has traffic again. Control had asked for this message.
     Traffic,
     /// A worker has freed much memory.
     MemoryFreed,

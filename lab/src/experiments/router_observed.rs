@@ -9,9 +9,8 @@
 //! than what is to be measured: the place of a process in memory decides. So each ratio is of one process.
 //!
 //! CPU time is that of the worker thread alone, from before the warm-up to the end of the load, per packet. The ratio
-//! of a router is the time without a look over the other: 1 means free, 0.99 means one percent more. The result is the
-//! mean over the routers with its 95 % interval (1.96 standard errors): a ratio of neighbours in time is disturbed far
-//! less than either time.
+//! of a router is the time without a look over the other: 1 means free, 0.99 means one percent more. A note gives
+//! their mean with its 95 % interval (1.96 standard errors). The headline is their median, unless they spread too far.
 //!
 //! Limits: the observer's thread shares the router's processor, so that a run has fewer exchanges a second than a
 //! router with a processor for it; its own CPU time is below what the kernel's account resolves. The router has three
@@ -49,6 +48,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const SCRAPE_EVERY: Duration = Duration::from_secs(1);
 /// Interests per second where latency is measured.
 const PACE_PER_S: u32 = 10_000;
+/// The metric of the ratios.
+const RATIO: &str = "cpu without a look over its own";
 /// What the idle trace is about.
 const TRACED_PREFIX: &str = "/not/in/the/load";
 
@@ -105,7 +106,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         for watched in [Watched::Observed, Watched::Traced] {
             let [plain, other] = [Watched::Not, watched].map(|of| cpu_us[of.label()]);
             if let (Some(plain), Some(other)) = (plain, other) {
-                run.table.add("ratio", watched.label(), "cpu without a look over its own", "ratio", plain / other);
+                run.table.add("ratio", watched.label(), RATIO, "ratio", plain / other);
             }
         }
     }
@@ -187,36 +188,28 @@ impl Run<'_> {
         Ok(Loaded { report, worker_ns: after_ns.saturating_sub(before_ns) })
     }
 
-    fn outcome(self) -> Outcome {
-        let rows = self.table.rows();
-        let mut headline =
-            BTreeMap::from([("lost".to_owned(), self.lost as f64), ("scrapes".to_owned(), self.scrapes as f64)]);
-        let mut notes = vec!["A packet is an Interest or a Data: an exchange is two.".to_owned()];
-        let value = |case: &str, subject: &str, metric: &str| {
-            let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
-            row.value.as_ref()
+    fn outcome(mut self) -> Outcome {
+        let ratios = [(Watched::Observed, "observed"), (Watched::Traced, "traced")]
+            .map(|(watched, key)| (watched, key, self.table.samples("ratio", watched.label(), RATIO, "ratio").clone()));
+        let mut outcome = Outcome {
+            rows: self.table.rows(),
+            headline: BTreeMap::from([
+                ("lost".to_owned(), self.lost as f64),
+                ("scrapes".to_owned(), self.scrapes as f64),
+            ]),
+            notes: vec!["A packet is an Interest or a Data: an exchange is two.".to_owned()],
         };
-        for (watched, key) in [(Watched::Observed, "observed"), (Watched::Traced, "traced")] {
-            let ratios = value("ratio", watched.label(), "cpu without a look over its own");
-            if let Some((mean, half)) = ratios.and_then(|ratios| interval(&ratios.samples)) {
-                headline.insert(format!("{key}_over_unobserved"), mean);
-                headline.insert(format!("{key}_over_unobserved_low"), mean - half);
-                headline.insert(format!("{key}_over_unobserved_high"), mean + half);
-                let costs =
-                    if mean - half > 1.0 || mean + half < 1.0 { "differs from" } else { "does not differ from" };
-                notes.push(format!(
-                    "{}: mean ratio {mean:.4}, 95 % interval {:.4} to {:.4}; it {costs} 1.",
-                    watched.label(),
-                    mean - half,
-                    mean + half
-                ));
-            }
-            let p99 = |of: Watched| value("paced-unix", of.label(), "latency p99").map(|summary| summary.median);
-            if let (Some(plain), Some(other)) = (p99(Watched::Not), p99(watched)) {
-                headline.insert(format!("{key}_p99_over_unobserved"), other / plain);
+        for (watched, key, samples) in ratios {
+            outcome.add_steady(&format!("{key}_over_unobserved"), &samples);
+            if let Some((mean, half)) = interval(samples.taken()) {
+                let (low, high) = (mean - half, mean + half);
+                let costs = if low > 1.0 || high < 1.0 { "differs from" } else { "does not differ from" };
+                let label = watched.label();
+                let note = format!("{label}: mean ratio {mean:.4}, 95 % interval {low:.4} to {high:.4}; it {costs} 1.");
+                outcome.notes.push(note);
             }
         }
-        Outcome { rows, headline, notes }
+        outcome
     }
 }
 

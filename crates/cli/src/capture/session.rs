@@ -14,7 +14,7 @@ pub(crate) trait Recorder {
     /// Takes one record.
     fn take(&mut self, record: CaptureRecord) -> Result<(), Failure>;
 
-    /// The records of one piece, of which there may be none, were taken. There are some pieces each second.
+    /// All records of one piece were taken. A piece may have none, and some pieces come each second.
     fn end_of_piece(&mut self) -> Result<(), Failure>;
 
     /// Whether no more records are wanted.

@@ -17,7 +17,7 @@ const STREAM: &str = "/localhost/nfd/faces/events";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Stop after so many events [default: at Ctrl-C]
+    /// Stop after this number of events [default: at Ctrl-C]
     #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -206,7 +206,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A sample of this second with one face that has counted so many Interests of 100 bytes.
+    /// A sample of this second with one face that has counted this number of Interests of 100 bytes.
     fn sample(second: u64, id: u64, interests: u64) -> Sample {
         let counters =
             FaceCounters { n_in_interests: interests, n_in_bytes: interests * 100, ..FaceCounters::default() };

@@ -385,7 +385,8 @@ mod tests {
     use ratatui::{Terminal, backend::TestBackend};
     use std::{collections::BTreeMap, time::Duration};
 
-    /// Of a router with so many faces. Face 300 + n has sent n packets of 1000 bytes each second, the second is down.
+    /// Of a router with this number of faces. Face 300 + n has sent n packets of 1000 bytes each second; the second is
+    /// down.
     fn sample(second: u64, faces: u64) -> Sample {
         let status = |number: u64| {
             let counters = FaceCounters {

@@ -12,7 +12,7 @@ use arrayvec::ArrayVec;
 use namewire_packet::FaceId;
 use std::ops::{Deref, DerefMut};
 
-/// Most drops that one call notes: a batch of which each packet is dropped.
+/// Most drops that one call notes: as many as a batch has packets.
 const DROP_NOTES_MAX: usize = crate::BATCH_PACKETS;
 
 /// A packet that was dropped.

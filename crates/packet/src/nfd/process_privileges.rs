@@ -12,7 +12,7 @@ element! {
     /// The entry of `status/privileges`: 128 { 128 user, 129 capabilities text, 130 1 if none can be gained }.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct ProcessPrivileges {
-        /// The number of the user as whom the process runs.
+        /// The number of the process's user.
         pub user: u64 = PROCESS_USER,
         /// Its capabilities, as capabilities(7) names them, in small letters: `net-raw net-admin`. Empty: none.
         pub capabilities: String = PROCESS_CAPABILITIES,

@@ -107,7 +107,7 @@ pub(super) fn places(configuration: &Configuration, source: Option<&Source>) -> 
     places
 }
 
-/// The capability to use a place that belongs to somebody else, if the process needs it. For a moment, the thread
+/// The capability to use a place of another user, if the process needs it. For a moment, the thread
 /// works without capabilities and looks.
 pub(super) fn closed_place(places: &[Place], had: CapabilitySet) -> io::Result<Option<Need>> {
     if !had.contains(CapabilitySet::DAC_OVERRIDE) {

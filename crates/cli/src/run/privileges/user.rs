@@ -1,6 +1,6 @@
-//! The user under whom the router runs after its start (`router.user`, `router.group`; `general` in nfd.conf).
+//! The user that the router becomes at its start (`router.user`, `router.group`; `general` in nfd.conf).
 //!
-//! Only root can become somebody else. Folders that the router needs and that are missing are made for the user first,
+//! Only root can become another user. Folders that the router needs and that are missing are made for the user first,
 //! because the user may not be allowed to make them.
 //!
 //! Packages of NFD have a file that names the user `ndn`. Anyone may run a router with that file: without root, its
@@ -20,7 +20,7 @@ pub(super) struct Account {
     gid: Gid,
 }
 
-/// Whom the configuration names. `None` if it names nobody, or the user that runs the process already.
+/// The user that the configuration names. `None` if it names none, or the user that runs the process already.
 pub(super) fn configured(router: &RouterSection, is_nfd_conf: bool) -> Result<Option<Account>, Failure> {
     if router.user.is_none() && router.group.is_none() {
         return Ok(None);
