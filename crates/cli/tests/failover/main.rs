@@ -71,9 +71,19 @@ fn fetch_through(cut: Cut, persistency: FacePersistency) {
     if !cut.is_noticed() {
         return;
     }
+    // A process that dies takes datagrams until its last moment, perhaps all that the first fetch sent it. Later ones
+    // are refused.
+    let eventually_in_use = |what: &str, is_so: &dyn Fn() -> bool| {
+        eventually(what, || {
+            is_so() || {
+                diamond.fetch().wait();
+                false
+            }
+        });
+    };
     match persistency {
         FacePersistency::Persistent | FacePersistency::OnDemand => {
-            eventually("the face is closed", || !a.has_face(diamond.cheap()));
+            eventually_in_use("the face is closed", &|| !a.has_face(diamond.cheap()));
             let routes = a.ask(&["route", "list"]);
             assert!(!routes.contains(diamond.cheap()), "{routes}");
         }
@@ -82,7 +92,7 @@ fn fetch_through(cut: Cut, persistency: FacePersistency) {
             assert!(routes.contains(diamond.cheap()), "{routes}");
         }
     }
-    eventually("the reason is counted", || {
+    eventually_in_use("the reason is counted", &|| {
         let status = a.ask(&["status"]);
         ["face-closed.refused", "face-closed.interface-down", "face-closed.socket-failed"]
             .iter()
