@@ -118,8 +118,12 @@ pub(crate) fn command_done(verb: Verb, done: &ControlParameters, before: Option<
         Verb::TagsAdvertise => tracing::info!(target: "tag", face, expires_ms, %by, "tags advertised"),
         Verb::TagsWithdraw => tracing::info!(target: "tag", face, %by, "tags withdrawn"),
         Verb::TagsJoin => tracing::info!(target: "tag", face, %by, "application may push"),
-        Verb::CaptureStart => tracing::info!(target: "management", capture = %prefix, %by, "capture started"),
-        Verb::CaptureStop => tracing::info!(target: "management", capture = %prefix, %by, "capture stopped"),
+        // Without the name: it is a secret of the client.
+        Verb::CaptureStart => {
+            let interface = done.local_uri.as_deref();
+            tracing::info!(target: "management", face, interface, %by, "capture started");
+        }
+        Verb::CaptureStop => tracing::info!(target: "management", %by, "capture stopped"),
         Verb::LogSet => {
             tracing::info!(target: "management", levels = done.log_levels.as_deref(), %by, "levels of the log set");
         }
@@ -167,6 +171,9 @@ impl fmt::Display for About<'_> {
         let Some(parameters) = component.and_then(|one| ControlParameters::decode(one.value).ok()) else {
             return Ok(());
         };
+        if self.0.get(2).is_some_and(|module| module.value == b"capture") {
+            return Ok(()); // its name is a secret of the client
+        }
         match (&parameters.name, &parameters.uri, parameters.face_id) {
             (Some(name), ..) => f.write_str(&quoted(name.as_name())),
             (None, Some(uri), _) => f.write_str(uri),

@@ -61,13 +61,13 @@ fn area_of(module: &str) -> Option<LogArea> {
 fn level(entry: &Entry) -> Result<LogLevel, crate::SettingsError> {
     Ok(match entry.value.as_str() {
         "NONE" => LogLevel::Off,
-        "ERROR" => LogLevel::Error,
+        "FATAL" | "ERROR" => LogLevel::Error,
         "WARN" => LogLevel::Warn,
         "INFO" => LogLevel::Info,
         "DEBUG" => LogLevel::Debug,
         "TRACE" | "ALL" => LogLevel::Trace,
         other => {
-            let known = "NONE, ERROR, WARN, INFO, DEBUG, TRACE, ALL";
+            let known = "NONE, FATAL, ERROR, WARN, INFO, DEBUG, TRACE, ALL";
             return Err(wrong(entry, format!("\"{other}\" is no level; levels are {known}")));
         }
     })
@@ -77,6 +77,9 @@ impl Reader<'_> {
     pub(super) fn log(&mut self, section: &Entry) -> Read {
         for entry in &section.children {
             let level = level(entry)?;
+            if entry.key == "ndn.*" {
+                continue; // loggers of the library alone
+            }
             let module = entry.key.strip_prefix("ndn.").unwrap_or(&entry.key);
             let module = module.strip_prefix("nfd.").unwrap_or(module);
             let log = &mut self.settings.log;
@@ -118,13 +121,14 @@ mod tests {
             ("ndn.nfd.RibManager DEBUG\nAsfStrategy ERROR", "info,routes=debug,strategy=error"),
             ("* ERROR\nCommandAuthenticator ALL", "error,trust=trace"),
             ("CsManager DEBUG\nStrategyChoiceManager TRACE", "info,strategy=trace,management=debug"),
-            ("NoSuchModule TRACE\nndn.KeyChain DEBUG", "info"),
+            ("NoSuchModule TRACE\nndn.KeyChain DEBUG\nndn.* DEBUG", "info"),
+            ("default_level FATAL", "error"),
         ] {
             assert_eq!(levels(log).as_deref(), Ok(expected), "{log}");
         }
         assert_eq!(
             levels("default_level LOUD").unwrap_err(),
-            "line 3: default_level: \"LOUD\" is no level; levels are NONE, ERROR, WARN, INFO, DEBUG, TRACE, ALL"
+            "line 3: default_level: \"LOUD\" is no level; levels are NONE, FATAL, ERROR, WARN, INFO, DEBUG, TRACE, ALL"
         );
         assert!(levels("Forwarder info").is_err());
     }

@@ -18,8 +18,14 @@ const LOOK_NS: u64 = 2_000_000_000;
 /// Between two lines about one reason.
 const PAUSE_NS: u64 = 10_000_000_000;
 
-/// Counters of what is no loss, or has lines of its own (closed faces, denials).
-const NOT_DROPS: [&str; 8] = [
+/// Counters of what is no loss, is counted elsewhere too, or has lines of its own (closed faces, denials).
+const NOT_DROPS: [&str; 14] = [
+    "cut.",
+    "management-cut.",
+    "limit.cs-evicted",
+    "path-mtu.",
+    "state.",
+    "tag.in-",
     "core.",
     "reliability.",
     "congestion.",
@@ -89,7 +95,7 @@ impl DropWatch {
         self.has_untold = false;
         let mut lines = Vec::new();
         for DropCounter { reason, count: total } in counters {
-            if NOT_DROPS.iter().any(|prefix| reason.starts_with(prefix)) || reason.starts_with("tag.in-") {
+            if NOT_DROPS.iter().any(|prefix| reason.starts_with(prefix)) {
                 continue;
             }
             let told = self.told.get(&reason);
@@ -139,13 +145,14 @@ mod tests {
         assert_eq!(lines(&mut watch, 12, &grown), [of("engine.no-route", 4, 9)]);
         assert!(!watch.has_untold);
         assert_eq!(lines(&mut watch, 14, &[("face-closed.idle", 3), ("core.by-fingerprint", 7)]), []);
+        assert_eq!(lines(&mut watch, 16, &[("path-mtu.raised", 3), ("limit.cs-evicted", 7), ("cut.face-9", 7)]), []);
     }
 
     #[test]
     fn reasons_that_are_no_longer_shown_are_forgotten() {
         let mut watch = DropWatch::default();
         for face in 0..100 {
-            lines(&mut watch, face, &[(&format!("cut.face-{face}"), 1), ("engine.no-route", 1)]);
+            lines(&mut watch, face, &[(&format!("websocket.of-{face}"), 1), ("engine.no-route", 1)]);
         }
         assert!(watch.told.len() <= 3, "{}", watch.told.len());
     }

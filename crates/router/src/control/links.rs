@@ -421,7 +421,8 @@ pub(super) fn explain(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             format!(
                 "{error}; NDN over Ethernet needs the capability CAP_NET_RAW (for example `setcap cap_net_raw+ep`), and by \
-                 AF_XDP also CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK"
+                 AF_XDP also CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK; without Ethernet in its configuration, a router \
+                 gives them up, except with --keep-privileges"
             )
         }
         _ => error.to_string(),

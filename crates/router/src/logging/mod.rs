@@ -128,6 +128,8 @@ impl Log {
     fn take(&self, kind: Kind, record: impl FnOnce() -> LogRecord) {
         let now_ns = self.now_ns();
         let mut kept = self.kept();
+        // Here too: the writer may be stuck, and the lines that are kept must not wait for it.
+        self.say_due(&mut kept, now_ns);
         match kept.limit.judge(&kind, now_ns) {
             Verdict::Write => self.say(&mut kept, record()),
             Verdict::CountFirst => {
@@ -144,11 +146,20 @@ impl Log {
     fn say_more(&self) -> Option<u64> {
         let now_ns = self.now_ns();
         let mut kept = self.kept();
-        for (record, count) in kept.limit.take_due(now_ns) {
-            let record = more_like_this(&record, count);
-            self.say(&mut kept, record);
-        }
+        self.say_due(&mut kept, now_ns);
         kept.limit.next_due_ns().map(|due_ns| due_ns.saturating_sub(now_ns))
+    }
+
+    fn say_due(&self, kept: &mut Kept, now_ns: u64) {
+        for (record, count) in kept.limit.take_due(now_ns) {
+            self.say(kept, more_like_this(&record, count));
+        }
+    }
+
+    /// The last lines: how many of each kind were too many, also in the seconds that are not over.
+    fn last_lines(&self) -> String {
+        let due = self.kept().limit.take_due(u64::MAX);
+        due.iter().map(|(record, count)| self.form.line(&more_like_this(record, *count))).collect()
     }
 
     fn say(&self, kept: &mut Kept, record: LogRecord) {

@@ -73,8 +73,7 @@ impl FutureWriter {
     /// # Errors
     /// If there is no thread.
     pub fn start(mut self) -> io::Result<LogWriter> {
-        let none = || io::Error::other("it has started");
-        self.0.take().ok_or_else(none).and_then(Parts::start)
+        self.0.take().expect("only this takes it, and only once").start()
     }
 }
 
@@ -121,7 +120,10 @@ fn write_all(log: &'static Log, lines: &Receiver<Message>, output: &mut impl Wri
         match message {
             Ok(Message::Line(line)) => _ = output.write_all(line.as_bytes()).and_then(|()| output.flush()),
             Ok(Message::LookAgain) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
+                let _ = output.write_all(log.last_lines().as_bytes()).and_then(|()| output.flush());
+                return;
+            }
         }
         let lost = log.lines_lost();
         if lost > lost_told {
