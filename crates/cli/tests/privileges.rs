@@ -133,9 +133,13 @@ fn privileges_stay_if_the_administrator_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let ours = fs::read_to_string("/proc/self/status").unwrap();
     let ours = ours.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim().to_owned();
-    for arguments in [&["--keep-privileges"][..], &["--config", "keep.toml"]] {
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let as_nobody = format!("user = \"{}\"\n", NOBODY.0);
+    for (arguments, user) in
+        [(&["--keep-privileges"][..], ""), (&["--config", "keep.toml"], ""), (&["--config", "keep.toml"], &*as_nobody)]
+    {
         let config = directory.path().join("keep.toml");
-        fs::write(&config, "[router]\nprivileges = \"keep\"\n").unwrap();
+        fs::write(&config, format!("[router]\n{user}privileges = \"keep\"\n")).unwrap();
         let arguments: Vec<&str> =
             arguments.iter().map(|word| if *word == "keep.toml" { config.to_str().unwrap() } else { word }).collect();
         let mut router = Router::run(directory.path(), &arguments);

@@ -129,7 +129,7 @@ pub struct RouterSection {
     /// The user, by name or number, that the router becomes once it has read its files. Without it, the user that
     /// starts it.
     pub user: Option<String>,
-    /// The group. Without it, that of the user.
+    /// The group. Without it, the user's own group.
     pub group: Option<String>,
     /// What happens to privileges that the router does not need.
     pub privileges: Choice<Privileges>,

@@ -75,12 +75,13 @@ pub(super) fn needed(settings: &Settings, state: &Declarations) -> Vec<Need> {
 }
 
 fn listeners(settings: &Settings) -> impl Iterator<Item = SocketAddr> {
-    let FacesSection { udp, tcp, websocket, .. } = &settings.faces;
+    let FacesSection { udp, tcp, websocket, multicast, .. } = &settings.faces;
+    let groups = multicast.group4().map(SocketAddr::V4).into_iter().chain(multicast.group6().map(SocketAddr::V6));
     let datagrams = if udp.enabled { udp.addresses() } else { Vec::new() };
     let streams = if tcp.enabled { tcp.addresses() } else { Vec::new() };
     let web = websocket.listen.iter().chain(&websocket.listen_tls).filter(|_| websocket.enabled);
     let others = web.chain(&settings.observe.listen).chain(settings.repo.bulk_listen.iter()).copied();
-    datagrams.into_iter().chain(streams).chain(others).collect::<Vec<_>>().into_iter()
+    datagrams.into_iter().chain(streams).chain(groups).chain(others).collect::<Vec<_>>().into_iter()
 }
 
 /// Where the router reads and writes while it runs.
@@ -90,7 +91,11 @@ pub(super) fn places(configuration: &Configuration, source: Option<&Source>) -> 
     let mut places = Vec::new();
     let websocket = &faces.websocket;
     let read = source.map(Source::path).into_iter().map(Path::to_owned);
-    let read = read.chain([&websocket.certificate, &websocket.key].into_iter().flatten().cloned());
+    let of_websocket = [&websocket.certificate, &websocket.key, &websocket.trusted_certificates];
+    let read = read.chain(of_websocket.into_iter().flatten().cloned());
+    let rules = [&settings.trust.localhost_rib, &settings.trust.localhost_tags, &settings.trust.localhop_rib];
+    let rules = rules.into_iter().chain([&settings.trust.prefix_announcement]).flatten();
+    let read = read.chain(rules.filter(|rules| *rules != "any").map(PathBuf::from));
     let read = read.chain(TrustAnchors::files(trust).map(Path::to_owned));
     places.extend(read.map(|path| Place { path, is_written: false }));
     let folder_of = |path: &Path| path.parent().map(Path::to_owned);
@@ -107,8 +112,8 @@ pub(super) fn places(configuration: &Configuration, source: Option<&Source>) -> 
     places
 }
 
-/// The capability to use a place of another user, if the process needs it. For a moment, the thread
-/// works without capabilities and looks.
+/// The capability to use a place of another user, if the process needs it. For a moment, the thread works without
+/// capabilities and looks.
 pub(super) fn closed_place(places: &[Place], had: CapabilitySet) -> io::Result<Option<Need>> {
     if !had.contains(CapabilitySet::DAC_OVERRIDE) {
         return Ok(None);

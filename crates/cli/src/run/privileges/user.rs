@@ -26,7 +26,7 @@ pub(super) fn configured(router: &RouterSection, is_nfd_conf: bool) -> Result<Op
         return Ok(None);
     }
     if is_nfd_conf && !geteuid().is_root() {
-        eprintln!("namewire: user and group of nfd.conf are ignored: only root can become another user");
+        tracing::warn!(target: "management", "user and group of nfd.conf are ignored: only root can become another user");
         return Ok(None);
     }
     let failed = |text: String| Failure::new(ExitCode::Failed, text);
