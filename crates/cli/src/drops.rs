@@ -15,6 +15,7 @@ use namewire_packet::{
     nfd::{DroppedPacket, PacketKind},
 };
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How often `--follow` asks.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -118,8 +119,12 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         return Ok(());
     }
     print(global, &before)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     loop {
-        tokio::time::sleep(ASK_EVERY).await;
+        tokio::select! {
+            () = tokio::time::sleep(ASK_EVERY) => {}
+            _ = interrupt.recv() => return Ok(()),
+        }
         let now = fetch(&client, &filter).await?;
         let new: Vec<DroppedPacket> = now.iter().filter(|packet| !before.contains(packet)).cloned().collect();
         print(global, &new)?;

@@ -10,6 +10,7 @@ use namewire_packet::{
 };
 use namewire_router::logging::LineForm;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How often a router is asked for new lines.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -32,6 +33,7 @@ pub(crate) struct Args {
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let client = global.connect().await?;
     let form = if global.json { LineForm::Json } else { LineForm::DatedText };
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut last = 0;
     let mut most = args.lines;
     loop {
@@ -44,7 +46,10 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         if !args.follow {
             return Ok(());
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::select! {
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            _ = interrupt.recv() => return Ok(()),
+        }
     }
 }
 

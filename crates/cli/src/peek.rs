@@ -4,8 +4,9 @@
 //! code reports the Nack, even if the whole packet is printed.
 
 use crate::{
-    Failure, Global, name_argument,
+    ExitCode, Failure, Global, name_argument,
     output::{Output, write_out},
+    text_only::is_text,
 };
 use namewire_client::{DataBuf, ExpressError, FetchError};
 use namewire_packet::{InterestBuilder, NameBuf, content_type};
@@ -93,6 +94,10 @@ async fn fetch(global: &Global, args: Args) -> Result<(), Failure> {
         write_out(data.wire())?;
     } else if !is_nack {
         let content = data.data().content();
+        if io::stdout().is_terminal() && !is_text(content) {
+            let why = "this is binary data, and standard output a terminal; use --json, or pipe it into a program";
+            return Err(Failure::new(ExitCode::Failed, why));
+        }
         write_out(content)?;
         // A program gets the content as it is; in a terminal, the prompt gets a line of its own.
         if io::stdout().is_terminal() && content.last().is_some_and(|last| *last != b'\n') {

@@ -2,7 +2,10 @@
 
 use crate::Failure;
 use std::time::Duration;
-use tokio::{signal::unix::Signal, time::sleep};
+use tokio::{
+    signal::unix::Signal,
+    time::{Instant, sleep},
+};
 
 /// Pauses between attempts; each is twice as long as the one before.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -34,7 +37,9 @@ pub(crate) async fn serve<S>(
     mut serve: impl AsyncFnMut(&mut S) -> Result<Served, Failure>,
     mut interrupt: Signal,
 ) -> Result<(End, S), Failure> {
+    let mut pause = PAUSE_FIRST;
     loop {
+        let began = Instant::now();
         let served = tokio::select! {
             served = serve(&mut session) => served?,
             _ = interrupt.recv() => return Ok((End::Interrupted, session)),
@@ -43,19 +48,23 @@ pub(crate) async fn serve<S>(
             return Ok((End::Done, session));
         }
         eprintln!("namewire: the connection to the forwarder was lost; trying again");
+        // A forwarder that closes each new connection at once is asked as seldom as one that is away.
+        if began.elapsed() > PAUSE_LAST {
+            pause = PAUSE_FIRST;
+        }
         session = tokio::select! {
-            again = open_again(&open) => again,
+            again = open_again(&open, &mut pause) => again,
             _ = interrupt.recv() => return Ok((End::Interrupted, session)),
         };
         eprintln!("namewire: connected again");
     }
 }
 
-async fn open_again<S>(open: &impl AsyncFn() -> Result<S, Failure>) -> S {
-    let mut pause = PAUSE_FIRST;
+async fn open_again<S>(open: &impl AsyncFn() -> Result<S, Failure>, pause: &mut Duration) -> S {
     let mut told = None;
     loop {
-        sleep(pause).await;
+        sleep(*pause).await;
+        *pause = (*pause * 2).min(PAUSE_LAST);
         let failure = match open().await {
             Ok(session) => return session,
             Err(failure) => failure.first_line().to_owned(),
@@ -65,6 +74,5 @@ async fn open_again<S>(open: &impl AsyncFn() -> Result<S, Failure>) -> S {
             eprintln!("namewire: {failure}");
             told = Some(failure);
         }
-        pause = (pause * 2).min(PAUSE_LAST);
     }
 }

@@ -27,6 +27,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Interests remembered.
 const PENDING_MAX: usize = 100_000;
 
+/// A longer lifetime is shown as this one: a day.
+const LIFETIME_MS_MAX: u64 = 86_400_000;
+
 /// Records come some time after their decisions: so much longer a missing answer is waited for.
 const DELAY_NS: u64 = 1_000_000_000;
 
@@ -156,8 +159,8 @@ impl Pending {
         let time_ns = decision.time_ns;
         match (decision.kind, decision.verdict) {
             (PacketKind::Interest, Verdict::Sent) => {
-                let lifetime_ms = decision.lifetime_ms.unwrap_or_default();
-                let ends_ns = time_ns + lifetime_ms * 1_000_000;
+                let lifetime_ms = decision.lifetime_ms.unwrap_or_default().min(LIFETIME_MS_MAX);
+                let ends_ns = time_ns.saturating_add(lifetime_ms * 1_000_000);
                 if let Some(sent) = self.0.get_mut(&decision.name) {
                     (sent.ends_ns, sent.lifetime_ms) = (ends_ns.max(sent.ends_ns), lifetime_ms);
                 } else if self.0.len() < PENDING_MAX {
@@ -165,12 +168,13 @@ impl Pending {
                 }
                 None
             }
+            (PacketKind::Data, Verdict::Dropped) => None,
             (PacketKind::Data, _) => {
-                // Its own name, or a prefix that an Interest asked for.
+                // Its own name, and every prefix that an Interest asked for: the Data answers them all.
                 let name = decision.name.as_name();
                 let asked = (0..=name.len()).rev().map(|len| name.prefix(len).to_buf());
-                let sent = asked.filter_map(|name| self.0.remove(&name)).next()?;
-                Some(time_ns.saturating_sub(sent.first_ns))
+                let sent: Vec<Sent> = asked.filter_map(|name| self.0.remove(&name)).collect();
+                sent.first().map(|sent| time_ns.saturating_sub(sent.first_ns))
             }
             (PacketKind::Nack, _) => {
                 self.0.remove(&decision.name);
@@ -182,7 +186,7 @@ impl Pending {
 
     /// The Interests whose lifetime is over.
     fn take_expired(&mut self, now_ns: u64) -> Vec<Unanswered> {
-        let is_over = |_: &NameBuf, sent: &mut Sent| sent.ends_ns + DELAY_NS <= now_ns;
+        let is_over = |_: &NameBuf, sent: &mut Sent| sent.ends_ns.saturating_add(DELAY_NS) <= now_ns;
         let expired = self.0.extract_if(.., is_over).map(|(name, sent)| Unanswered {
             time_ns: sent.ends_ns,
             name: name.to_string(),
@@ -275,7 +279,23 @@ mod tests {
         assert_eq!(note(PacketKind::Interest, "/b", Verdict::Stored, 1500), None);
         assert_eq!(note(PacketKind::Data, "/a/v=1", Verdict::Sent, 3000), Some(2000), "asked for by a prefix");
         assert_eq!(note(PacketKind::Data, "/a/v=1", Verdict::Dropped, 3000), None);
+        for name in ["/p", "/p/1"] {
+            note(PacketKind::Interest, name, Verdict::Sent, 5000);
+        }
+        assert_eq!(note(PacketKind::Data, "/p/1", Verdict::Dropped, 6000), None, "it answered nothing");
+        assert_eq!(note(PacketKind::Data, "/p/1", Verdict::Sent, 6000), Some(1000));
         assert_eq!(note(PacketKind::Data, "/b", Verdict::Dropped, 3000), None, "the store answered");
+        assert!(pending.take_expired(u64::MAX).is_empty(), "one Data answers all prefixes");
+    }
+
+    #[test]
+    fn no_lifetime_overflows() {
+        let mut pending = Pending::default();
+        let long =
+            CaptureDecision { lifetime_ms: Some(u64::MAX), ..decision(PacketKind::Interest, "/a", Verdict::Sent, 7) };
+        pending.note(&long);
+        assert!(pending.take_expired(5_000_000_000).is_empty());
+        assert_eq!(pending.take_expired(u64::MAX)[0].lifetime_ms, LIFETIME_MS_MAX);
     }
 
     #[test]
