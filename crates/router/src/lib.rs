@@ -44,6 +44,7 @@ mod shared;
 mod start_error;
 mod startup;
 mod stream_request;
+pub mod traced;
 mod websocket;
 mod worker;
 mod worker_threads;
