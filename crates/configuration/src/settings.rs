@@ -104,11 +104,13 @@ pub struct ObserveSection {
     pub listen: Vec<SocketAddr>,
     /// Show the page, not only metrics.
     pub page: bool,
+    /// Let the page show packets under a name as they are decided, to everyone who reaches the address.
+    pub trace: bool,
 }
 
 impl Default for ObserveSection {
     fn default() -> Self {
-        ObserveSection { listen: Vec::new(), page: true }
+        ObserveSection { listen: Vec::new(), page: true, trace: false }
     }
 }
 

@@ -14,7 +14,7 @@ const require = createRequire(join(nodeDir, "package.json"));
 const { chromium } = require("playwright-core");
 const axe = require("axe-core");
 
-const VIEWS = ["overview", "faces", "routes", "tables", "drops", "explain"];
+const VIEWS = ["overview", "faces", "routes", "tables", "drops", "explain", "trace"];
 const WAIT_MS = 20000;
 const TAB_MS_MAX = 1000;
 const DESKTOP = { width: 1280, height: 900 };
@@ -112,6 +112,7 @@ async function lookAround(page, name) {
       await page.press("#name", "Enter");
       await page.waitForSelector("#explanation dl");
     }
+    if (view === "trace") await startTrace(page);
     if (view === "drops") await page.waitForSelector('#lastdrops td:text-is("engine.no-route")');
     if (view === "routes") for (const row of await page.$$("#tree > li > button")) await row.click();
     await page.waitForTimeout(1200);
@@ -119,7 +120,35 @@ async function lookAround(page, name) {
     await accessible(page, view);
     const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(width <= 0, `${view} is ${width} px wider than the window`);
+    if (view === "trace") await stopTrace(page);
   }
+}
+
+/** Starts a trace, and sees packets come and go on coming. */
+async function startTrace(page) {
+  await page.fill("#traceprefix", "/example");
+  await page.press("#traceprefix", "Enter");
+  await page.waitForSelector("#traced li");
+  const first = await page.$eval("#traced li", row => row.textContent);
+  await page.waitForFunction(before => document.querySelector("#traced li").textContent !== before, first);
+  await page.waitForFunction(() => /^Tracing: \d+ packets, \d+ packets? left out\.$/.test(document.getElementById("tracestate").textContent));
+}
+
+async function stopTrace(page) {
+  await page.click("#tracebutton");
+  await page.waitForFunction(() => document.getElementById("tracestate").textContent === "Stopped.");
+  const count = await page.$$eval("#traced li", rows => rows.length);
+  await page.waitForTimeout(1200);
+  expect((await page.$$eval("#traced li", rows => rows.length)) === count, "packets come after the end");
+}
+
+/** Says why there is no trace. The browser calls that an error, too. */
+async function refusedTrace(page) {
+  await openView(page, "trace");
+  await page.fill("#traceprefix", "no name");
+  await page.press("#traceprefix", "Enter");
+  await page.waitForFunction(() => document.getElementById("tracestate").textContent.includes("is no name"));
+  expect((await page.textContent("#tracebutton")) === "Start", "a trace that was refused runs");
 }
 
 /** From the top by keyboard alone: skip link, tabs, sorting, details of a face and back. */
@@ -271,6 +300,7 @@ async function large(browser) {
   await page.waitForTimeout(3000);
   await check("1,000 faces and 10,000 routes", () => staysQuick(page));
   await check("no errors with many faces", async () => expect(!page.errors.length, page.errors.join("; ")));
+  await check("a trace that is refused", () => refusedTrace(page));
   await demo.stop();
 }
 

@@ -9,10 +9,45 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namewire_observe::snapshot::*;
-use namewire_observe::{ObserveConfig, Observer, Source};
+use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
 use serde_json::json;
 
 const CONTENT_BYTES: u64 = 1100;
+
+/// A trace with some packets in each look.
+struct DemoTrace {
+    prefix: String,
+    packets: u64,
+}
+
+impl TraceReader for DemoTrace {
+    fn take(&mut self, _most: usize) -> TraceNews {
+        let packets = (0..3).map(|_| self.packet()).collect();
+        TraceNews { packets, left_out: self.packets % 5, is_over: false }
+    }
+}
+
+impl DemoTrace {
+    fn packet(&mut self) -> serde_json::Value {
+        self.packets += 1;
+        let (number, time_ns) = (self.packets, unix_ms() * 1_000_000 + self.packets % 1000);
+        let name = format!("{}/video/%00%01/seg={}", self.prefix.trim_end_matches('/'), number / 2);
+        let interest = json!({ "time_ns": time_ns, "packet": "Interest", "name": name, "face_id": 300, "worker": 0 });
+        let with = |more: serde_json::Value| {
+            let mut packet = interest.clone();
+            for (key, value) in more.as_object().into_iter().flatten() {
+                packet[key] = value.clone();
+            }
+            packet
+        };
+        match number % 10 {
+            9 => with(json!({ "verdict": "dropped", "reason": "no-route", "to": [] })),
+            8 => with(json!({ "verdict": "no answer", "lifetime_ms": 4000, "face_id": null })),
+            even if even % 2 == 0 => with(json!({ "verdict": "sent", "to": [256] })),
+            _ => with(json!({ "packet": "Data", "verdict": "sent", "face_id": 256, "to": [300], "after_us": 1234 })),
+        }
+    }
+}
 
 struct Demo {
     faces: u64,
@@ -45,6 +80,13 @@ impl Source for Demo {
             faces,
             ..Default::default()
         })
+    }
+
+    async fn trace(&self, prefix: String, _one_in: u64) -> Result<Box<dyn TraceReader>, String> {
+        if !prefix.starts_with('/') {
+            return Err(format!("{prefix:?} is no name: a name starts with a slash"));
+        }
+        Ok(Box::new(DemoTrace { prefix, packets: 0 }))
     }
 
     async fn explain(&self, name: String) -> Result<serde_json::Value, String> {
@@ -225,7 +267,7 @@ fn unix_ms() -> u64 {
 }
 
 fn main() -> ExitCode {
-    let mut config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true };
+    let mut config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true, trace: true };
     let mut demo = Demo { faces: 12, routes: 60, start_unix_ms: unix_ms() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

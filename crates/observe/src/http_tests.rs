@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::connections::Limits;
 use crate::snapshot::{Face, Route, Worker};
-use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source};
+use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source, TraceNews, TraceReader};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIMITS: Limits =
@@ -47,10 +48,44 @@ impl Source for Mood {
     async fn explain(&self, name: String) -> Result<Value, String> {
         if name == "/bad" { Err("no such thing".into()) } else { Ok(json!({ "name": name })) }
     }
+
+    async fn trace(&self, prefix: String, one_in: u64) -> Result<Box<dyn TraceReader>, String> {
+        if prefix == "/bad" {
+            return Err("no such thing".into());
+        }
+        OPEN_TRACES.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Made { prefix, one_in, looks: 0 }))
+    }
+}
+
+static OPEN_TRACES: AtomicUsize = AtomicUsize::new(0);
+
+/// A trace with one packet and one left out in each second look.
+struct Made {
+    prefix: String,
+    one_in: u64,
+    looks: u64,
+}
+
+impl TraceReader for Made {
+    fn take(&mut self, _most: usize) -> TraceNews {
+        self.looks += 1;
+        if self.looks % 2 == 1 {
+            return TraceNews::default();
+        }
+        let packet = json!({ "name": self.prefix, "one_in": self.one_in });
+        TraceNews { packets: vec![packet], left_out: 1, is_over: self.prefix == "/short" }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        OPEN_TRACES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn start(source: impl Source) -> ObserverHandle {
-    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true };
+    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true, trace: true };
     Observer::bind_with(&config, LIMITS).unwrap().serve(source).unwrap()
 }
 
@@ -176,7 +211,7 @@ fn a_foreign_host_is_refused_with_the_reason() {
 
 #[test]
 fn no_page_without_the_setting() {
-    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false };
+    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false, trace: false };
     let handle = Observer::bind(&config).unwrap().serve(Mood::Well).unwrap();
     assert_eq!(header(&get(&handle, "/"), "content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(status(&get(&handle, "/events")), 404);
@@ -308,7 +343,7 @@ fn a_client_that_takes_nothing_loses_its_connection() {
 #[test]
 fn an_address_in_use_is_named() {
     let handle = start(Mood::Well);
-    let config = ObserveConfig { listen: vec![handle.addresses()[0]], page: true };
+    let config = ObserveConfig { listen: vec![handle.addresses()[0]], page: true, trace: false };
     let error = Observer::bind(&config).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&handle.addresses()[0].to_string()), "{error}");
@@ -349,4 +384,49 @@ fn any_bytes_leave_the_server_alive() {
     });
     tried.unwrap();
     assert_eq!(status(&get(&handle, "/healthz")), 200);
+}
+
+#[test]
+fn a_trace_is_a_stream_that_ends_with_its_client() {
+    let handle = start(Mood::Well);
+    let answer = get(&handle, "/trace?prefix=%2Fshort&sample=10");
+    assert_eq!((status(&answer), header(&answer, "content-type")), (200, Some("text/event-stream")));
+    let event = "data: {\"left_out\":1,\"packets\":[{\"name\":\"/short\",\"one_in\":10}]}\n\n";
+    assert!(body(&answer).contains(event), "{answer}");
+    let open: Vec<TcpStream> = (0..2)
+        .map(|_| {
+            let mut socket = connect(handle.addresses()[0]);
+            socket.write_all(b"GET /trace?prefix=/a HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut line = String::new();
+            BufReader::new(&socket).read_line(&mut line).unwrap();
+            assert!(line.contains("200"), "{line}");
+            socket
+        })
+        .collect();
+    assert_eq!((status(&get(&handle, "/trace?prefix=/a")), OPEN_TRACES.load(Ordering::Relaxed)), (503, 2));
+    drop(open);
+    let end = Instant::now() + PATIENCE;
+    while OPEN_TRACES.load(Ordering::Relaxed) > 0 {
+        assert!(Instant::now() < end, "a trace outlives its client");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for (target, code) in [
+        ("/trace", 400),
+        ("/trace?prefix=", 400),
+        ("/trace?prefix=/a&sample=0", 400),
+        ("/trace?prefix=/a&sample=x", 400),
+        ("/trace?prefix=%ff", 400),
+        ("/trace?prefix=/bad", 400),
+    ] {
+        assert_eq!(status(&get(&handle, target)), code, "{target}");
+    }
+}
+
+#[test]
+fn traces_are_refused_unless_the_administrator_allows_them() {
+    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], ..ObserveConfig::default() };
+    let handle = Observer::bind_with(&config, LIMITS).unwrap().serve(Mood::Well).unwrap();
+    let answer = get(&handle, "/trace?prefix=/a");
+    assert_eq!(status(&answer), 403);
+    assert!(body(&answer).contains("observe.trace = true"), "{answer}");
 }

@@ -21,11 +21,12 @@
 //! | `/healthz` | 200 if the router answers within a second |
 //! | `/readyz` | 200 if it answers and has a worker |
 //! | `/explain?name=/x` | what the router would do with an Interest for the name |
+//! | `/trace?prefix=/x&sample=10` | what it does with packets under the prefix, as Server-Sent Events, if allowed |
 //!
 //! Cost: nothing while nobody asks. While somebody does, one snapshot per second for rates, and at most four per
 //! second for everybody together.
 //!
-//! Limits: 64 connections, 16 of them streams; a request head of 8 KiB that comes within 10 s; no request bodies. A
+//! Limits: 64 connections, 16 of them streams and 2 of them traces; a request head of 8 KiB that comes within 10 s; no request bodies. A
 //! client that takes no bytes for 30 s loses its connection. There is no TLS and there are no users: listen on
 //! loopback, or put a server in front that has both. A listener on loopback answers only requests that name a loopback
 //! host, so that no foreign web page can read it through a name of its own (DNS rebinding).
@@ -41,6 +42,7 @@
 //! | `site` | which answer each path has |
 //! | `answer`, `body` | answers, their headers and bytes |
 //! | `keeper` | the newest snapshot, shared by all clients |
+//! | `traces` | what the router decides about packets, as it happens |
 //! | [`history`] | rates from counters |
 //! | `document` | the JSON documents |
 //! | [`metrics`] | the text of `/metrics` |
@@ -60,7 +62,8 @@ mod site;
 pub mod snapshot;
 pub mod source;
 mod stall;
+mod traces;
 
 pub use observer::{ObserveConfig, Observer, ObserverHandle};
 pub use snapshot::Snapshot;
-pub use source::Source;
+pub use source::{Source, TraceNews, TraceReader};

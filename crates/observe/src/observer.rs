@@ -26,12 +26,14 @@ pub struct ObserveConfig {
     pub listen: Vec<SocketAddr>,
     /// Whether there is a page at `/` (and `/events`, which it needs).
     pub page: bool,
+    /// Whether `/trace` is answered: it shows the names of packets to everyone who reaches the address.
+    pub trace: bool,
 }
 
 impl Default for ObserveConfig {
-    /// No address, and the page.
+    /// No address, the page, no traces.
     fn default() -> Self {
-        Self { listen: Vec::new(), page: true }
+        Self { listen: Vec::new(), page: true, trace: false }
     }
 }
 
@@ -41,6 +43,7 @@ pub struct Observer {
     listeners: Vec<std::net::TcpListener>,
     addresses: Vec<SocketAddr>,
     page: bool,
+    trace: bool,
     limits: Limits,
 }
 
@@ -65,7 +68,7 @@ impl Observer {
     pub(crate) fn bind_with(config: &ObserveConfig, limits: Limits) -> io::Result<Self> {
         let listeners = config.listen.iter().map(|&address| listen(address)).collect::<io::Result<Vec<_>>>()?;
         let addresses = listeners.iter().map(std::net::TcpListener::local_addr).collect::<io::Result<_>>()?;
-        Ok(Self { listeners, addresses, page: config.page, limits })
+        Ok(Self { listeners, addresses, page: config.page, trace: config.trace, limits })
     }
 
     /// The addresses that it listens on, with the ports that the system chose.
@@ -102,7 +105,7 @@ impl Observer {
             let listeners = self.listeners.into_iter().filter_map(|listener| TcpListener::from_std(listener).ok());
             tokio::select! {
                 _ = stopped => (),
-                () = connections::serve(listeners.collect(), Site::new(source, self.page), self.limits) => (),
+                () = connections::serve(listeners.collect(), Site::new(source, self.page, self.trace), self.limits) => (),
             }
         });
     }

@@ -84,14 +84,42 @@ fn is_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The value of `name` in a query, percent-decoded once. A plus stays a plus: a name URI may have one.
+/// The name in the query of `/explain`.
 pub(crate) fn name_of(query: Option<&str>) -> Result<String, Refusal> {
+    name_value(query, "name=", "Say which name: /explain?name=/example/name")
+}
+
+/// What a request for `/trace` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TraceWanted {
+    pub(crate) prefix: String,
+    /// One name of this number, with all its packets. At least 1.
+    pub(crate) one_in: u64,
+}
+
+/// The prefix and the sample (1 if absent) in the query of `/trace`.
+pub(crate) fn trace_wanted(query: Option<&str>) -> Result<TraceWanted, Refusal> {
+    let prefix = name_value(query, "prefix=", "Say which names: /trace?prefix=/example or /trace?prefix=/")?;
+    let refuse = || Refusal::new(StatusCode::BAD_REQUEST, "The sample must be a whole number, at least 1.");
+    let one_in = match value_of(query, "sample=") {
+        None => 1,
+        Some(text) => text.parse().ok().filter(|one_in| *one_in > 0).ok_or_else(refuse)?,
+    };
+    Ok(TraceWanted { prefix, one_in })
+}
+
+/// A name in a query, percent-decoded once. A plus stays a plus: a name URI may have one.
+fn name_value(query: Option<&str>, key: &str, hint: &str) -> Result<String, Refusal> {
     let refuse = |text: &str| Refusal::new(StatusCode::BAD_REQUEST, text);
-    let value = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("name="));
-    let value = value.filter(|value| !value.is_empty());
-    let value = value.ok_or_else(|| refuse("Say which name: /explain?name=/example/name"))?;
+    let value = value_of(query, key).ok_or_else(|| refuse(hint))?;
     let bytes = percent_decoded(value.as_bytes());
     String::from_utf8(bytes).map_err(|_| refuse("The name must be UTF-8 once its percent-encoding is undone."))
+}
+
+/// The value behind `key=`, unless it is empty.
+fn value_of<'a>(query: Option<&'a str>, key: &str) -> Option<&'a str> {
+    let value = query?.split('&').find_map(|pair| pair.strip_prefix(key))?;
+    Some(value).filter(|value| !value.is_empty())
 }
 
 /// A percent sign without two hexadecimal digits stays as it is.

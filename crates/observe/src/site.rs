@@ -19,23 +19,29 @@ use crate::keeper::{Keeper, Unavailable};
 use crate::metrics::{Format, encode};
 use crate::request::{self, Refusal};
 use crate::source::{EXPLAIN_WAIT, NOT_OFFERED, Source};
+use crate::traces::Traces;
 
 const PAGE: &str = include_str!("page.html");
 /// How fast a healthy router answers.
 const HEALTHY_WAIT: Duration = Duration::from_secs(1);
-const PATHS: &str = "/metrics /status.json /routes.json /healthz /readyz /explain?name=/example";
+const PATHS: &str = "/metrics /status.json /routes.json /healthz /readyz /explain?name=/example /trace?prefix=/example";
+const NO_TRACES: &str = "Traces are not allowed here, because they show the names of packets to everyone who reaches \
+    this page. The administrator allows them with observe.trace = true. On the command line: namewire trace.";
 
 /// All paths, over one source.
 pub(crate) struct Site<S> {
     pub(crate) keeper: Rc<Keeper<S>>,
     /// Whether `/` and `/events` are answered.
     page: bool,
+    /// `None`: not allowed.
+    traces: Option<Traces>,
     policy: HeaderValue,
 }
 
 impl<S: Source> Site<S> {
-    pub(crate) fn new(source: S, page: bool) -> Self {
-        Self { keeper: Rc::new(Keeper::new(source)), page, policy: content_policy(PAGE) }
+    pub(crate) fn new(source: S, page: bool, trace: bool) -> Self {
+        let traces = trace.then(Traces::default);
+        Self { keeper: Rc::new(Keeper::new(source)), page, traces, policy: content_policy(PAGE) }
     }
 
     /// The answer to a request that came to a listener at `bound`.
@@ -61,6 +67,7 @@ impl<S: Source> Site<S> {
             "/healthz" => self.health().await,
             "/readyz" => self.readiness().await,
             "/explain" => self.explain(request.uri.query()).await,
+            "/trace" => self.trace(request).await,
             _ => Err(Refusal::new(StatusCode::NOT_FOUND, format!("Nothing here. There are: {PATHS}"))),
         }
     }
@@ -105,6 +112,17 @@ impl<S: Source> Site<S> {
             }
             Err(text) => Err(Refusal::new(StatusCode::BAD_REQUEST, text)),
         }
+    }
+
+    async fn trace(&self, request: &Parts) -> Result<Answer, Refusal> {
+        let refuse = || Refusal::new(StatusCode::FORBIDDEN, NO_TRACES);
+        let traces = self.traces.as_ref().ok_or_else(refuse)?;
+        let wanted = request::trace_wanted(request.uri.query())?;
+        if request.method == Method::HEAD {
+            return Ok(self.whole(EVENT_STREAM, ""));
+        }
+        let stream = AnswerBody::Stream(traces.open(&self.keeper.source, wanted).await?);
+        Ok(answer(StatusCode::OK, EVENT_STREAM, &self.policy, stream))
     }
 
     fn whole(&self, content_type: &'static str, body: impl Into<hyper::body::Bytes>) -> Answer {

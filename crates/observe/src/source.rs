@@ -4,8 +4,8 @@
 //! clients ask, and not at all while no client does. A source must not block that thread: it sends a request to the
 //! threads that own the state, and awaits the answer.
 //!
-//! Limits: the observer waits [`SNAPSHOT_WAIT`] for a snapshot and [`EXPLAIN_WAIT`] for an explanation, then drops the
-//! future and answers 503.
+//! Limits: the observer waits [`SNAPSHOT_WAIT`] for a snapshot, [`EXPLAIN_WAIT`] for an explanation and [`TRACE_WAIT`]
+//! for the beginning of a trace, then drops the future and answers 503.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,7 +18,9 @@ pub const SNAPSHOT_AGE_MS_MAX: u64 = 250;
 pub const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 /// How long it waits for an explanation.
 pub const EXPLAIN_WAIT: Duration = Duration::from_secs(5);
-/// What [`Source::explain`] answers when the source has no explanations.
+/// How long it waits for the beginning of a trace.
+pub const TRACE_WAIT: Duration = Duration::from_secs(5);
+/// What [`Source::explain`] and [`Source::trace`] answer when the source has no such thing.
 pub const NOT_OFFERED: &str = "not offered";
 
 /// What a node shows. Everything is a copy, made off the data path.
@@ -32,4 +34,29 @@ pub trait Source: Send + Sync + 'static {
         drop(name);
         std::future::ready(Err(NOT_OFFERED.to_owned()))
     }
+
+    /// Begins to note what the router decides about packets under `prefix` (a name URI, unchecked as for
+    /// [`Source::explain`]), of one name in `one_in`: for `/trace`. An error is a text for people.
+    fn trace(&self, prefix: String, one_in: u64) -> impl Future<Output = Result<Box<dyn TraceReader>, String>> + Send {
+        drop((prefix, one_in));
+        std::future::ready(Err(NOT_OFFERED.to_owned()))
+    }
+}
+
+/// A trace under way. Dropping it ends the trace.
+pub trait TraceReader: Send {
+    /// What was noted since the last call: at most `most` packets, those that were noted first. Does not wait.
+    fn take(&mut self, most: usize) -> TraceNews;
+}
+
+/// What a look at a trace brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceNews {
+    /// The packets, oldest first. The page shows the fields `time_ns`, `packet`, `name`, `face_id`, `verdict`,
+    /// `reason`, `to`, `more`, `after_us` and `lifetime_ms`, as far as they are there.
+    pub packets: Vec<serde_json::Value>,
+    /// Packets that were noted, or would have been, and are not shown.
+    pub left_out: u64,
+    /// The router has stopped.
+    pub is_over: bool,
 }

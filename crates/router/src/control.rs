@@ -432,6 +432,11 @@ impl Control {
                 let asker = Asker::Observer { name: name.clone(), reply };
                 self.node.name_looks.start(&self.node.workers, name, asker);
             }
+            Request::BeginTrace { number, prefix, one_in, reply } => {
+                let begun = self.node.begin_trace(number, &prefix, one_in);
+                let _ = reply.send(begun); // the requester ends it, also if it has stopped waiting
+            }
+            Request::EndTrace { number } => self.node.end_trace(number),
             Request::ConfigureCs(change) => {
                 self.node.cs.change(|settings| settings.take(change));
             }

@@ -3,7 +3,7 @@
 
 use crate::control::DropLine;
 use namewire_management::{FaceCommandError, FaceProperties};
-use namewire_packet::FaceId;
+use namewire_packet::{FaceId, NameBuf};
 use std::fmt::Display;
 
 /// A face is gone. Without properties, management never knew it.
@@ -34,6 +34,11 @@ pub(crate) fn connection_refused(face: FaceId, error: &FaceCommandError) {
 /// Network interfaces have changed, and links with them.
 pub(crate) fn link_problem(problem: &str) {
     tracing::warn!(target: "faces", "{problem}");
+}
+
+/// Someone at the observer's page watches packets.
+pub(crate) fn page_trace(prefix: &NameBuf) {
+    tracing::info!(target: "management", %prefix, by = "the live page", "trace started");
 }
 
 /// Packets or connections were dropped, or a limit was met, since the line before about this reason.

@@ -1,9 +1,20 @@
-//! What the observer shows of this router: a copy that the control thread makes.
+//! What the observer shows of this router: copies that the control thread makes, and traces, which it begins.
 
-use crate::{messages::ToControl, requests::Request};
-use namewire_observe::{Snapshot, Source};
-use namewire_packet::NameBuf;
-use std::sync::{Mutex, PoisonError};
+use crate::{
+    messages::ToControl,
+    requests::Request,
+    traced::{Answers, TracedPacket, Unanswered},
+};
+use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
+use namewire_observe::{Snapshot, Source, TraceNews, TraceReader};
+use namewire_packet::{NameBuf, nfd::CaptureRecord};
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 /// See the module.
@@ -12,6 +23,7 @@ pub(crate) struct RouterSource {
     /// Warnings of the start.
     notes: Vec<String>,
     last: Mutex<Busy>,
+    traces_begun: AtomicU64,
 }
 
 /// How long each worker had been busy at a moment.
@@ -30,7 +42,7 @@ pub(crate) struct Taken {
 
 impl RouterSource {
     pub(crate) fn new(events: UnboundedSender<ToControl>, notes: Vec<String>) -> Self {
-        RouterSource { events, notes, last: Mutex::default() }
+        RouterSource { events, notes, last: Mutex::default(), traces_begun: AtomicU64::new(0) }
     }
 
     /// The share of time in which each worker had packets since the last copy.
@@ -66,5 +78,82 @@ impl Source for RouterSource {
         self.events.send(ToControl::Operate(Request::Explain { name, reply })).map_err(|_| stopped())?;
         let explanation = answer.await.map_err(|_| stopped())?;
         serde_json::to_value(explanation).map_err(|error| error.to_string())
+    }
+
+    async fn trace(&self, prefix: String, one_in: u64) -> Result<Box<dyn TraceReader>, String> {
+        let prefix: NameBuf = prefix.parse().map_err(|error| format!("{prefix:?} is no name: {error}"))?;
+        let number = self.traces_begun.fetch_add(1, Ordering::Relaxed);
+        // It exists before the trace does, so that the trace ends whenever the client leaves.
+        let guard = TraceGuard { number, events: self.events.clone() };
+        let (reply, answer) = oneshot::channel();
+        let stopped = || "The router has stopped.".to_owned();
+        let begin = Request::BeginTrace { number, prefix, one_in, reply };
+        self.events.send(ToControl::Operate(begin)).map_err(|_| stopped())?;
+        let reader = answer.await.map_err(|_| stopped())?.map_err(|refusal| refusal.to_string())?;
+        Ok(Box::new(RouterTrace { reader, answers: Answers::default(), missed: 0, _guard: guard }))
+    }
+}
+
+/// Ends a trace when it is dropped.
+struct TraceGuard {
+    number: u64,
+    events: UnboundedSender<ToControl>,
+}
+
+impl Drop for TraceGuard {
+    fn drop(&mut self) {
+        let _ = self.events.send(ToControl::Operate(Request::EndTrace { number: self.number }));
+    }
+}
+
+/// A trace of the page.
+struct RouterTrace {
+    reader: CaptureReader,
+    answers: Answers,
+    missed: u64,
+    _guard: TraceGuard,
+}
+
+impl RouterTrace {
+    fn packet(packet: &TracedPacket) -> serde_json::Value {
+        serde_json::to_value(packet).unwrap_or_default()
+    }
+
+    fn unanswered(interest: &Unanswered) -> serde_json::Value {
+        let mut value = serde_json::to_value(interest).unwrap_or_default();
+        value["packet"] = "Interest".into();
+        value
+    }
+}
+
+impl TraceReader for RouterTrace {
+    fn take(&mut self, most: usize) -> TraceNews {
+        let mut news = TraceNews::default();
+        loop {
+            match self.reader.take() {
+                TakenRecord::Record(CaptureRecord::Decision(decision)) => {
+                    let packet = self.answers.describe(&decision);
+                    match news.packets.len() < most {
+                        true => news.packets.push(Self::packet(&packet)),
+                        false => news.left_out += 1,
+                    }
+                }
+                TakenRecord::Record(_) => {}
+                TakenRecord::Nothing => break,
+                TakenRecord::Ended => {
+                    news.is_over = true;
+                    break;
+                }
+            }
+        }
+        let missed_before = std::mem::replace(&mut self.missed, self.reader.missed());
+        news.left_out += self.missed - missed_before;
+        let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let unanswered = self.answers.take_expired(now_ns);
+        // What answered them may be among the missed ones.
+        if self.missed == 0 {
+            news.packets.extend(unanswered.iter().take(most - news.packets.len()).map(Self::unanswered));
+        }
+        news
     }
 }

@@ -1,7 +1,8 @@
 //! What the process that runs a router asks its control thread for, and what it gets.
 
 use crate::{cs_settings::CsChange, explanation::Explanation, observing::Taken};
-use namewire_management::{FaceProperties, Management};
+use namewire_faces::capture::CaptureReader;
+use namewire_management::{CaptureRefusal, FaceProperties, Management};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},
@@ -105,6 +106,15 @@ pub(crate) enum Request {
     DoubtfulFaces(oneshot::Sender<Vec<DoubtfulFace>>),
     /// Return what would happen to an Interest for this name.
     Explain { name: NameBuf, reply: oneshot::Sender<Explanation> },
+    /// Begin to note decisions about packets under this name, of one name in `one_in`. The requester chose the number.
+    BeginTrace {
+        number: u64,
+        prefix: NameBuf,
+        one_in: u64,
+        reply: oneshot::Sender<Result<CaptureReader, CaptureRefusal>>,
+    },
+    /// End the trace of this number, if there is one.
+    EndTrace { number: u64 },
     /// Return a copy of all that the node shows.
     Snapshot(oneshot::Sender<Taken>),
     /// Change the Content Store.

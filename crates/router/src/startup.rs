@@ -26,7 +26,7 @@ use crate::{
 };
 use namewire_configuration::{
     Configuration,
-    settings::{Settings, TablesSection},
+    settings::{ObserveSection, Settings, TablesSection},
     trust_anchors::{AnchorFileError, TrustAnchors},
 };
 use namewire_designs::fib::catalogue::FibDesign;
@@ -232,7 +232,8 @@ impl Router {
 
 /// The listeners of metrics and page, if the configuration has some.
 fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
-    let config = ObserveConfig { listen: settings.observe.listen.clone(), page: settings.observe.page };
+    let ObserveSection { listen, page, trace } = settings.observe.clone();
+    let config = ObserveConfig { listen, page, trace };
     (!config.listen.is_empty()).then(|| Observer::bind(&config)).transpose()
 }
 

@@ -74,6 +74,56 @@ fn metrics_and_state_follow_the_packets() {
     assert!(TcpStream::connect(address).is_err(), "it ends with its router");
 }
 
+/// The page's trace: packets under its prefix alone, as JSON; it ends when its client leaves.
+#[test]
+fn a_trace_streams_decisions_and_ends_with_its_client() {
+    let (router, _directory) = start_with(2, |config| {
+        config.settings.observe.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        config.settings.observe.trace = true;
+    });
+    let address = router.observed_at()[0];
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /trace?prefix=/seen HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut read = String::new();
+    let mut read_until = |part: &str| {
+        let mut bytes = [0; 4096];
+        while !read.contains(part) {
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "{read}");
+            read.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        read.clone()
+    };
+    read_until("the trace has begun");
+
+    let mut producer = Application::connect(&router);
+    let face = producer.register("/seen");
+    let serving = spawn(move || {
+        producer.serve(2, b"hello");
+        producer
+    });
+    let mut consumer = Application::connect(&router);
+    consumer.express("/nowhere").expect("a Nack");
+    consumer.express("/seen/1").expect("Data");
+    consumer.express("/seen/2").expect("Data");
+    let _producer = serving.join().unwrap();
+    let told = read_until("\"after_us\":");
+    let sent = "\"name\":\"/seen/1\",\"packet\":\"Interest\"";
+    assert!(told.contains(sent) && told.contains(&format!("\"to\":[{}]", face.0)), "{told}");
+    assert!(!told.contains("nowhere") && !told.contains("localhost/nfd"), "{told}");
+
+    // The operator may have as many as the router allows only when that trace has ended.
+    let mut operator = Application::connect(&router);
+    let mut start = |name: &str| {
+        let wanted = ControlParameters { name: Some(name.parse().unwrap()), ..Default::default() };
+        operator.command("/capture/start", wanted).code
+    };
+    assert_eq!(["/a", "/b", "/c"].map(&mut start), [200; 3]);
+    assert_ne!(start("/d"), 200);
+    drop(stream);
+    eventually("there is room again", || start("/d") == 200);
+}
+
 #[test]
 fn an_address_in_use_is_an_error_of_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

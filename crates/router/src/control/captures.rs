@@ -13,12 +13,15 @@
 //! A client's face is in no capture, its own or another's: two clients would capture each other's pieces for ever. So
 //! workers hear of a new client before they hear of its capture.
 //!
+//! The observer's page reads its traces itself: control only begins and ends them.
+//!
 //! Limits: [`MAX_CAPTURES`] captures; [`MAX_NAMED_FACES`] faces named in one; a queue of [`QUEUE_BYTES`] each;
 //! [`WINDOW`] pieces kept and as many asked for. A capture whose client asks for nothing ends after [`PATIENCE_NS`],
 //! and with its face at once.
 
 use super::{interfaces, node::Node};
 use crate::{
+    log_lines,
     messages::{CaptureChange, ToWorker},
     senders::WorkerSender,
 };
@@ -43,6 +46,9 @@ const MAX_NAMED_FACES: usize = 64;
 /// Bytes of records that wait for one client: what a gigabit link carries in 30 ms.
 const QUEUE_BYTES: usize = 4 << 20;
 
+/// The same for a trace of the observer's page, which looks four times a second: a thousand packets.
+const PAGE_QUEUE_BYTES: usize = 256 << 10;
+
 /// Most content of a piece, as in datasets.
 const PIECE_BYTES: usize = 8000;
 
@@ -63,6 +69,8 @@ const PATIENCE_NS: u64 = 10_000_000_000;
 #[derive(Default)]
 pub(crate) struct Captures {
     running: Vec<Running>,
+    /// Traces of the observer's page: their numbers there, and here.
+    of_page: BTreeMap<u64, u64>,
     /// Frames missed by captures that are over.
     missed_before: u64,
 }
@@ -213,6 +221,11 @@ impl Captures {
         self.running.iter().map(|of| of.reader.missed()).sum::<u64>() + self.missed_before
     }
 
+    /// Whether there is no room for another.
+    fn is_full(&self) -> bool {
+        self.running.len() + self.of_page.len() >= MAX_CAPTURES
+    }
+
     fn of(&mut self, client: FaceId, name: Name<'_>) -> Option<&mut Running> {
         self.running.iter_mut().find(|of| of.client == client && of.name.as_name() == name)
     }
@@ -262,6 +275,34 @@ impl Node {
         self.captures.end_all(&self.workers, |of| of.client == face);
     }
 
+    /// Begins a trace of the observer's page.
+    pub(super) fn begin_trace(
+        &mut self,
+        number: u64,
+        prefix: &NameBuf,
+        one_in: u64,
+    ) -> Result<CaptureReader, CaptureRefusal> {
+        if self.captures.is_full() {
+            return Err(CaptureRefusal::TooMany(MAX_CAPTURES));
+        }
+        let id = getrandom::u64().map_err(|_| CaptureRefusal::Unavailable)?;
+        let scope = CaptureScope::Decisions(prefix.value().into());
+        let (tap, reader) = capture(CaptureOptions { id, scope, one_in, snap_bytes: 0, queue_bytes: PAGE_QUEUE_BYTES });
+        self.captures.of_page.insert(number, id);
+        for worker in self.workers.iter() {
+            worker.send(ToWorker::Capture(CaptureChange::Decisions(tap.clone())));
+        }
+        log_lines::page_trace(prefix);
+        Ok(reader)
+    }
+
+    /// Ends it.
+    pub(super) fn end_trace(&mut self, number: u64) {
+        if let Some(id) = self.captures.of_page.remove(&number) {
+            tell_end(&self.workers, id);
+        }
+    }
+
     fn capture_scope(&self, client: FaceId, subject: &Subject) -> Result<CaptureScope, CaptureRefusal> {
         match subject {
             Subject::AllFaces => Ok(CaptureScope::All),
@@ -299,7 +340,7 @@ impl Node {
 impl CapturePlane for Node {
     fn start(&mut self, now: Times, client: FaceId, wanted: WantedCapture) -> Result<NameBuf, CaptureRefusal> {
         let scope = self.capture_scope(client, &wanted.subject)?;
-        if self.captures.running.len() >= MAX_CAPTURES {
+        if self.captures.is_full() {
             return Err(CaptureRefusal::TooMany(MAX_CAPTURES));
         }
         let mut random = [0; 8];

@@ -1,0 +1,97 @@
+//! Traces: streams of what the router decides about packets under a prefix.
+//!
+//! Contract: a stream has one event for each look at its trace that found something, with at most [`PACKETS_MAX`]
+//! packets and the number of those left out. The client that closes it ends its trace.
+//!
+//! Who may see it: packet names tell what people read. Management gives traces to those alone that may administer the
+//! router, but whoever reaches this server may see its page. So the administrator must allow traces here
+//! ([`crate::ObserveConfig::trace`]).
+//!
+//! Limits: [`TRACES_MAX`] traces. The source bounds what waits between two looks, and a router never waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use crate::request::{Refusal, TraceWanted};
+use crate::source::{NOT_OFFERED, Source, TRACE_WAIT, TraceReader};
+
+/// How many traces may run.
+const TRACES_MAX: usize = 2;
+/// How many packets an event shows.
+const PACKETS_MAX: usize = 100;
+/// How often the source is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// After so long without an event, a comment shows that the stream lives.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Places for traces.
+pub(crate) struct Traces(Arc<Semaphore>);
+
+impl Default for Traces {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(TRACES_MAX)))
+    }
+}
+
+impl Traces {
+    /// Begins a trace. Runs on a local set.
+    pub(crate) async fn open(
+        &self,
+        source: &impl Source,
+        wanted: TraceWanted,
+    ) -> Result<mpsc::Receiver<Bytes>, Refusal> {
+        let unavailable = |text: String| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
+        let full = || unavailable(format!("{TRACES_MAX} traces are open here; there may be no more."));
+        let permit = Arc::clone(&self.0).try_acquire_owned().map_err(|_| full())?;
+        let begun = timeout(TRACE_WAIT, source.trace(wanted.prefix, wanted.one_in)).await;
+        let reader = match begun.map_err(|_| unavailable("The router does not answer.".to_owned()))? {
+            Ok(reader) => reader,
+            Err(text) if text == NOT_OFFERED => {
+                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "This router offers no traces."));
+            }
+            Err(text) => return Err(Refusal::new(StatusCode::BAD_REQUEST, text)),
+        };
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::task::spawn_local(feed(reader, sender, permit));
+        Ok(receiver)
+    }
+}
+
+/// Sends what each look finds. Ends with the client or the router.
+async fn feed(mut reader: Box<dyn TraceReader>, sender: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // At once, so that the client knows that it began.
+    let mut event = Some(Bytes::from_static(b": the trace has begun\n\n"));
+    let mut last = Instant::now();
+    loop {
+        if let Some(event) = event.take() {
+            last = Instant::now();
+            if sender.send(event).await.is_err() {
+                return;
+            }
+        }
+        tokio::select! {
+            _ = looks.tick() => (),
+            () = sender.closed() => return,
+        }
+        let news = reader.take(PACKETS_MAX);
+        if !news.packets.is_empty() || news.left_out > 0 {
+            let json = serde_json::json!({ "packets": news.packets, "left_out": news.left_out });
+            event = Some(format!("data: {json}\n\n").into());
+        } else if last.elapsed() >= SILENCE_MAX {
+            event = Some(Bytes::from_static(b":\n\n"));
+        }
+        if news.is_over {
+            if let Some(event) = event {
+                let _ = sender.send(event).await;
+            }
+            return;
+        }
+    }
+}
