@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Watch(watch::Args),
 }
 
+/// The state of a face that is up and whose peer lately left many Interests unanswered.
+const DEGRADED: &str = "degraded";
+
 #[derive(Serialize)]
 struct Face {
     face_id: u64,
@@ -54,7 +57,7 @@ struct Face {
     flags: Vec<&'static str>,
     mtu_bytes: Option<u64>,
     port: Option<String>,
-    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    /// `up`, `down` or [`DEGRADED`]. `None`: the forwarder does not tell (other forwarders than Namewire).
     state: Option<String>,
     expires_ms: Option<u64>,
     base_congestion_marking_interval_ns: Option<u64>,
@@ -74,7 +77,13 @@ struct Face {
 impl Face {
     fn of(face: &FaceStatus, health: &[FaceHealth]) -> Self {
         let counters = &face.counters;
+        let health = Health::find(health, face.face_id);
+        let state = match face.state {
+            Some(FaceState::Up) if health.as_ref().is_some_and(Health::is_degraded) => Some(DEGRADED.to_owned()),
+            state => state.map(|state| state.to_string()),
+        };
         Face {
+            state,
             face_id: face.face_id.0,
             remote_uri: face.uri.clone(),
             local_uri: face.local_uri.clone(),
@@ -84,7 +93,6 @@ impl Face {
             flags: flag_words(face.flags),
             mtu_bytes: face.mtu,
             port: face.port.clone(),
-            state: face.state.map(|state| state.to_string()),
             expires_ms: face.expiration_period_ms,
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
@@ -96,12 +104,17 @@ impl Face {
             out_data: counters.n_out_data,
             out_nacks: counters.n_out_nacks,
             out_bytes: counters.n_out_bytes,
-            health: Health::find(health, face.face_id),
+            health,
         }
     }
 
     fn is_down(&self) -> bool {
         self.state.as_deref() == Some(FaceState::Down.word())
+    }
+
+    /// Down, or its peer leaves Interests unanswered.
+    fn is_alarming(&self) -> bool {
+        self.is_down() || self.state.as_deref() == Some(DEGRADED)
     }
 
     fn state_text(&self) -> &str {
@@ -129,7 +142,7 @@ async fn list(global: &Global, scheme: Option<&str>) -> Result<(), Failure> {
     let faces: Vec<Face> = shown.map(|face| Face::of(face, &health)).collect();
     global.output().print(&faces, || {
         let fitted = columns::fit(COLUMNS, &faces, terminal::width());
-        columns::text(&fitted, |row| faces[row].is_down(), "no faces")
+        columns::text(&fitted, |row| faces[row].is_alarming(), "no faces")
     })?;
     Ok(())
 }
@@ -165,8 +178,20 @@ const COLUMNS: &[Column<Face>] = &[
         is_number: true,
         cell: |face| face.health.as_ref().and_then(Health::loss_text).unwrap_or_else(|| "-".to_owned()),
     },
-    Column { heading: "IN", rank: 2, is_number: true, cell: |face| quantity::bytes(face.in_bytes) },
-    Column { heading: "OUT", rank: 2, is_number: true, cell: |face| quantity::bytes(face.out_bytes) },
+    Column {
+        heading: "IN NOW",
+        rank: 2,
+        is_number: true,
+        cell: |face| face.health.as_ref().and_then(Health::in_rate_text).unwrap_or_else(|| "-".to_owned()),
+    },
+    Column {
+        heading: "OUT NOW",
+        rank: 2,
+        is_number: true,
+        cell: |face| face.health.as_ref().and_then(Health::out_rate_text).unwrap_or_else(|| "-".to_owned()),
+    },
+    Column { heading: "IN", rank: 3, is_number: true, cell: |face| quantity::bytes(face.in_bytes) },
+    Column { heading: "OUT", rank: 3, is_number: true, cell: |face| quantity::bytes(face.out_bytes) },
 ];
 
 /// The local end, for an Ethernet face with its driver: `dev://eth1 by AF_XDP`.
@@ -190,7 +215,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Local", face.local_uri.clone()),
             (
                 "State",
-                if face.is_down() { terminal::alarming(face.state_text()) } else { face.state_text().to_owned() },
+                if face.is_alarming() { terminal::alarming(face.state_text()) } else { face.state_text().to_owned() },
             ),
             ("Since", or_none(face.health.as_ref().map(Health::since_text))),
             ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
@@ -202,6 +227,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
             ("Out", counts(face.out_interests, face.out_data, face.out_nacks, face.out_bytes)),
             ("Answers", or_none(face.health.as_ref().and_then(Health::answers_text))),
+            ("Lately", or_none(face.health.as_ref().and_then(Health::recent_text))),
         ])
     })?;
     Ok(())

@@ -5,11 +5,10 @@
 
 mod router_process;
 
-use router_process::{Router, eventually, free_port, run_command, text};
+use router_process::{Router, eventually, free_port, http_get, run_command, text};
 use std::{
     fs::{self, File},
-    io::{Read, Write},
-    net::{TcpStream, UdpSocket},
+    net::UdpSocket,
     os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::Path,
     process::{Command, Output},
@@ -65,13 +64,8 @@ fn assert_kept(router: &Router, wanted: u64) {
 
 /// What the observer answers.
 fn status_json(observer: &str) -> serde_json::Value {
-    let mut connection = TcpStream::connect(observer).unwrap();
-    let request = format!("GET /status.json HTTP/1.1\r\nHost: {observer}\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    let body = answer.split_once("\r\n\r\n").unwrap().1;
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let body = http_get(observer, "/status.json");
+    serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
 /// What a router prints until it is ready.

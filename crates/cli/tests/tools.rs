@@ -393,7 +393,7 @@ fn the_list_of_faces_fits_the_terminal() {
     assert!(wide[0].contains("PERSISTENCY") && wide[0].contains("LOCAL") && has_colours, "{wide:?}");
     let (narrow, _) = list(60, None);
     let heading: Vec<&str> = narrow[0].split_whitespace().collect();
-    assert_eq!(heading, ["ID", "STATE", "REMOTE", "IN", "OUT"], "{narrow:?}");
+    assert_eq!(heading, ["ID", "STATE", "REMOTE", "IN", "NOW", "OUT", "NOW"], "{narrow:?}");
     assert!(narrow.iter().any(|line| line.contains(&uri) && line.contains("down")), "{narrow:?}");
     assert!(!list(200, Some("NO_COLOR")).1);
     let piped = router.ask(&["face", "list"]);

@@ -2,7 +2,8 @@
 
 mod router_process;
 
-use router_process::{PATIENCE, Router, eventually, text_of_failure};
+use router_process::{PATIENCE, Router, eventually, free_port, http_get, text_of_failure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Write},
@@ -159,4 +160,40 @@ fn explain_knows_what_is_pending_and_stored() {
         let text = router.ask(&["explain", "/wait/1"]);
         text.contains("  pending   for face") && text.contains(&format!("face {face} was asked"))
     });
+}
+
+/// An application that hangs: its face is degraded in the list, the log and the metrics, and recovers with it.
+#[test]
+fn a_face_that_answers_too_little_is_degraded() {
+    let (directory, observer) = (tempfile::tempdir().unwrap(), format!("127.0.0.1:{}", free_port()));
+    let router = Router::run(directory.path(), &["--observe", &observer]);
+    let producer = Tool::start(&router, &["pingserver", "/hangs"]);
+    eventually("it has registered", || router.ask(&["route", "list"]).contains("/hangs"));
+    let signal = |signal| kill_process(Pid::from_child(&producer.process), signal).unwrap();
+    let states = || {
+        let faces: Value = serde_json::from_str(&router.ask(&["face", "list", "--json"])).unwrap();
+        let faces = faces.as_array().unwrap().iter();
+        faces.filter_map(|face| face["state"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let is_degraded = || states().iter().any(|state| state == "degraded");
+    let ping = |count: &str| router.tool(&["ping", "/hangs", "--count", count, "--interval", "10", "--timeout", "150"]);
+    ping("30");
+    assert!(!is_degraded(), "{:?}", states());
+    signal(Signal::STOP);
+    ping("20");
+    eventually("the list says so", is_degraded);
+    eventually("the log says so", || router.ask(&["events", "--area", "faces"]).contains("face degraded"));
+    let metrics = http_get(&observer, "/metrics");
+    let is_metric = |line: &str| line.starts_with("namewire_face_degraded{") && line.ends_with(" 1");
+    assert!(metrics.lines().any(is_metric), "{metrics}");
+    signal(Signal::CONT);
+    eventually("it answers again", || {
+        ping("100");
+        !is_degraded()
+    });
+    eventually("the log says that, too", || router.ask(&["events", "--area", "faces"]).contains("face answers again"));
+    let faces: Value = serde_json::from_str(&router.ask(&["face", "list", "--json"])).unwrap();
+    let rates = |face: &Value| face["health"]["recent"]["out_packets_per_s"].as_f64().unwrap_or(0.0);
+    assert!(faces.as_array().unwrap().iter().any(|face| rates(face) > 1.0), "{faces}");
+    assert!(router.ask(&["face", "list"]).contains("OUT NOW"));
 }

@@ -106,7 +106,7 @@ pub struct Face {
     pub link_type: String,
     /// The largest packet of the link, in bytes. 0: no limit known.
     pub mtu: u64,
-    /// `up` or `down`.
+    /// `up`, `down`, or `degraded`: its peer lately left many Interests unanswered.
     pub state: String,
     /// Since when the face has its state.
     pub since_unix_ms: Option<u64>,

@@ -17,6 +17,7 @@ mod link_state;
 mod links;
 pub(crate) mod node;
 mod own_address;
+mod recent;
 mod snapshot;
 mod status;
 mod tags;
@@ -28,6 +29,7 @@ pub(crate) use fib_writer::FibWriter;
 pub(crate) use held_answers::HeldAnswers;
 pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
+pub(crate) use recent::Recent;
 pub(crate) use tags::TagControl;
 
 use crate::observing::Taken;
@@ -130,7 +132,10 @@ impl Control {
             if turn.iter().any(ToControl::is_for_management) {
                 self.look_at_memory();
             }
-            if !turn.is_empty() && self.node.log.is_some() {
+            if turn.iter().any(ToControl::is_for_operator) {
+                self.sample_faces();
+            }
+            if !turn.is_empty() {
                 self.drop_watch.note_activity(self.node.shared.now_ns());
             }
             for message in turn {
@@ -161,7 +166,7 @@ impl Control {
         if self.pages_due_ns.take_if(|at| *at <= now.mono_ns).is_some() {
             give_pages_back();
         }
-        self.log_drops(now.mono_ns);
+        self.look_at_counters(now.mono_ns);
         self.node.run_tags();
         self.node.run_captures();
         self.node.faces.forget_closed(now.mono_ns);
@@ -194,12 +199,19 @@ impl Control {
         earliest.map(|at| Duration::from_nanos(at.saturating_sub(self.node.shared.now_ns())))
     }
 
-    /// Logs which counters of drops have grown, if it is time to look.
-    fn log_drops(&mut self, now_ns: u64) {
+    /// Logs which counters of drops have grown and which faces are degraded, if it is time to look.
+    fn look_at_counters(&mut self, now_ns: u64) {
         if self.drop_watch.next_look_ns().is_some_and(|at| at <= now_ns) {
+            self.sample_faces();
             let counters = self.management.drop_counters(&self.node);
             let lines = self.drop_watch.look(now_ns, counters, &self.node.shared);
             lines.iter().for_each(log_lines::dropped);
+        }
+    }
+
+    fn sample_faces(&mut self) {
+        for change in self.node.sample_faces() {
+            log_lines::health(self.management.face(change.face), &change.recent);
         }
     }
 

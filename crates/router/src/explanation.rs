@@ -418,6 +418,7 @@ mod tests {
                 last_us: Some(500),
                 median_us: Some(1500),
                 p99_us: None,
+                recent: None,
             }],
             looks: Vec::new(),
             faces: vec![

@@ -3,7 +3,7 @@
 
 use crate::control::DropLine;
 use namewire_management::{FaceCommandError, FaceProperties};
-use namewire_packet::{FaceId, NameBuf};
+use namewire_packet::{FaceId, NameBuf, nfd::FaceRecent};
 use std::fmt::Display;
 
 /// A face is gone. Without properties, management never knew it.
@@ -23,6 +23,22 @@ pub(crate) fn face_down(face: Option<&FaceProperties>, why: impl Display) {
         tracing::warn!(
             target: "faces", face = face.face.0, remote = %face.remote, local = %face.local, why = %why, "face down"
         );
+    }
+}
+
+/// The peer of a face has begun to leave Interests unanswered, or answers again.
+pub(crate) fn health(face: Option<&FaceProperties>, recent: &FaceRecent) {
+    let Some(face) = face else { return };
+    let FaceRecent { span_ms, answered, unanswered, .. } = recent;
+    match recent.is_degraded() {
+        true => tracing::warn!(
+            target: "faces", face = face.face.0, remote = %face.remote, unanswered, answered, within_ms = span_ms,
+            "face degraded"
+        ),
+        false => tracing::info!(
+            target: "faces", face = face.face.0, remote = %face.remote, unanswered, answered, within_ms = span_ms,
+            "face answers again"
+        ),
     }
 }
 

@@ -213,4 +213,9 @@ impl ToControl {
     pub(crate) fn is_for_management(&self) -> bool {
         matches!(self, ToControl::Interest { .. } | ToControl::Answer { .. })
     }
+
+    /// Perhaps the answer shows what faces did lately.
+    pub(crate) fn is_for_operator(&self) -> bool {
+        matches!(self, ToControl::Interest { .. } | ToControl::Operate(Request::Snapshot(_)))
+    }
 }

@@ -5,7 +5,8 @@ use crate::{
     StartError,
     content_stores::ContentStores,
     control::{
-        Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, TagControl,
+        Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, Recent,
+        TagControl,
         inbox::ControlInbox,
         node::{Listening, Node, NodeCounts},
     },
@@ -278,6 +279,7 @@ fn node(
         held_answers: HeldAnswers::default(),
         tags,
         captures: Captures::default(),
+        recent: Recent::default(),
         log: Log::installed(),
         counts,
     }

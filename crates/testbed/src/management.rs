@@ -119,7 +119,7 @@ impl Environment for Router {
     fn face_health(&self) -> Vec<FaceHealth> {
         let (answered, unanswered) = (10, 1);
         let (last_us, median_us, p99_us) = (Some(70), Some(100), None);
-        vec![FaceHealth { face: UDP_FACE, since_ms: 5, answered, unanswered, last_us, median_us, p99_us }]
+        vec![FaceHealth { face: UDP_FACE, since_ms: 5, answered, unanswered, last_us, median_us, p99_us, recent: None }]
     }
     fn pool_holdings(&self) -> Vec<PoolHolding> {
         let all = PoolHolding { pool: "faces".to_owned(), capacity: 16_384, held: 2, ..PoolHolding::default() };

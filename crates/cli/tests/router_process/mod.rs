@@ -3,8 +3,8 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
-    net::{TcpListener, UdpSocket},
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::mpsc::{Receiver, channel},
@@ -180,6 +180,15 @@ pub(crate) fn namewire(arguments: &[&str]) -> Output {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The body of what an observer answers.
+pub(crate) fn http_get(observer: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(observer).unwrap();
+    write!(connection, "GET {path} HTTP/1.1\r\nHost: {observer}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").expect("a head").1.to_owned()
 }
 
 /// Waits until something is so.

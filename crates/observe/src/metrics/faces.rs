@@ -20,8 +20,16 @@ pub(super) const METRICS: &[Metric] = &[
         },
     ),
     Metric::gauge("namewire_face_up", "1 if the face is up, 0 if it is down.", |view, samples| {
-        each(view, samples, |face| Some(u64::from(face.state == "up")));
+        each(view, samples, |face| Some(u64::from(face.state != "down")));
     })
+    .labels(FACE),
+    Metric::gauge(
+        "namewire_face_degraded",
+        "1 if the face is up and left a tenth of at least ten Interests of the last 10 s unanswered.",
+        |view, samples| {
+            each(view, samples, |face| Some(u64::from(face.state == "degraded")));
+        },
+    )
     .labels(FACE),
     Metric::gauge("namewire_face_mtu_bytes", "The largest packet of the link.", |view, samples| {
         each(view, samples, |face| Some(face.mtu).filter(|&mtu| mtu > 0));

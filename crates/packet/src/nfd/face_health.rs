@@ -5,8 +5,9 @@
 use super::{
     element::element,
     numbers::types::{
-        DATASET_ENTRY, FACE_ID, HEALTH_ANSWERED, HEALTH_LAST, HEALTH_MEDIAN, HEALTH_P99, HEALTH_SINCE,
-        HEALTH_UNANSWERED,
+        DATASET_ENTRY, FACE_ID, HEALTH_ANSWERED, HEALTH_LAST, HEALTH_MEDIAN, HEALTH_P99, HEALTH_RECENT, HEALTH_SINCE,
+        HEALTH_UNANSWERED, RECENT_ANSWERED, RECENT_IN_BYTES, RECENT_IN_PACKETS, RECENT_OUT_BYTES, RECENT_OUT_PACKETS,
+        RECENT_SPAN, RECENT_UNANSWERED,
     },
 };
 use crate::FaceId;
@@ -14,7 +15,7 @@ use crate::FaceId;
 element! {
     element DATASET_ENTRY:
     /// One entry of `faces/health`: 128 { 105 face, 128 since, 129 answered, 130 unanswered, 131 last ?, 132 median ?,
-    /// 133 99th percentile ? }.
+    /// 133 99th percentile ?, 134 recent ? }.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FaceHealth {
         /// Its number.
@@ -31,5 +32,44 @@ element! {
         pub median_us: Option<u64> = HEALTH_MEDIAN,
         /// The same of 99 of 100.
         pub p99_us: Option<u64> = HEALTH_P99,
+        /// The last ten seconds, if the forwarder can tell.
+        pub recent: Option<FaceRecent> = HEALTH_RECENT,
+    }
+}
+
+element! {
+    element:
+    /// What happened at a face in the last seconds: 134 { 128 span, 129 packets in, 130 bytes in, 131 packets out,
+    /// 132 bytes out, 133 answered, 134 unanswered }.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FaceRecent {
+        /// How long that was, in milliseconds.
+        pub span_ms: u64 = RECENT_SPAN,
+        /// Packets received.
+        pub in_packets: u64 = RECENT_IN_PACKETS,
+        /// Bytes received.
+        pub in_bytes: u64 = RECENT_IN_BYTES,
+        /// Packets sent.
+        pub out_packets: u64 = RECENT_OUT_PACKETS,
+        /// Bytes sent.
+        pub out_bytes: u64 = RECENT_OUT_BYTES,
+        /// Interests sent there that its Data satisfied, as in [`FaceHealth`].
+        pub answered: u64 = RECENT_ANSWERED,
+        /// Interests sent there that expired without Data or Nack.
+        pub unanswered: u64 = RECENT_UNANSWERED,
+    }
+}
+
+/// With fewer Interests than this, a face is not called degraded.
+const JUDGED_MIN: u64 = 10;
+
+/// A face is degraded if one Interest in this number got no answer.
+const DEGRADED_ONE_IN: u64 = 10;
+
+impl FaceRecent {
+    /// At least ten Interests ended, and a tenth of them or more got no answer.
+    pub fn is_degraded(&self) -> bool {
+        let ended = self.answered.saturating_add(self.unanswered);
+        ended >= JUDGED_MIN && self.unanswered.saturating_mul(DEGRADED_ONE_IN) >= ended
     }
 }

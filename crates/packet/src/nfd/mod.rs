@@ -46,7 +46,7 @@ pub use dataset::{DatasetEntry, decode_dataset, encode_dataset};
 pub use drop_counter::DropCounter;
 pub use dropped_packet::{DroppedPacket, PacketKind};
 pub use face_attributes::{FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, UnknownWord};
-pub use face_health::FaceHealth;
+pub use face_health::{FaceHealth, FaceRecent};
 pub use face_uri::{FaceUri, FaceUriError, MacAddress, WebSocketUrl};
 pub use faces::{ChannelStatus, FaceCounters, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use fib_entry::{FibEntry, NextHopRecord};

@@ -68,6 +68,14 @@ pub mod types {
     pub const HEALTH_LAST: u32 = 131;
     pub const HEALTH_MEDIAN: u32 = 132;
     pub const HEALTH_P99: u32 = 133;
+    pub const HEALTH_RECENT: u32 = 134;
+    pub const RECENT_SPAN: u32 = 128;
+    pub const RECENT_IN_PACKETS: u32 = 129;
+    pub const RECENT_IN_BYTES: u32 = 130;
+    pub const RECENT_OUT_PACKETS: u32 = 131;
+    pub const RECENT_OUT_BYTES: u32 = 132;
+    pub const RECENT_ANSWERED: u32 = 133;
+    pub const RECENT_UNANSWERED: u32 = 134;
     pub const LOOK_WORKER: u32 = 128;
     pub const LOOK_IS_OWNER: u32 = 129;
     pub const LOOK_PENDING: u32 = 130;

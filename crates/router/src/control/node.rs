@@ -7,9 +7,11 @@ use super::{
     held_answers::HeldAnswers,
     link_state::LinkStates,
     links::{Followed, LinkFaces},
+    recent::{HealthChange, Recent, Totals},
     tags::TagControl,
 };
 use crate::{
+    answer_times::{AnswerTimes, answered},
     content_stores::ContentStores,
     listeners::AcceptCounters,
     logging::Log,
@@ -20,7 +22,7 @@ use crate::{
 };
 use namewire_configuration::settings::DpdkSection;
 use namewire_designs::fib::catalogue::FibDesign;
-use namewire_management::Times;
+use namewire_management::{Environment, Times};
 use namewire_packet::{
     FaceId,
     nfd::{FaceCounters, FaceUri},
@@ -48,6 +50,7 @@ pub(crate) struct Node {
     /// `None` while TagNet is off.
     pub(crate) tags: Option<TagControl>,
     pub(crate) captures: Captures,
+    pub(crate) recent: Recent,
     /// The log of this process, if it has one.
     pub(crate) log: Option<&'static Log>,
     pub(crate) counts: NodeCounts,
@@ -108,6 +111,28 @@ impl Node {
                 Followed::default()
             }
         }
+    }
+
+    /// Notes what all faces have counted, unless that was noted just now. Returns the faces whose health has changed.
+    pub(crate) fn sample_faces(&mut self) -> Vec<HealthChange> {
+        let now_ns = self.shared.now_ns();
+        if !self.recent.is_due(now_ns) {
+            return Vec::new();
+        }
+        let times = AnswerTimes::of(&self.shared);
+        let totals = |face| {
+            let (counters, time) = (self.face_counters(face), times.get(face).copied().unwrap_or_default());
+            Totals {
+                in_packets: counters.n_in_interests + counters.n_in_data + counters.n_in_nacks,
+                in_bytes: counters.n_in_bytes,
+                out_packets: counters.n_out_interests + counters.n_out_data + counters.n_out_nacks,
+                out_bytes: counters.n_out_bytes,
+                answered: answered(&time),
+                unanswered: time.unanswered,
+            }
+        };
+        let faces = self.faces.iter().map(|(&face, _)| (face, totals(face))).collect();
+        self.recent.sample(now_ns, faces)
     }
 
     /// Records that the link of a face carries packets, or does not.

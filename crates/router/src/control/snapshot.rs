@@ -142,7 +142,7 @@ impl Node {
             persistency: info.persistency.to_string(),
             link_type: info.link_type.to_string(),
             mtu: info.mtu as u64,
-            state: if self.faces.is_down(face) { "down" } else { "up" }.to_owned(),
+            state: self.state_shown(face).to_owned(),
             since_unix_ms: Some(record.since_unix_ms),
             counters: FaceCounters {
                 in_interests: counters.n_in_interests,
@@ -163,6 +163,14 @@ impl Node {
             loss: loss(&time),
             answers: answers(&time),
             idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
+        }
+    }
+
+    fn state_shown(&self, face: FaceId) -> &'static str {
+        match self.recent.of(face) {
+            _ if self.faces.is_down(face) => "down",
+            Some(recent) if recent.is_degraded() => "degraded",
+            _ => "up",
         }
     }
 

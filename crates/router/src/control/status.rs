@@ -78,6 +78,7 @@ impl Environment for Node {
                 last_us: (time.last_ns > 0).then_some(time.last_ns / 1000),
                 median_us: bound_us(0.5),
                 p99_us: bound_us(0.99),
+                recent: self.recent.of(face),
             }
         });
         health.collect()
