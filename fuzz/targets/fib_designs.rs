@@ -47,7 +47,9 @@ fn options() -> impl Strategy<Value = FibDesignOptions> {
     );
     let numbers = (0..8_u16, 0..4_u32, option::of(select(&[12, 16, 24][..])));
     let lossy = (option::of(8..=24_u8), option::of(select(&DEFAULT_ROUTES)));
-    (named, numbers, lossy).prop_map(|(named, numbers, (port_bits, default_route))| {
+    let tries = (option::of(1..=4_u8), option::of(0..=5_u16), option::of(0..=15_u8));
+    (named, numbers, lossy, tries).prop_map(|(named, numbers, (port_bits, default_route), tries)| {
+        let (fingerprint_components, leaf_components, local_bits) = tries;
         let ((prefetch, hash, matching, maintenance), (first, children, fingerprint_bits)) = (named, numbers);
         FibDesignOptions {
             prefetch,
@@ -57,7 +59,10 @@ fn options() -> impl Strategy<Value = FibDesignOptions> {
             first_components: NonZeroU16::new(first),
             level_pulling: NonZeroU32::new(children),
             fingerprint_bits,
+            fingerprint_components,
             port_bits,
+            leaf_components,
+            local_bits,
             default_route,
             ..FibDesignOptions::default()
         }
@@ -72,10 +77,16 @@ fn make(design: FibDesign, options: &FibDesignOptions) -> (Box<dyn PrefixTable>,
     // Options that a design does not have are left out.
     let FibDesignOptions { prefetch, hash, matching, maintenance, first_components, .. } = *options;
     let FibDesignOptions { level_pulling, fingerprint_bits, port_bits, default_route, .. } = *options;
+    let FibDesignOptions { fingerprint_components, leaf_components, local_bits, .. } = *options;
     let none = FibDesignOptions::default();
+    let trie = FibDesignOptions { prefetch, port_bits, leaf_components, default_route, ..none };
     let fewer = [
         FibDesignOptions { prefetch, hash, matching, maintenance, first_components, level_pulling, ..none },
         FibDesignOptions { prefetch, hash, matching, maintenance, level_pulling, ..none },
+        FibDesignOptions { fingerprint_bits, fingerprint_components, local_bits, ..trie },
+        FibDesignOptions { fingerprint_bits, fingerprint_components, ..trie },
+        FibDesignOptions { local_bits, ..trie },
+        trie,
         FibDesignOptions { prefetch, fingerprint_bits, port_bits, default_route, ..none },
         FibDesignOptions { prefetch, default_route, ..none },
         FibDesignOptions { prefetch, ..none },

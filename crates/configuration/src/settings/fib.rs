@@ -35,12 +35,24 @@ pub struct FibSection {
     /// For Yuan15's tables: level pulling for prefixes with more children than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level_pulling: Option<NonZeroU32>,
-    /// For `fht`: bits of a fingerprint.
+    /// For `fht` and `fpt`: bits of a fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint_bits: Option<u8>,
-    /// For `fht`: bits of what a prefix leads to.
+    /// For `fpt`: how many of the first components have a fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint_components: Option<u8>,
+    /// For lossy designs: bits of what a prefix leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_bits: Option<u8>,
+    /// For `sbpt` and `fpt`: how many components the prefixes in small leaves have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaf_components: Option<u16>,
+    /// For `sbpt` and `fpt` with a default table: bits of a local fingerprint at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_bits: Option<u8>,
+    /// For `sbpt` and `fpt`: bytes of the longest prefix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_bytes_max: Option<u16>,
     /// For lossy designs: what a route for the root prefix means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_route: Option<Choice<DefaultRoute>>,
@@ -57,7 +69,11 @@ impl FibSection {
             first_components: self.first_components,
             level_pulling: self.level_pulling,
             fingerprint_bits: self.fingerprint_bits,
+            fingerprint_components: self.fingerprint_components,
             port_bits: self.port_bits,
+            leaf_components: self.leaf_components,
+            local_bits: self.local_bits,
+            prefix_bytes_max: self.prefix_bytes_max,
             default_route: self.default_route.map(|choice| choice.0),
         }
     }

@@ -37,11 +37,16 @@ use super::name_tree_hash_table::NameTreeHashTable;
 use super::name_trie::{NameTrie, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
+use super::string_differentiation::key_bits::{MAX_FINGERPRINT_BITS, MAX_FINGERPRINTS};
+use super::string_differentiation::patricia_leaf::MAX_LOCAL_BITS;
 use super::string_differentiation::split;
-use super::string_differentiation::{DefaultRoute, FhtOptions, PatriciaOptions, SlotFormat, StringDifferentiation};
+use super::string_differentiation::{
+    DefaultRoute, FhtOptions, Fingerprints, LeafLayout, PatriciaOptions, SlotFormat, StringDifferentiation,
+};
 use super::{BatchPrefetch, FibPrefetch};
-use namewire_tables::fib::PrefixTable;
+use namewire_tables::MAX_NAME_COMPONENTS;
 use namewire_tables::fib::{Fib, FibConfig, FibSearch, NameStorage, Split};
+use namewire_tables::fib::{MAX_PREFIX_BYTES, PrefixTable};
 use namewire_tables::name_hash::{HashKey, hash_name};
 use std::io;
 use std::num::{NonZeroU16, NonZeroU32};
@@ -104,14 +109,28 @@ pub struct FibDesignOptions {
     pub first_components: Option<NonZeroU16>,
     /// Of Yuan15's tables: level pulling for prefixes with more children than this; none, unless told so.
     pub level_pulling: Option<NonZeroU32>,
-    /// Of FHT: bits of a fingerprint, an even number from 12 to 24; 16, unless told otherwise.
+    /// Of FHT: bits of a fingerprint, an even number from 12 to 24; 16, unless told otherwise. Of FPT: 1 to 32; 24,
+    /// unless told otherwise.
     pub fingerprint_bits: Option<u8>,
-    /// Of FHT: bits of what a prefix leads to, 8 to 24, and so how many different numbers there can
-    /// be; 16, unless told otherwise.
+    /// Of FPT: how many of the first components have a fingerprint, 1 to 4; 1, unless told otherwise.
+    pub fingerprint_components: Option<u8>,
+    /// Of FHT: bits of what a prefix leads to, 8 to 24, and so how many different numbers there can be; 16, unless told
+    /// otherwise. Of Patricia tries: 1 to 32; larger numbers take wide leaves; 8, unless told otherwise.
     pub port_bits: Option<u8>,
+    /// Of Patricia tries: prefixes of this many components have leaves that are not wide; 1, unless told otherwise.
+    pub leaf_components: Option<u16>,
+    /// Of Patricia tries with a default table: bits of a local fingerprint at most, 0 to 15. A leaf that needs more
+    /// leaves names of the default table to leaves of their own. [`LOCAL_BITS`], unless told otherwise.
+    pub local_bits: Option<u8>,
+    /// Of Patricia tries: bytes of the longest prefix, 1 to [`MAX_PREFIX_BYTES`]. The fewer, the smaller the nodes; a
+    /// longer prefix is refused. No limit of its own, unless told otherwise.
+    pub prefix_bytes_max: Option<u16>,
     /// Of lossy designs: what a rule for the root prefix is; exact, unless told otherwise.
     pub default_route: Option<DefaultRoute>,
 }
+
+/// Local fingerprints of log₂(m/n) + 2 bits (Yuan15 §4.3.5), for 16 names of the whole table on each stored one.
+pub const LOCAL_BITS: u8 = 6;
 
 /// Why a design cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -322,7 +341,33 @@ impl FibDesign {
         size: &FibConfig,
     ) -> Result<PatriciaOptions, FibDesignError> {
         let is_batched = self.trie_prefetch(options)? == BatchPrefetch::Batch;
-        Ok(PatriciaOptions { is_batched, pages: size.pages, ..trie })
+        let local_bits = if is_distributed(options) { options.local_bits.unwrap_or(LOCAL_BITS) } else { 0 };
+        let leaves = LeafLayout {
+            number_bits: options.port_bits.map_or(trie.leaves.number_bits, u32::from),
+            components: options.leaf_components.map_or(trie.leaves.components, usize::from),
+            local_bits_max: local_bits.into(),
+        };
+        let fingerprints = Fingerprints {
+            bits: options.fingerprint_bits.map_or(trie.fingerprints.bits, u32::from),
+            components: options.fingerprint_components.map_or(trie.fingerprints.components, usize::from),
+        };
+        let rule_bytes_max = options.prefix_bytes_max.map_or(trie.rule_bytes_max, usize::from);
+        let within = [
+            ("port_bits", leaves.number_bits as usize, 1..=u32::BITS as usize),
+            ("leaf_components", leaves.components, 0..=MAX_NAME_COMPONENTS),
+            ("local_bits", leaves.local_bits_max as usize, 0..=MAX_LOCAL_BITS as usize),
+            (
+                "fingerprint_bits",
+                fingerprints.bits as usize,
+                usize::from(options.fingerprint_bits.is_some())..=MAX_FINGERPRINT_BITS as usize,
+            ),
+            ("fingerprint_components", fingerprints.components, 1..=MAX_FINGERPRINTS),
+            ("prefix_bytes_max", rule_bytes_max, 1..=MAX_PREFIX_BYTES),
+        ];
+        match within.into_iter().find(|(_, value, range)| !range.contains(value)) {
+            Some((option, value, _)) => Err(self.no_option(option, value.to_string())),
+            None => Ok(PatriciaOptions { is_batched, pages: size.pages, leaves, fingerprints, rule_bytes_max, ..trie }),
+        }
     }
 
     fn slot_format(self, options: &FibDesignOptions) -> Result<SlotFormat, FibDesignError> {
@@ -339,6 +384,7 @@ impl FibDesign {
 
     /// Refuses options that the design does not have; of `prefetch` it is told where it is used.
     fn check_options(self, options: &FibDesignOptions) -> Result<(), FibDesignError> {
+        let is_trie = matches!(self, Self::Sbpt | Self::Fpt);
         let is_yuan = matches!(self, Self::Binary | Self::LongestFirst | Self::ShortestFirst | Self::TwoStage);
         let given = [
             (is_yuan, "hash", options.hash.map(|hash| hash.name().to_owned())),
@@ -346,14 +392,26 @@ impl FibDesign {
             (is_yuan, "marker_maintenance", options.maintenance.map(|maintenance| maintenance.name().to_owned())),
             (is_yuan, "level_pulling", options.level_pulling.map(|children| children.to_string())),
             (self == Self::TwoStage, "first_components", options.first_components.map(|first| first.to_string())),
-            (self == Self::Fht, "fingerprint_bits", options.fingerprint_bits.map(|bits| bits.to_string())),
+            (
+                matches!(self, Self::Fht | Self::Fpt),
+                "fingerprint_bits",
+                options.fingerprint_bits.map(|bits| bits.to_string()),
+            ),
+            (
+                self == Self::Fpt,
+                "fingerprint_components",
+                options.fingerprint_components.map(|components| components.to_string()),
+            ),
+            (is_trie, "leaf_components", options.leaf_components.map(|components| components.to_string())),
+            (is_trie && is_distributed(options), "local_bits", options.local_bits.map(|bits| bits.to_string())),
+            (is_trie, "prefix_bytes_max", options.prefix_bytes_max.map(|bytes| bytes.to_string())),
             // Fingerprint hash tables with a default table are right where all rules have one length.
             (
                 self.has_default_route(options),
                 "default_route",
                 options.default_route.map(|route| route.name().to_owned()),
             ),
-            (self == Self::Fht, "port_bits", options.port_bits.map(|bits| bits.to_string())),
+            (is_trie || self == Self::Fht, "port_bits", options.port_bits.map(|bits| bits.to_string())),
         ];
         for (has_it, option, value) in given {
             if let Some(value) = value.filter(|_| !has_it) {
@@ -429,6 +487,7 @@ fn is_distributed(options: &FibDesignOptions) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_tables::fib::FibRefusal;
 
     #[test]
     fn every_design_has_a_name_of_its_own_and_can_be_made() {
@@ -459,5 +518,41 @@ mod tests {
         let options = FibDesignOptions { hash: Some(PrefixHash::City), ..FibDesignOptions::default() };
         assert!(FibDesign::NameTrie.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_err());
         assert!(FibDesign::Binary.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_ok());
+    }
+
+    #[test]
+    fn tries_take_their_options_within_limits() {
+        let none = FibDesignOptions::default();
+        let followed = FibDesignOptions { default_route: Some(DefaultRoute::Followed), ..none };
+        let wide = FibDesignOptions {
+            fingerprint_bits: Some(32),
+            fingerprint_components: Some(4),
+            port_bits: Some(32),
+            leaf_components: Some(256),
+            local_bits: Some(15),
+            prefix_bytes_max: Some(16),
+            ..followed
+        };
+        assert!(FibDesign::Fpt.check(&wide).is_ok());
+        for (design, options, message) in [
+            (
+                FibDesign::Fpt,
+                FibDesignOptions { fingerprint_bits: Some(0), ..none },
+                "fpt knows no fingerprint_bits = \"0\"",
+            ),
+            (FibDesign::Sbpt, FibDesignOptions { fingerprint_bits: Some(8), ..none }, "sbpt knows no fingerprint_bits"),
+            (FibDesign::Sbpt, FibDesignOptions { port_bits: Some(33), ..none }, "sbpt knows no port_bits = \"33\""),
+            (FibDesign::Fpt, FibDesignOptions { local_bits: Some(6), ..none }, "fpt knows no local_bits"),
+            (FibDesign::Fpt, FibDesignOptions { local_bits: Some(16), ..followed }, "fpt knows no local_bits = \"16\""),
+            (FibDesign::Fht, FibDesignOptions { leaf_components: Some(1), ..none }, "fht knows no leaf_components"),
+            (FibDesign::Fpt, FibDesignOptions { prefix_bytes_max: Some(0), ..none }, "fpt knows no prefix_bytes_max"),
+        ] {
+            let refusal = design.check(&options).expect_err(message).to_string();
+            assert!(refusal.contains(message), "{refusal}");
+        }
+        let mut table = FibDesign::Fpt.build(&wide, &FibConfig::new(10), HashKey::from_seed(1)).expect("small");
+        let component = |bytes: usize| [&[8, bytes as u8], &vec![b'a'; bytes][..]].concat();
+        assert_eq!(table.insert(&component(14), 7), Ok(None));
+        assert_eq!(table.insert(&component(15), 7), Err(FibRefusal::PrefixTooLong));
     }
 }

@@ -1,10 +1,14 @@
 //! Fig. 4.10: bits of local fingerprint at the leaves of a fingerprint Patricia trie.
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_designs::fib::string_differentiation::differentiator::{Differentiator, Leads, RootMatch};
 use namewire_designs::fib::string_differentiation::local_fingerprint::{least_local_fingerprint, local_hashes};
-use namewire_designs::fib::string_differentiation::{LeafLayout, PatriciaController, PatriciaOptions, PatriciaTable};
-use namewire_tables::fib::DESIGN_BATCH_NAMES;
+use namewire_designs::fib::string_differentiation::{
+    DefaultRoute, LeafLayout, PatriciaController, PatriciaOptions, PatriciaTable,
+};
+use namewire_tables::HashKey;
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, FibConfig, Split};
 
 use crate::experiment::{Context, Outcome, Samples};
 use crate::name_arena::port;
@@ -18,8 +22,13 @@ const SPARE_BITS: [u32; 3] = [1, 2, 3];
 /// m/n of the headline.
 const HEADLINE_NAMES_PER_LEAF: usize = 16;
 
-/// The steps that [`leaves`] takes.
-pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len());
+/// The number that names of the default table lead to; no port of a stored name.
+const DEFAULT: u32 = 255;
+/// The headline that [`in_router`] compares with.
+const LAB_BYTES: &str = "distributed_trie_bytes_per_stored_name";
+
+/// The steps that [`leaves`] and [`in_router`] take.
+pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len()) + 1;
 
 /// Bits per leaf: mean and maximum.
 struct Bits {
@@ -129,7 +138,53 @@ fn with_threshold(
     outcome.add_value(case, subject, ("nodes of a stored name", "bytes"), bytes);
     if names.len() / stored == HEADLINE_NAMES_PER_LEAF && threshold == HEADLINE_NAMES_PER_LEAF.ilog2() + 2 {
         outcome.headline.insert("distributed_trie_default_in_trie_percent".to_owned(), share);
-        outcome.headline.insert("distributed_trie_bytes_per_stored_name".to_owned(), bytes);
+        outcome.headline.insert(LAB_BYTES.to_owned(), bytes);
+    }
+    Ok(())
+}
+
+/// The same names in the FIB of a router: the design `fpt` with `default_route = "distributed"`. The bytes are those of
+/// one of its two tables; the controller, which is not on the forwarding path, has a row of its own.
+pub(super) fn in_router(context: &Context, invented: usize, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let set = one_name_set(context.names.as_deref(), invented, NameConversion::Host, context.seed)?;
+    let rules = root_rules(&set, Some(1), context.seed);
+    let (names, all) = (&rules.names, rules.names.len());
+    let stored = all / HEADLINE_NAMES_PER_LEAF;
+    let case = format!("{}, {all} hosts, m/n = {HEADLINE_NAMES_PER_LEAF}", set.title);
+    context.begin_step(&format!("{case}, in a router"))?;
+    let options = FibDesignOptions {
+        default_route: Some(DefaultRoute::Followed),
+        prefix_bytes_max: Some(names.iter().map(<[u8]>::len).max().unwrap_or(1) as u16),
+        ..FibDesignOptions::default()
+    };
+    let (size, key) = (FibConfig::new(all + 1), HashKey::from_seed(context.seed));
+    let Split { mut controller, tables: [mut table, _] } =
+        FibDesign::Fpt.build_split(&options, &size, key)?.context("fpt has a controller")?;
+    let empty_bytes = table.bytes();
+    table.apply(&*controller.insert(b"", DEFAULT)?.instructions);
+    let number = |name: usize| if name < stored { port(name) } else { DEFAULT };
+    for name in 0..all {
+        table.apply(&*controller.insert(names.get(name), number(name))?.instructions);
+        if name % 65_536 == 0 {
+            context.check_interrupt()?;
+        }
+    }
+    for first in (0..all).step_by(DESIGN_BATCH_NAMES) {
+        let numbers = first..all.min(first + DESIGN_BATCH_NAMES);
+        let slices: Vec<&[u8]> = numbers.clone().map(|name| names.get(name)).collect();
+        let mut found = [None; DESIGN_BATCH_NAMES];
+        table.longest_prefix_match_batch(&slices, &mut found[..slices.len()]);
+        for (name, found) in numbers.zip(found) {
+            ensure!(found.is_some_and(|found| found.number == number(name)), "name {name} was confused with another");
+        }
+    }
+    let bytes = (table.bytes() - empty_bytes) as f64 / stored as f64;
+    outcome.add_value(&case, "in a router", ("table of a stored name", "bytes"), bytes);
+    let controller_bytes = controller.bytes() as f64 / all as f64;
+    outcome.add_value(&case, "in a router", ("controller of any name", "bytes"), controller_bytes);
+    outcome.headline.insert("distributed_router_bytes".to_owned(), bytes);
+    if let Some(&lab) = outcome.headline.get(LAB_BYTES) {
+        outcome.headline.insert("distributed_router_over_lab".to_owned(), bytes / lab);
     }
     Ok(())
 }

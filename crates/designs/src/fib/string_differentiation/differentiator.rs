@@ -15,6 +15,7 @@
 //! about every name that lies under a root rule (or is one); about others it may say anything.
 
 use super::rib::{NodeId, Rib};
+use namewire_tables::fib::MAX_PREFIX_BYTES;
 use namewire_tables::name_hash::NameHashes;
 use std::fmt::Debug;
 
@@ -101,6 +102,11 @@ pub trait Differentiator: Send + Sync + 'static {
 pub trait DifferentiatorController: Send + Sync + 'static {
     /// What the instructions are for.
     type Table: Differentiator;
+
+    /// Bytes of the longest rule that it can take.
+    fn rule_bytes_max(&self) -> usize {
+        MAX_PREFIX_BYTES
+    }
 
     /// A root rule. It leads nowhere (`None`) if it is one of the default table (§4.3.5): then it
     /// need not be kept, only never be taken for another.

@@ -409,6 +409,10 @@ fn component_count(name: &[u8]) -> usize {
 impl DifferentiatorController for PatriciaController {
     type Table = PatriciaTable;
 
+    fn rule_bytes_max(&self) -> usize {
+        self.options.rule_bytes_max
+    }
+
     fn insert(&mut self, rib: &Rib, rule: NodeId, leads: Option<Leads>, out: &mut Vec<InstructionOf<Self>>) {
         self.insert_rule(rib, rule, leads);
         out.extend(self.forwarding.take_instructions());

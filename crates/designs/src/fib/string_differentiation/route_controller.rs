@@ -18,7 +18,7 @@ use super::differentiator::{DifferentiatorController, InstructionOf, Leads};
 use super::forwarding_table::Instruction;
 use super::rib::{NodeId, ROOT, Rib};
 use super::suffixes::Suffix;
-use namewire_tables::fib::{FibRefusal, MAX_PREFIX_BYTES};
+use namewire_tables::fib::FibRefusal;
 use namewire_tables::name_hash::NameHashes;
 
 /// What a rule for the root prefix is.
@@ -136,7 +136,7 @@ impl<C: DifferentiatorController> RouteController<C> {
     /// [`FibRefusal`]; then nothing changed and there are no instructions.
     pub fn insert(&mut self, prefix: &[u8], number: u32, out: &mut Out<C>) -> Result<Option<u32>, FibRefusal> {
         let mut hashes = NameHashes::default();
-        if prefix.len() > MAX_PREFIX_BYTES || hashes.compute(self.rib.key(), prefix).is_err() {
+        if prefix.len() > self.differentiator.rule_bytes_max() || hashes.compute(self.rib.key(), prefix).is_err() {
             return Err(FibRefusal::PrefixTooLong);
         }
         if prefix.is_empty() && self.default_route != DefaultRoute::Exact {
