@@ -53,7 +53,7 @@ impl Running {
     fn wait_for_event(&self, router: &Router) {
         eventually("an event of a face is printed", || {
             router.ask(&["status"]);
-            self.lines.try_iter().any(|line| line.starts_with("created "))
+            self.lines.try_iter().any(|line| line.starts_with("created ") || line.starts_with("destroyed "))
         });
     }
 
