@@ -114,6 +114,7 @@ impl CsSection {
                 tiny_lfu: TinyLfuOptions { window: self.tiny_lfu_window.map(u64::from) },
                 w_tiny_lfu: WTinyLfuOptions { window_percent: self.w_tiny_lfu_window },
                 request_count: RequestCountOptions { least: self.request_count_least },
+                ..PolicyOptions::default()
             },
         }
     }

@@ -38,7 +38,7 @@ use super::filter::{Filter, FilterOptions};
 use super::lfu::{Lfu, WhileStored};
 use super::random::Random;
 use super::request_count::{RequestCount, RequestCountOptions};
-use super::request_history::RequestHistory;
+use super::request_history::{RequestHistory, RequestHistoryOptions};
 use super::s3_fifo::S3Fifo;
 use super::sieve::Sieve;
 use super::tiny_lfu::{TinyLfu, TinyLfuOptions};
@@ -137,6 +137,8 @@ pub struct PolicyOptions {
     pub request_count: RequestCountOptions,
     /// For [`EvictionName::WTinyLfu`].
     pub w_tiny_lfu: WTinyLfuOptions,
+    /// For [`EvictionName::PerfectLfu`]; not in configuration, because it is for the lab's models.
+    pub perfect_lfu: RequestHistoryOptions,
 }
 
 /// A policy by name: an eviction and an admission.
@@ -163,6 +165,9 @@ impl PolicyChoice {
         }
         if eviction == EvictionName::WTinyLfu {
             used.w_tiny_lfu = options.w_tiny_lfu;
+        }
+        if eviction == EvictionName::PerfectLfu {
+            used.perfect_lfu = options.perfect_lfu;
         }
         Self { eviction, admission, options: used }
     }
@@ -290,8 +295,11 @@ impl CachePolicy {
             EvictionName::WTinyLfu => AnyEviction::WTinyLfu(WTinyLfu::new(entries, name.options.w_tiny_lfu, pages)?),
             EvictionName::AdaptiveWindow => AnyEviction::AdaptiveWindow(Box::new(AdaptiveWindow::new(entries, pages)?)),
             EvictionName::PriorityFifo => AnyEviction::PriorityFifo(PriorityFifo::new(entries, pages)?),
-            EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, pages)?),
-            EvictionName::PerfectLfu => AnyEviction::PerfectLfu(Lfu::new(entries, pages)?),
+            EvictionName::Lfu => AnyEviction::Lfu(Lfu::new(entries, WhileStored, pages)?),
+            EvictionName::PerfectLfu => {
+                let history = RequestHistory::new(entries, name.options.perfect_lfu, pages)?;
+                AnyEviction::PerfectLfu(Lfu::new(entries, history, pages)?)
+            }
             EvictionName::Arc => AnyEviction::Arc(Arc::new(entries, pages)?),
             EvictionName::ContentTableLru => AnyEviction::ContentTableLru(ContentTable::new(entries, pages)?),
             EvictionName::ContentTableLfu => AnyEviction::ContentTableLfu(ContentTable::new(entries, pages)?),

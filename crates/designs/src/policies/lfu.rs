@@ -9,11 +9,15 @@
 //! | name | what is counted | first count of a newcomer |
 //! | --- | --- | --- |
 //! | `lfu`, [`WhileStored`] | uses since the entry was stored | the Interests that it answers, mostly 1 |
-//! | `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name, estimated |
+//! | `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name |
 //!
 //! The paper does not say which its LFU is. It must be the second. On the paper's web workload (10^7 names, a store of
 //! 10^5, α = 0.8) the first reaches 0.342, below the paper's TinyLFU and ARC. Only counts that outlive the entry get
 //! near the optimum 0.376 that the paper's LFU reaches.
+//!
+//! `perfect-lfu` is exact LFU with full history, but for two limits. Counts are exact for 16 names per entry of the
+//! store; of more names, those requested least are forgotten ([`super::request_history`]). The lab makes the history as
+//! long as there are names. And counts end at 65,535.
 //!
 //! ```text
 //! ends:   | of uses 0 | 1 | 2 | … | 65535 |    one queue for each count, least recently used first
@@ -22,13 +26,12 @@
 //! ```
 //!
 //! Counts do not age: a name that was once requested often stays when it is no longer requested. That is LFU; where
-//! popularity changes, use TinyLFU. Counts end at 65,535; among themselves, entries with that count are evicted by
-//! LRU.
+//! popularity changes, use TinyLFU. Among themselves, entries with the last count, 65,535, are evicted by LRU.
 //!
 //! Cost: a hit writes 1 line of the queue that the entry leaves, 1 (in cache for small counts) of the queue that it
 //! joins, and the ends of both. Finding the victim reads 3 words of the bitmap and 1 line. `perfect-lfu` adds 1 line
 //! for each request.
-//! Bytes: an entry takes 5 for the queues at best, at worst 128, and `perfect-lfu` 64 more; all counts take 520 KiB.
+//! Bytes: an entry takes 5 for the queues at best, at worst 128, and `perfect-lfu` 205 more; all counts take 520 KiB.
 //! Full: made for a number of entries; the owner adds no more. Writers: the owner.
 
 use super::number_set::NumberSet;
@@ -42,12 +45,7 @@ use std::io;
 const COUNTS: u32 = 1 << 16;
 
 /// The first count of a newcomer.
-pub trait FirstCount: Sized {
-    /// For a store of this many entries.
-    ///
-    /// # Errors
-    /// If the kernel does not map the memory.
-    fn new(entries: u32, pages: PageSize) -> io::Result<Self>;
+pub trait FirstCount {
     /// See [`Eviction::request`].
     fn request(&mut self, hash: u64);
     /// See [`Eviction::prefetch_request`].
@@ -68,10 +66,6 @@ pub trait FirstCount: Sized {
 pub struct WhileStored;
 
 impl FirstCount for WhileStored {
-    fn new(_: u32, _: PageSize) -> io::Result<Self> {
-        Ok(Self)
-    }
-
     #[inline]
     fn request(&mut self, _: u64) {}
 
@@ -93,10 +87,6 @@ impl FirstCount for WhileStored {
 }
 
 impl FirstCount for RequestHistory {
-    fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
-        RequestHistory::new(entries, pages)
-    }
-
     #[inline]
     fn request(&mut self, hash: u64) {
         self.count(hash);
@@ -110,7 +100,7 @@ impl FirstCount for RequestHistory {
     /// At least the Interests that the newcomer answers, even if its requests were not counted.
     #[inline]
     fn of(&self, newcomer: &Newcomer) -> u16 {
-        self.estimate(newcomer.hash).max(WhileStored.of(newcomer))
+        self.requests(newcomer.hash).max(WhileStored.of(newcomer))
     }
 
     fn grow(&mut self, entries: u32) -> io::Result<()> {
@@ -133,16 +123,16 @@ pub struct Lfu<F> {
 }
 
 impl<F: FirstCount> Lfu<F> {
-    /// A policy for this many entries.
+    /// A policy for this many entries; so is `first_count`.
     ///
     /// # Errors
     /// If the kernel does not map the memory.
-    pub fn new(entries: u32, pages: PageSize) -> io::Result<Self> {
+    pub fn new(entries: u32, first_count: F, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             queues: QueueBlocks::new(entries, queues_for(entries), pages)?,
             ends: PageArray::zeroed(COUNTS as usize, pages)?,
             in_use: NumberSet::new(COUNTS, pages)?,
-            first_count: F::new(entries, pages)?,
+            first_count,
         })
     }
 

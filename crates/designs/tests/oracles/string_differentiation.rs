@@ -91,13 +91,19 @@ fn look_up(find: impl Fn(&[&[u8]], &mut [Option<PrefixMatch>]), names: &[Vec<u8>
 /// The router keeps two tables and one controller: the second table applies the same instructions later.
 #[test]
 fn instructions_make_the_same_table_of_every_copy() {
-    const RULES: usize = 4_000;
+    for (rules, slots) in [(4_000, 4_320), (3_814, 4_096)] {
+        every_copy_is_the_same(rules, slots);
+    }
+}
+
+fn every_copy_is_the_same(rules: usize, slots: usize) {
     let key = HashKey::from_seed(9);
-    let differentiator = FhtController::new(RULES, SHORTEST).expect("small");
-    let rib = Rib::new(key, differentiator.hash_bits()).expect("small");
-    let mut controller = RouteController::new(RULES, rib, differentiator, DefaultRoute::Exact);
+    let differentiator = FhtController::new(rules, SHORTEST).expect("small");
+    let rib = Rib::new(key, differentiator.hashes()).expect("small");
+    let mut controller = RouteController::new(rules, rib, differentiator, DefaultRoute::Exact);
     let [mut now, mut later] =
-        [(); 2].map(|()| ForwardingTable::new(key, FhtTable::new(RULES, SHORTEST).expect("small")).expect("small"));
+        [(); 2].map(|()| ForwardingTable::new(key, FhtTable::new(rules, SHORTEST).expect("small")).expect("small"));
+    assert_eq!(now.differentiator().slots().slots(), slots);
     let (mut rng, mut model, mut behind) = (fastrand::Rng::with_seed(2), HashMap::new(), Vec::new());
     let (mut moved_to_collisions, mut moved_back) = (0, 0);
     for round in 0..40_000 {
@@ -107,7 +113,7 @@ fn instructions_make_the_same_table_of_every_copy() {
             if controller.insert(&name, number, &mut instructions).is_ok() {
                 model.insert(name, number);
             } else {
-                assert!(instructions.is_empty() && model.len() == RULES);
+                assert!(instructions.is_empty() && model.len() == rules);
             }
         } else {
             assert_eq!(controller.remove(&name, &mut instructions), model.remove(&name));

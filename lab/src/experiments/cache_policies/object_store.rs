@@ -75,11 +75,12 @@ pub(super) struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// An empty store for `capacity` of `objects` objects.
+    /// An empty store for `capacity` of `objects` objects. Perfect LFU counts all of them exactly.
     ///
     /// # Errors
     /// If the kernel does not map the memory of the policy.
-    pub(super) fn new(policy: PolicyChoice, objects: u32, capacity: u32, seed: u64) -> io::Result<Self> {
+    pub(super) fn new(mut policy: PolicyChoice, objects: u32, capacity: u32, seed: u64) -> io::Result<Self> {
+        policy.options.perfect_lfu.names = Some(objects.into());
         Ok(Self {
             slot_of: vec![ABSENT; objects as usize],
             entries: vec![NamedEntry::default(); capacity as usize],

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_designs::fib::string_differentiation::fht_forwarding::{expected_collisions, expected_overflows};
 use namewire_designs::fib::string_differentiation::{DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation};
-use namewire_tables::fib::PrefixTable;
+use namewire_tables::fib::{DESIGN_BATCH_NAMES, FibConfig, PrefixTable};
 use namewire_tables::{HashKey, PageSize};
 
 use super::fht_load::{LoadedTable, LookUps, SLICE_NAMES};
@@ -27,7 +28,7 @@ pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome:
         let mut loaded = LoadedTable::fill(context, names, format, PageSize::Transparent)?;
         loaded.look_all_up(context)?;
         let table = loaded.load.table().differentiator();
-        let model = expected_collisions(names as usize, table.slots().hash_bits()) + expected_overflows(names as usize);
+        let model = expected_collisions(names as usize, table.slots().hashes()) + expected_overflows(names as usize);
         let mut row = |metric: &str, unit: &str, value: f64, remark: String| {
             let (case, subject) = (format!("Table 4.4, {names} names"), format!("FHT, w = {bits}"));
             outcome.rows.push(Samples::one(value).row(&case, &subject, metric, unit, Some(remark)));
@@ -161,6 +162,61 @@ pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) 
     row("controller's memory per route", "bytes", (fib.bytes() - fib.forwarding_bytes()) as f64 / routes as f64);
     row("table's memory per route", "bytes", fib.forwarding_bytes() as f64 / routes as f64);
     outcome.headline.insert("fht_controller_insert_ns".to_owned(), insert_ns);
+    Ok(())
+}
+
+/// The table of the design `fht` as the router makes it: bytes per rule when it is full, and after changes.
+pub(super) fn router_table(context: &Context, rules: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
+    context.begin_step(&format!("{rules} rules in the router's table"))?;
+    let (names, key) = (NumberedNames::new(context.seed), HashKey::from_seed(context.seed));
+    let mut fib = FibDesign::Fht.build(&FibDesignOptions::default(), &FibConfig::new(rules as usize), key)?;
+    let case = format!("{rules} rules, the router's table");
+    let subject = "FHT, w = 16, ports of 16 bits";
+    updates(context, 0..rules, 1, |number, name| {
+        ensure!(fib.insert(name, names.port(number)) == Ok(None), "rule {number} is there already");
+        Ok(())
+    })?;
+    finds_all(fib.as_ref(), names, 0..rules, context)?;
+    let full = fib.forwarding_bytes() as f64 / rules as f64;
+    outcome.add_value(&case, subject, ("memory per rule", "bytes"), full);
+    outcome.headline.insert("fht_bytes_per_rule".to_owned(), full);
+    // Each rule gives way to a new one.
+    updates(context, 0..rules, 1, |number, name| {
+        ensure!(fib.remove(name) == Some(names.port(number)), "rule {number} is not there");
+        let mut newcomer = [0; NUMBERED_NAME_BYTES];
+        names.write(rules + number, &mut newcomer);
+        ensure!(fib.insert(&newcomer, names.port(rules + number)) == Ok(None), "rule {number} has come already");
+        Ok(())
+    })?;
+    finds_all(fib.as_ref(), names, rules..2 * rules, context)?;
+    let changed = fib.forwarding_bytes() as f64 / rules as f64;
+    outcome.add_value(&case, subject, ("memory per rule, each replaced once", "bytes"), changed);
+    Ok(())
+}
+
+/// Looks all these names up.
+///
+/// # Errors
+/// If an answer is wrong, or on an interrupt.
+fn finds_all(
+    fib: &dyn PrefixTable,
+    names: NumberedNames,
+    mut numbers: std::ops::Range<u64>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    while !numbers.is_empty() {
+        let batch: Vec<u64> = numbers.by_ref().take(DESIGN_BATCH_NAMES).collect();
+        let mut made = [[0; NUMBERED_NAME_BYTES]; DESIGN_BATCH_NAMES];
+        batch.iter().zip(&mut made).for_each(|(&number, name)| names.write(number, name));
+        let slices: Vec<&[u8]> = made[..batch.len()].iter().map(|name| &name[..]).collect();
+        let mut found = [None; DESIGN_BATCH_NAMES];
+        fib.longest_prefix_match_batch(&slices, &mut found);
+        for (number, found) in batch.into_iter().zip(found) {
+            let is_right = found.is_some_and(|found| found.number == names.port(number));
+            ensure!(is_right, "name {number} was confused with another");
+        }
+        context.check_interrupt()?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,9 @@
 //! 100 GB). So a bulk load makes names from their numbers and fills tables of those sizes, and the controller is
 //! measured at smaller sizes.
 //!
+//! Beyond the source: the bytes per rule of the table that the router makes, whose ports have 16 bits, for a million
+//! rules. The slots of a million rules are no power of two.
+//!
 //! Patricia tries without and with fingerprints are in [`patricia`]: Fig. 4.4 (depth), Fig. 4.5 (look-ups).
 //!
 //! Limits: look-ups are for names in the table, in batches; a router spends time elsewhere too.
@@ -42,19 +45,28 @@ struct Size {
     slices: usize,
     /// Routes through a controller.
     routes: u64,
+    /// Rules of the table as the router makes it.
+    router_rules: u64,
 }
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => Size { memory_slots: 1 << 15, slots: &[1 << 12, 1 << 15], slices: 5, routes: 10_000 },
-        Scale::Quick => {
-            Size { memory_slots: 1 << 22, slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26], slices: 100, routes: 1_000_000 }
+        Scale::Smoke => {
+            Size { memory_slots: 1 << 15, slots: &[1 << 12, 1 << 15], slices: 5, routes: 10_000, router_rules: 10_000 }
         }
+        Scale::Quick => Size {
+            memory_slots: 1 << 22,
+            slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26],
+            slices: 100,
+            routes: 1_000_000,
+            router_rules: 1_000_000,
+        },
         Scale::Full => Size {
             memory_slots: 1 << 26,
             slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
             slices: 400,
             routes: 16_000_000,
+            router_rules: 1_000_000,
         },
     }
 }
@@ -81,10 +93,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let columns: Vec<Column> = papers::figures(papers::YUAN_15, "/table_4_4/columns")?;
     let cycles: Cycles = papers::figures(papers::YUAN_15, "/figure_4_12_and_4_14")?;
-    context.plan_steps(columns.len() + 4 * size.slots.len() + 1 + patricia::STEPS);
+    context.plan_steps(columns.len() + 4 * size.slots.len() + 2 + patricia::STEPS);
     let mut outcome = Outcome::default();
     fht::memory(context, size.memory_slots, &columns, &mut outcome)?;
     fht::controller(context, size.routes, &mut outcome)?;
+    fht::router_table(context, size.router_rules, &mut outcome)?;
     fht::sizes(context, size.slots, size.slices, &cycles, &mut outcome)?;
     patricia::tries(context, &mut outcome)?;
     Ok(outcome)

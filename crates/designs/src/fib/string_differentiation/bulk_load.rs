@@ -51,7 +51,7 @@ impl BulkLoad {
             };
             match slot {
                 Some(slot) => {
-                    let fingerprint = table.slots().fingerprint(hash, slot);
+                    let fingerprint = table.slots().fingerprint(hash);
                     table.set_slot(slot, fingerprint, leads);
                 }
                 None => table.insert_collision(hash, name, leads),

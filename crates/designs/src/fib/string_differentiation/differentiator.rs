@@ -19,6 +19,12 @@ use namewire_tables::fib::MAX_PREFIX_BYTES;
 use namewire_tables::name_hash::NameHashes;
 use std::fmt::Debug;
 
+/// The 64-bit hash as a number below `range`; in proportion, so that all are equally likely.
+#[inline(always)]
+pub const fn reduced(hash: u64, range: u64) -> u64 {
+    ((hash as u128 * range as u128) >> 64) as u64
+}
+
 /// Where a root rule leads, in 33 bits: to a number, or to a group of longer rules below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leads(u64);

@@ -10,7 +10,7 @@
 //!
 //! > Besides the rule in a slot, only root rules in the collision table may have the slot's hash.
 //!
-//! (Hashes are compared in the bits that the table uses.) Then no prefix of a name with a route, up to its rule, finds
+//! (Hashes are compared as the table reduces them.) Then no prefix of a name with a route, up to its rule, finds
 //! the slot of another rule: the prefix is a node, or it is the rule itself. A rule in a slot moves to the collision
 //! table when a node with the same hash appears. When the last such node is removed, one rule moves back. (Another way
 //! is an entry "not this one" for the node; that costs as many entries and a slot more.)
@@ -70,9 +70,9 @@ impl FhtController {
         })
     }
 
-    /// How many upper bits of a hash the tables read: what the index of the RIB has to be over.
-    pub fn hash_bits(&self) -> u32 {
-        self.slots.hash_bits()
+    /// How many hashes the tables tell apart: what the index of the RIB has to be over.
+    pub fn hashes(&self) -> u64 {
+        self.slots.hashes()
     }
 
     fn standing(&self, node: NodeId) -> (Standing, Leads) {
@@ -103,7 +103,7 @@ impl FhtController {
     }
 
     fn put_into_slot(&mut self, rib: &Rib, rule: NodeId, slot: u32, leads: Leads, out: &mut Vec<FhtInstruction>) {
-        let fingerprint = self.slots.fingerprint(rib.hash(rule), slot);
+        let fingerprint = self.slots.fingerprint(rib.hash(rule));
         self.slots.set(slot, fingerprint, 0);
         self.rules[slot as usize] = rule;
         self.set_standing(rule, Standing::InSlot, leads);

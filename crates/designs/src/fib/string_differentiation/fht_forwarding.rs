@@ -46,7 +46,7 @@ pub enum FhtInstruction {
     SetSlot {
         /// Which.
         slot: u32,
-        /// The fingerprint in the subtable of this slot.
+        /// The fingerprint of the rule.
         fingerprint: u32,
         /// Where the rule leads.
         leads: Leads,
@@ -102,7 +102,7 @@ impl FhtTable {
     /// See [`FingerprintHashTable::for_names`].
     pub fn new(rules: usize, options: FhtOptions) -> io::Result<Self> {
         let slots = FingerprintHashTable::for_names(rules, options.format, options.pages)?;
-        let expected = expected_collisions(rules, slots.hash_bits()) + expected_overflows(rules);
+        let expected = expected_collisions(rules, slots.hashes()) + expected_overflows(rules);
         Ok(Self {
             collisions: ExactTable::for_entries(options.collision_entries + expected as usize, options.pages)?,
             slots,
@@ -256,9 +256,9 @@ impl Differentiator for FhtTable {
     }
 }
 
-/// Of this many names, how many find their hash of this many bits taken.
-pub fn expected_collisions(names: usize, hash_bits: u32) -> f64 {
-    let (names, hashes) = (names as f64, (hash_bits as f64).exp2());
+/// Of this many names, how many find their hash taken, if so many different hashes are equally likely.
+pub fn expected_collisions(names: usize, hashes: u64) -> f64 {
+    let (names, hashes) = (names as f64, hashes as f64);
     // Names less hashes that occur: n - m(1 - e^(-n/m)), n²/2m for small n/m, without its cancellation.
     if names / hashes < 1e-4 { names * names / hashes / 2.0 } else { names + hashes * (-names / hashes).exp_m1() }
 }
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn the_model_gives_the_papers_collision_tables() {
         for (bits, paper) in [(12, 3.69e6), (16, 3.24e5), (20, 1.13e5), (24, 1.01e5)] {
-            let model = expected_collisions(1_000_000_000, 25 + bits) + expected_overflows(1_000_000_000);
+            let model = expected_collisions(1_000_000_000, 1 << (25 + bits)) + expected_overflows(1_000_000_000);
             assert!((model / paper - 1.0).abs() < 0.02, "w = {bits}: {model}, paper {paper}");
         }
-        assert_eq!(expected_collisions(1_000_000_000, 41).round(), 227_339.0); // n²/2m: 227,374
+        assert_eq!(expected_collisions(1_000_000_000, 1 << 41).round(), 227_339.0); // n²/2m: 227,374
     }
 }

@@ -82,7 +82,7 @@ pub struct StringDifferentiation<C: DifferentiatorController> {
 
 impl<C: DifferentiatorController> StringDifferentiation<C> {
     /// An empty one for at most this many rules, of a controller's and a table's part made for each other. The
-    /// RIB's index is over as many bits as the controller's part wants ([`Rib::new`]).
+    /// RIB's index is over as many hashes as the controller's part wants ([`Rib::new`]).
     ///
     /// # Errors
     /// If the kernel does not map the first pages.
@@ -136,7 +136,7 @@ impl StringDifferentiation<FhtController> {
         default_route: DefaultRoute,
     ) -> io::Result<Self> {
         let (differentiator, table) = (FhtController::new(capacity, options)?, FhtTable::new(capacity, options)?);
-        let rib = Rib::new(key, differentiator.hash_bits())?;
+        let rib = Rib::new(key, differentiator.hashes())?;
         Self::from_parts(capacity, rib, differentiator, table, default_route)
     }
 }

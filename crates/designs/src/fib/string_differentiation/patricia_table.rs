@@ -120,7 +120,7 @@ impl StringDifferentiation<PatriciaController> {
         default_route: DefaultRoute,
     ) -> io::Result<Self> {
         let differentiator = PatriciaController::new(options, may_use_second_hash)?;
-        let rib = Rib::new(key, u64::BITS)?; // found by all bits: no two nodes are to look alike
+        let rib = Rib::new(key, u64::MAX)?; // found by all bits: no two nodes are to look alike
         Self::from_parts(options.capacity_rules, rib, differentiator, PatriciaTable::new(options)?, default_route)
     }
 }

@@ -4,7 +4,7 @@
 //! Ours is a name tree: one node for every prefix of a rule. A node is found by the keyed hash of the prefix, and
 //! checked by its parent and its last component, so that a shared component is kept once. Lossy tables must know not
 //! only the rules but also all their prefixes (a name with a route has these prefixes too). They must also find the
-//! prefixes whose hash agrees with a new one in *some* bits: the index is over these upper bits only
+//! prefixes that a table with shorter hashes takes for a new one: the index is over the hashes of such a table
 //! ([`Rib::nodes_like`]).
 //!
 //! ```text
@@ -17,6 +17,7 @@
 //! Bytes: a node takes 40, 4.6 to 9.2 of index, and the component in a block of at least 16 bytes.
 //! Limits: 2³² − 1 nodes and 32 GiB of components. Writers: the route controller.
 
+use super::differentiator::reduced;
 use hashbrown::HashTable;
 use namewire_tables::arena::{Arena, block_bytes};
 use namewire_tables::name_hash::{HashKey, NameHashes};
@@ -57,7 +58,8 @@ pub struct Walk {
 /// The rules, in full.
 pub struct Rib {
     key: HashKey,
-    index_bits: u32,
+    /// Hashes are below this in the index.
+    index_hashes: u64,
     nodes: Vec<Node>,
     /// Ids without a node.
     vacant: Vec<NodeId>,
@@ -69,11 +71,12 @@ pub struct Rib {
 }
 
 impl Rib {
-    /// An empty one, whose index tells nodes apart by the upper `index_bits` (1 to 64) of their hashes.
+    /// An empty one, whose index tells nodes apart by their hashes [`reduced`] to below `index_hashes`, which is not
+    /// 0; by practically all bits, if it is [`u64::MAX`].
     ///
     /// # Errors
     /// If the kernel does not map the first room for components.
-    pub fn new(key: HashKey, index_bits: u32) -> io::Result<Self> {
+    pub fn new(key: HashKey, index_hashes: u64) -> io::Result<Self> {
         let component_room = 4096;
         let root_hash = NameHashes::default();
         let mut hashes = root_hash;
@@ -92,7 +95,7 @@ impl Rib {
         };
         Ok(Self {
             key,
-            index_bits: index_bits.clamp(1, u64::BITS),
+            index_hashes,
             nodes: vec![root],
             vacant: Vec::new(),
             index: HashTable::new(),
@@ -175,7 +178,7 @@ impl Rib {
         out.reverse();
     }
 
-    /// Every node but the root whose hash agrees with `hash` in the bits of the index.
+    /// Every node but the root whose hash is that of `hash` in the index.
     pub fn nodes_like(&self, hash: u64) -> impl Iterator<Item = NodeId> + '_ {
         let wanted = self.place(hash);
         self.index.iter_hash(wanted).copied().filter(move |&node| self.place(self.hash(node)) == wanted)
@@ -248,8 +251,8 @@ impl Rib {
             self.nodes[next as usize].previous = id;
         }
         self.nodes[deepest as usize].first_child = id;
-        let (nodes, index_bits) = (&self.nodes, self.index_bits);
-        self.index.insert_unique(hash, id, |&node| place(nodes[node as usize].hash, index_bits));
+        let (nodes, index_hashes) = (&self.nodes, self.index_hashes);
+        self.index.insert_unique(hash, id, |&node| place(nodes[node as usize].hash, index_hashes));
         id
     }
 
@@ -312,13 +315,13 @@ impl Rib {
     }
 
     fn place(&self, hash: u64) -> u64 {
-        place(hash, self.index_bits)
+        place(hash, self.index_hashes)
     }
 }
 
-/// The upper bits of a hash, spread: the index takes its place from the low bits and a tag from the upper ones.
-fn place(hash: u64, index_bits: u32) -> u64 {
-    (hash >> (u64::BITS - index_bits)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// The reduced hash, spread: the index takes its place from the low bits and a tag from the upper ones.
+fn place(hash: u64, index_hashes: u64) -> u64 {
+    reduced(hash, index_hashes).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]
@@ -343,8 +346,8 @@ mod tests {
 
     #[test]
     fn rules_are_found_with_the_rule_above_and_go_again() {
-        // With 4 bits of the hash in the index, nearly all nodes look alike.
-        let mut rib = Rib::new(HashKey::from_seed(1), 4).expect("4 KiB");
+        // With 13 hashes in the index, nearly all nodes look alike.
+        let mut rib = Rib::new(HashKey::from_seed(1), 13).expect("4 KiB");
         let names: Vec<Vec<u8>> =
             (0..200_u8).map(|n| [&[8, 1, n % 7][..], &[8, 2, n % 5, n][..], &[8, 1, n][..]].concat()).collect();
         for (number, name) in (0..).zip(&names) {

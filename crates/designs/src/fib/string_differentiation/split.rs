@@ -81,7 +81,7 @@ impl<D: Differentiator> SplitTable for ForwardingTable<D> {
 /// If they take more than 2³⁰ slots, the format is none, or the kernel does not map the memory.
 pub fn fht(capacity: usize, key: HashKey, options: FhtOptions, default_route: DefaultRoute) -> io::Result<Split> {
     let differentiator = FhtController::new(capacity, options)?;
-    let rib = Rib::new(key, differentiator.hash_bits())?;
+    let rib = Rib::new(key, differentiator.hashes())?;
     let table = || ForwardingTable::new(key, FhtTable::new(capacity, options)?);
     let controller = RouteController::new(capacity, rib, differentiator, default_route);
     Ok(split(controller, [table()?, table()?]))
@@ -98,7 +98,7 @@ pub fn patricia(
     default_route: DefaultRoute,
 ) -> io::Result<Split> {
     let differentiator = PatriciaController::new(options, may_use_second_hash)?;
-    let rib = Rib::new(key, u64::BITS)?;
+    let rib = Rib::new(key, u64::MAX)?;
     let table = || ForwardingTable::new(key, PatriciaTable::new(options)?);
     let controller = RouteController::new(options.capacity_rules, rib, differentiator, default_route);
     Ok(split(controller, [table()?, table()?]))
