@@ -128,9 +128,9 @@ fn privileges_stay_if_the_administrator_says_so() {
     let ours = fs::read_to_string("/proc/self/status").unwrap();
     let ours = ours.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim().to_owned();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let as_nobody = format!("user = \"{}\"\n", NOBODY.0);
+    let as_other = format!("user = \"{}\"\n", NOBODY.0);
     for (arguments, user) in
-        [(&["--keep-privileges"][..], ""), (&["--config", "keep.toml"], ""), (&["--config", "keep.toml"], &*as_nobody)]
+        [(&["--keep-privileges"][..], ""), (&["--config", "keep.toml"], ""), (&["--config", "keep.toml"], &*as_other)]
     {
         let config = directory.path().join("keep.toml");
         fs::write(&config, format!("[router]\n{user}privileges = \"keep\"\n")).unwrap();

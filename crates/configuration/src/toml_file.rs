@@ -171,16 +171,14 @@ mod tests {
     fn with_design(mut settings: Settings, design: FibDesign) -> Settings {
         let fib = &mut settings.fib;
         fib.design.0 = design;
-        if design.is_lossless() {
-            (fib.fingerprint_bits, fib.port_bits, fib.default_route) = (None, None, None);
-        }
         if design != FibDesign::Fpt {
-            (fib.fingerprint_components, fib.leaf_components) = (None, None);
-            (fib.prefix_bytes_max, fib.local_bits) = (None, None);
+            (fib.fingerprint_components, fib.leaf_components, fib.prefix_bytes_max) = (None, None, None);
         }
         // The printed route for the root prefix is exact: there is no default table.
         fib.local_bits = None;
-        if !design.is_lossless() {
+        if design.is_lossless() {
+            (fib.fingerprint_bits, fib.port_bits, fib.default_route) = (None, None, None);
+        } else {
             (fib.hash, fib.string_matching, fib.marker_maintenance) = (None, None, None);
             (fib.first_components, fib.level_pulling) = (None, None);
         }

@@ -3,8 +3,8 @@
 //! Contract: a stream has one event for each look at its trace that found something, with at most [`PACKETS_MAX`]
 //! packets and the number of those left out. The client that closes it ends its trace.
 //!
-//! Who may see it: packet names tell what people read. Management gives traces to those alone that may administer the
-//! router, but whoever reaches this server may see its page. So the administrator must allow traces here
+//! Who may see it: packet names tell what people read. Management gives traces only to those who may administer the
+//! router, but this server shows its page to all who reach it. So the administrator must allow traces here
 //! ([`crate::ObserveConfig::trace`]).
 //!
 //! Limits: [`TRACES_MAX`] traces. The source bounds what waits between two looks, and a router never waits for it.

@@ -152,7 +152,9 @@ impl TraceReader for RouterTrace {
         let unanswered = self.answers.take_expired(now_ns);
         // What answered them may be among the missed ones.
         if self.missed == 0 {
-            news.packets.extend(unanswered.iter().take(most - news.packets.len()).map(Self::unanswered));
+            let room = most - news.packets.len();
+            news.left_out += unanswered.len().saturating_sub(room) as u64;
+            news.packets.extend(unanswered.iter().take(room).map(Self::unanswered));
         }
         news
     }

@@ -17,7 +17,7 @@ pub const PENDING_MAX: usize = 100_000;
 /// A longer lifetime is shown as this one: a day.
 const LIFETIME_MS_MAX: u64 = 86_400_000;
 
-/// Records come some time after their decisions: so much longer a missing answer is waited for.
+/// An Interest counts as unanswered this long after its lifetime, because records arrive after their decisions.
 const DELAY_NS: u64 = 1_000_000_000;
 
 /// A packet and what became of it.

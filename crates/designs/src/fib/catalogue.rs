@@ -45,8 +45,7 @@ use super::string_differentiation::{
 };
 use super::{BatchPrefetch, FibPrefetch};
 use namewire_tables::MAX_NAME_COMPONENTS;
-use namewire_tables::fib::{Fib, FibConfig, FibSearch, NameStorage, Split};
-use namewire_tables::fib::{MAX_PREFIX_BYTES, PrefixTable};
+use namewire_tables::fib::{Fib, FibConfig, FibSearch, MAX_PREFIX_BYTES, NameStorage, PrefixTable, Split};
 use namewire_tables::name_hash::{HashKey, hash_name};
 use std::io;
 use std::num::{NonZeroU16, NonZeroU32};
@@ -359,6 +358,7 @@ impl FibDesign {
             (
                 "fingerprint_bits",
                 fingerprints.bits as usize,
+                // Only sBPT, which has no such option, has none.
                 usize::from(options.fingerprint_bits.is_some())..=MAX_FINGERPRINT_BITS as usize,
             ),
             ("fingerprint_components", fingerprints.components, 1..=MAX_FINGERPRINTS),

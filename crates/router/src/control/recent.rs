@@ -17,11 +17,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 /// What is recent.
 const WINDOW_NS: u64 = 10_500_000_000;
 
-/// Samples that follow each other faster add nothing.
-const PAUSE_NS: u64 = 500_000_000;
+/// Samples follow each other no faster, so that [`SAMPLES_MAX`] of them reach over the window.
+const PAUSE_NS: u64 = 1_000_000_000;
 
-/// Those of 10 s and some of operators that ask.
 const SAMPLES_MAX: usize = 12;
+
+const _: () = assert!((SAMPLES_MAX as u64 - 1) * PAUSE_NS >= WINDOW_NS);
 
 /// What a face has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +69,9 @@ impl Recent {
             self.samples.pop_front();
         }
         let newest = &self.samples[self.samples.len() - 1];
-        self.degraded.retain(|face| newest.faces.contains_key(face));
+        // After a pause it is not known how a face answers: if it is degraded then, that is told again.
+        let known: HashSet<FaceId> = self.degraded.iter().filter(|face| self.of(**face).is_some()).copied().collect();
+        self.degraded = known;
         let recent = newest.faces.keys().filter_map(|&face| Some((face, self.of(face)?)));
         let changed = recent.filter(|(face, recent)| recent.is_degraded() != self.degraded.contains(face));
         let changes: Vec<HealthChange> = changed.map(|(face, recent)| HealthChange { face, recent }).collect();
@@ -141,7 +144,9 @@ mod tests {
         assert_eq!(changes(6, 1011, 511), [false; 0]);
         assert_eq!(changes(8, 1300, 511), [false]);
         assert_eq!(changes(10, 1300, 600), [true]);
-        let gone = recent.sample(12 * SECOND_NS, HashMap::new());
+        assert_eq!(changes(100, 1300, 600), [false; 0], "a pause: nothing is known");
+        assert_eq!(changes(102, 1300, 620), [true], "told again");
+        let gone = recent.sample(104 * SECOND_NS, HashMap::new());
         assert_eq!((gone.len(), recent.degraded.len()), (0, 0), "a face that has gone is forgotten");
     }
 }

@@ -28,7 +28,7 @@ const DEFAULT: u32 = 255;
 const LAB_BYTES: &str = "distributed_trie_bytes_per_stored_name";
 
 /// The steps that [`leaves`] and [`in_router`] take.
-pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len()) + 1;
+pub(super) const STEPS: usize = NAMES_PER_LEAF.len() * (1 + SPARE_BITS.len()) + 2;
 
 /// Bits per leaf: mean and maximum.
 struct Bits {
@@ -144,16 +144,37 @@ fn with_threshold(
 }
 
 /// The same names in the FIB of a router: the design `fpt` with `default_route = "distributed"`. The bytes are those of
-/// one of its two tables; the controller, which is not on the forwarding path, has a row of its own.
+/// one of its two tables; the controller, which is not on the forwarding path, has a row of its own. The same without
+/// local fingerprints: then each name of the default table that comes to a stored name's leaf has a leaf of its own.
 pub(super) fn in_router(context: &Context, invented: usize, outcome: &mut Outcome) -> anyhow::Result<()> {
     let set = one_name_set(context.names.as_deref(), invented, NameConversion::Host, context.seed)?;
     let rules = root_rules(&set, Some(1), context.seed);
-    let (names, all) = (&rules.names, rules.names.len());
+    let all = rules.names.len();
     let stored = all / HEADLINE_NAMES_PER_LEAF;
     let case = format!("{}, {all} hosts, m/n = {HEADLINE_NAMES_PER_LEAF}", set.title);
     context.begin_step(&format!("{case}, in a router"))?;
+    let bytes = router_table(context, &rules, stored, None, (&case, "in a router"), outcome)?;
+    outcome.headline.insert("distributed_router_bytes".to_owned(), bytes);
+    if let Some(&lab) = outcome.headline.get(LAB_BYTES) {
+        outcome.headline.insert("distributed_router_over_lab".to_owned(), bytes / lab);
+    }
+    context.begin_step(&format!("{case}, in a router without local fingerprints"))?;
+    router_table(context, &rules, stored, Some(0), (&case, "in a router, no local fingerprints"), outcome).map(drop)
+}
+
+/// Bytes of a router's table for each stored name.
+fn router_table(
+    context: &Context,
+    rules: &Rules,
+    stored: usize,
+    local_bits: Option<u8>,
+    (case, subject): (&str, &str),
+    outcome: &mut Outcome,
+) -> anyhow::Result<f64> {
+    let (names, all) = (&rules.names, rules.names.len());
     let options = FibDesignOptions {
         default_route: Some(DefaultRoute::Followed),
+        local_bits,
         prefix_bytes_max: Some(names.iter().map(<[u8]>::len).max().unwrap_or(1) as u16),
         ..FibDesignOptions::default()
     };
@@ -179,14 +200,10 @@ pub(super) fn in_router(context: &Context, invented: usize, outcome: &mut Outcom
         }
     }
     let bytes = (table.bytes() - empty_bytes) as f64 / stored as f64;
-    outcome.add_value(&case, "in a router", ("table of a stored name", "bytes"), bytes);
+    outcome.add_value(case, subject, ("table of a stored name", "bytes"), bytes);
     let controller_bytes = controller.bytes() as f64 / all as f64;
-    outcome.add_value(&case, "in a router", ("controller of any name", "bytes"), controller_bytes);
-    outcome.headline.insert("distributed_router_bytes".to_owned(), bytes);
-    if let Some(&lab) = outcome.headline.get(LAB_BYTES) {
-        outcome.headline.insert("distributed_router_over_lab".to_owned(), bytes / lab);
-    }
-    Ok(())
+    outcome.add_value(case, subject, ("controller of any name", "bytes"), controller_bytes);
+    Ok(bytes)
 }
 
 fn options(rules: &Rules, capacity: usize, local_bits_max: u32) -> PatriciaOptions {

@@ -256,14 +256,14 @@ impl Differentiator for FhtTable {
     }
 }
 
-/// Of this many names, how many find their hash taken, if so many different hashes are equally likely.
+/// How many of these names find that another name has their hash. All hashes are equally likely.
 pub fn expected_collisions(names: usize, hashes: u64) -> f64 {
     let (names, hashes) = (names as f64, hashes as f64);
     // Names less hashes that occur: n - m(1 - e^(-n/m)), n²/2m for small n/m, without its cancellation.
     if names / hashes < 1e-4 { names * names / hashes / 2.0 } else { names + hashes * (-names / hashes).exp_m1() }
 }
 
-/// Of this many names, how many find no slot at the load of the paper: 10⁵ of 10⁹ (w = 24 in Table 4.4).
+/// How many of these names find no slot at the load of the paper: 10⁵ of 10⁹ (w = 24 in Table 4.4).
 pub fn expected_overflows(names: usize) -> f64 {
     names as f64 * 1e-4
 }
