@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build dpdk bench demo demo-tags test lint tidy unit test-dpdk test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build dpdk bench records papers demo demo-tags test lint tidy unit test-dpdk test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -25,6 +25,8 @@ help:
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
+	@echo 'make records   renews the records of lab/record whose code has changed, and the table of the papers (hours)'
+	@echo 'make papers    writes the table of the papers into lab/README.md'
 	@echo 'make unit      unit, property and simulation tests'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
@@ -58,6 +60,19 @@ bench: build
 	$(call say,bench: router-sockets)
 	cargo build --release --locked --package namewire-lab
 	$(TARGET)/release/namewire-lab run router-sockets --out $(CURDIR)/out
+
+# Experiments whose code has changed since their record run again: hours, on a quiet machine. INPUTS is the folder with the
+# names, traces and graphs that the records name.
+records: build
+	$(call say,records: the stale records of lab/record again)
+	cargo build --release --locked --package namewire-lab
+	$(TARGET)/release/namewire-lab records --renew $(if $(INPUTS),--inputs $(INPUTS))
+	$(TARGET)/release/namewire-lab papers --write lab/README.md
+
+papers:
+	$(call say,papers: the table of lab/README.md from the records)
+	@tools/setup.sh rust
+	cargo run --release --locked --package namewire-lab -- papers --write lab/README.md
 
 demo: build
 	@tools/setup.sh demo

@@ -64,6 +64,8 @@ pub struct Experiment {
     /// The option with input that the experiment uses.
     pub takes: Option<Input>,
     pub run: fn(&Context) -> anyhow::Result<Outcome>,
+    /// Files and folders that decide its results, from the repository's root: if one changes, its record is stale.
+    pub sources: &'static [&'static str],
 }
 
 /// The user's options, and what every experiment needs.
@@ -255,6 +257,7 @@ impl Experiment {
             seed: context.seed,
             started_unix_s,
             duration_s: started.elapsed().as_secs_f64(),
+            memory_peak_mib: crate::machine::memory_peak_mib(),
             rows: outcome.rows,
             headline: outcome.headline,
             notes: outcome.notes,

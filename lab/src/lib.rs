@@ -4,6 +4,8 @@
 //! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
 //! * `baseline`: an earlier program's results beside ours.
 //! * `budget`: the instructions that each stage of a packet may take.
+//! * `paper_results`: every table and figure of the papers, with our result beside it.
+//! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
 //! * `report`: a page of records, with the figures of others beside ours.
 //! * `attack`: what `hostile` sets on a router.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
@@ -25,6 +27,7 @@ pub mod experiments;
 mod fib_measurement;
 mod instruction_count;
 pub mod interrupt;
+pub mod kept_records;
 pub mod load;
 pub mod machine;
 mod name_arena;
@@ -32,6 +35,7 @@ mod name_sets;
 mod namespaces;
 mod network_graph;
 mod numbered_names;
+pub mod paper_results;
 mod papers;
 mod peers;
 pub mod process;

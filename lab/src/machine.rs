@@ -45,6 +45,13 @@ impl Machine {
     }
 }
 
+/// The largest resident set of this process so far; `None` if the kernel does not say.
+pub fn memory_peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
+}
+
 /// The commit of the working directory, with `-modified` if files differ from it; "unknown" outside a repository.
 pub fn source_commit() -> String {
     let git = |arguments: &[&str]| {

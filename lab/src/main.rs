@@ -1,5 +1,7 @@
 //! `namewire-lab`: list, run and report the experiments.
 
+use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,7 +9,9 @@ use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
 use namewire_lab::attack::{self, AttackPlan};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
+use namewire_lab::kept_records::{Age, KeptRecords};
 use namewire_lab::load::{self, LoadPlan, relay};
+use namewire_lab::paper_results::{self, Records};
 use namewire_lab::record::{Record, write_whole};
 use namewire_lab::{baseline, budget, experiments, interrupt, report};
 
@@ -30,6 +34,26 @@ enum Command {
         /// Directory with records
         dir: PathBuf,
     },
+    /// Show every table and figure of the papers with our result beside it
+    Papers {
+        /// Write the table between its marks in this document
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+        /// Folder with records
+        #[arg(long, value_name = "DIR", default_value = "lab/record")]
+        records: PathBuf,
+    },
+    /// Show one table or figure of a paper with our result beside it, for example yuan15-4.4
+    #[command(alias = "figure")]
+    Table {
+        /// Its id, as `papers` shows it
+        id: String,
+        /// Folder with records
+        #[arg(long, value_name = "DIR", default_value = "lab/record")]
+        records: PathBuf,
+    },
+    /// List the kept records and which are older than the code that they measured
+    Records(RecordsArguments),
     /// Count the instructions of each stage of a packet; fails if one takes over 3 % more than FILE allows
     Budget {
         /// The budget: lab/budget.json
@@ -47,6 +71,22 @@ enum Command {
     /// Attack a router (used by `hostile`)
     #[command(hide = true)]
     Attack(AttackPlan),
+}
+
+#[derive(clap::Args)]
+struct RecordsArguments {
+    /// Folder with records
+    #[arg(long, value_name = "DIR", default_value = "lab/record")]
+    records: PathBuf,
+    /// Run the stale ones again, by their own commands
+    #[arg(long)]
+    renew: bool,
+    /// Folder with the files (names, traces, graphs) that their commands name
+    #[arg(long, value_name = "DIR", requires = "renew")]
+    inputs: Option<PathBuf>,
+    /// Fail if one is stale, or if the table of this document is not what the records say
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -105,6 +145,9 @@ fn main() -> ExitCode {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
         Command::Report { dir } => make_report(&dir),
+        Command::Papers { write, records } => papers(&records, write.as_deref()),
+        Command::Table { id, records } => table(&id, &records),
+        Command::Records(arguments) => records(&arguments),
         Command::Budget { file, write } => check_budget(&file, write),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),
@@ -199,6 +242,91 @@ fn command_line(experiment: &Experiment, arguments: &RunArguments) -> String {
         }
     }
     line
+}
+
+/// Prints the table of all papers, or writes it into `document`.
+fn papers(dir: &Path, document: Option<&Path>) -> anyhow::Result<()> {
+    let records = Records::read(dir)?;
+    let Some(document) = document else {
+        let mut text = String::new();
+        for paper in paper_results::all()? {
+            for result in &paper.results {
+                text.push_str(&paper_results::one(&paper, result, &records)?);
+                text.push('\n');
+            }
+        }
+        return print_long(&text);
+    };
+    let old = std::fs::read_to_string(document).with_context(|| format!("cannot read {}", document.display()))?;
+    write_whole(document, with_table(&old, dir, &records)?.as_bytes())
+}
+
+/// Prints a text that a reader may leave early, as `head` does.
+fn print_long(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// `document` with the table that the records make now, stale ones marked.
+fn with_table(document: &str, dir: &Path, records: &Records) -> anyhow::Result<String> {
+    let kept = KeptRecords::open(dir)?;
+    let mut stale = BTreeSet::new();
+    for record in records.0.values() {
+        if kept.age(record)? != Age::Fresh {
+            stale.insert(record.experiment.as_str());
+        }
+    }
+    let table = paper_results::markdown(&paper_results::all()?, records, &|id| stale.contains(id))?;
+    paper_results::write_between_marks(document, &table)
+}
+
+fn table(id: &str, dir: &Path) -> anyhow::Result<()> {
+    let records = Records::read(dir)?;
+    let papers = paper_results::all()?;
+    let found = papers.iter().find_map(|paper| Some((paper, paper.results.iter().find(|result| result.id == id)?)));
+    let (paper, result) =
+        found.with_context(|| format!("no table or figure is called '{id}'; `namewire-lab papers` shows all"))?;
+    print!("{}", paper_results::one(paper, result, &records)?);
+    Ok(())
+}
+
+/// Lists the records; renews or checks them if asked.
+fn records(arguments: &RecordsArguments) -> anyhow::Result<()> {
+    let records = Records::read(&arguments.records)?;
+    let kept = KeptRecords::open(&arguments.records)?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let mut stale = 0;
+    for record in records.0.values() {
+        let memory = record.memory_peak_mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB"));
+        let age = kept.age(record)?;
+        let age_text = match age {
+            Age::Fresh => String::new(),
+            Age::Stale(None) => "stale: made from a tree that is not in the history".to_owned(),
+            Age::Stale(Some(commits)) => format!("stale: {commits} commits changed its sources"),
+        };
+        println!("{:24} {:6} {:>6.0} s {memory:>10}  {age_text}", record.experiment, record.scale, record.duration_s);
+        if age == Age::Fresh {
+            continue;
+        }
+        stale += 1;
+        if arguments.renew
+            && let Err(error) = kept.renew(record, &program, arguments.inputs.as_deref())
+        {
+            interrupt::check()?;
+            eprintln!("namewire-lab: {} is not renewed: {error:#}", record.experiment);
+        }
+    }
+    let Some(document) = &arguments.check else { return Ok(()) };
+    let text = std::fs::read_to_string(document)?;
+    ensure!(
+        with_table(&text, &arguments.records, &records)? == text,
+        "the table of {} is not what the records say: `make papers` writes it",
+        document.display()
+    );
+    ensure!(stale == 0, "{stale} records are stale: `make records` renews them");
+    Ok(())
 }
 
 fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {

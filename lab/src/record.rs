@@ -35,6 +35,9 @@ pub struct Record {
     pub started_unix_s: u64,
     /// How long it took.
     pub duration_s: f64,
+    /// The most memory that this program held, without routers that it started; `None` in older records.
+    #[serde(default)]
+    pub memory_peak_mib: Option<u64>,
     /// The measurements.
     pub rows: Vec<Row>,
     /// The numbers that matter, by name.
@@ -123,6 +126,7 @@ mod tests {
             seed: 1,
             started_unix_s: 2,
             duration_s: 0.5,
+            memory_peak_mib: Some(3),
             rows: vec![Row {
                 case: "unix".to_owned(),
                 subject: "namewire".to_owned(),

@@ -222,6 +222,7 @@ mod tests {
             seed: 1,
             started_unix_s: 0,
             duration_s: 1.0,
+            memory_peak_mib: None,
             rows: vec![
                 row("exchanges", Summary::of(&[123_456.0, 130_000.0]), None),
                 row("cpu", None, Some("3 ns measured")),

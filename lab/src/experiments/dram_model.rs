@@ -28,6 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "computed: under a second at every scale",
     takes: None,
     run,
+    sources: &["lab/src/experiments/dram_model.rs"],
 };
 
 #[derive(Deserialize)]

@@ -34,6 +34,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 2 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/fib_forwarding.rs",
+        "crates/engine/src",
+        "crates/tables/src/fib",
+        "crates/designs/src/fib",
+    ],
 };
 
 /// Bytes of every packet: the smallest size above the paper's 256 that is possible. No Interest or Data has 256 bytes,

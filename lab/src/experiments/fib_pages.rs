@@ -23,6 +23,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 2 min, 1 GiB per page size; full: 5 min, the same memory; explicit huge pages need root",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/fib_pages.rs",
+        "crates/tables/src/fib",
+        "crates/designs/src/fib",
+        "crates/tables/src/pages.rs",
+    ],
 };
 
 /// Sizes of a run.

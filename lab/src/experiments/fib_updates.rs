@@ -33,6 +33,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 1 GiB; full: 2 min, 1 GiB; two processors",
     takes: None,
     run,
+    sources: &["lab/src/experiments/fib_updates.rs", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// Sizes of a run.

@@ -29,6 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 100 MB; full: 10 min, 300 MB",
     takes: None,
     run,
+    sources: &["lab/src/experiments/filter_model.rs", "lab/src/cache_models", "crates/designs/src/policies"],
 };
 
 const PAPER_CAPACITY: u32 = 100_000;

@@ -51,6 +51,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 200 MB; full: 5 min, 600 MB",
     takes: None,
     run,
+    sources: &["lab/src/experiments/interest_flood.rs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
 };
 
 const PRODUCER: FaceId = FaceId(299);

@@ -53,6 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 3 GiB; full: 5 min, 5 GiB",
     takes: None,
     run,
+    sources: &["lab/src/experiments/packet_costs.rs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
 };
 
 /// Sizes of a run.

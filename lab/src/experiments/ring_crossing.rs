@@ -37,6 +37,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
     takes: None,
     run,
+    sources: &["lab/src/experiments/ring_crossing.rs", "crates/router/src/worker"],
 };
 
 /// A batch of the router: most records that a worker takes from a ring in one turn.

@@ -42,6 +42,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 4 min, 1 GiB; full: 15 min, 1 GiB; needs the program `namewire` (see NAMEWIRE)",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/router_observed.rs",
+        "crates/engine/src",
+        "crates/faces/src",
+        "crates/router/src",
+        "crates/tables/src",
+        "crates/observe/src",
+    ],
 };
 
 /// How often the metrics are asked for.

@@ -50,6 +50,15 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 10 min, 4 GiB; full: 15 min, 4 GiB",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/cache_forwarding",
+        "crates/engine/src",
+        "crates/tables/src/content_store",
+        "crates/tables/src/cs_policy",
+        "crates/designs/src/policies",
+        "lab/src/cache_models",
+        "lab/src/requests",
+    ],
 };
 
 /// Policies compared with the first one; the default policy is added.

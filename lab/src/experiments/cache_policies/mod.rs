@@ -46,6 +46,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: half an hour with traces, 5 GiB; full: hours, 8 GiB",
     takes: Some(Input::Trace),
     run,
+    sources: &[
+        "lab/src/experiments/cache_policies",
+        "crates/tables/src/content_store",
+        "crates/tables/src/cs_policy",
+        "crates/designs/src/policies",
+        "lab/src/cache_models",
+        "lab/src/requests",
+    ],
 };
 
 /// Contestants of the paper's Fig. 5.6, in its order. Its LFU reaches the optimum, so it must count objects outside the

@@ -24,6 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 1 GiB; full: 1 h, 8 GiB (a billion names)",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/distributed_fib", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// Sizes of a run.

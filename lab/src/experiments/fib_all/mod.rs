@@ -28,6 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 3 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// Sizes of a run.

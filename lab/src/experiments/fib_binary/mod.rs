@@ -32,6 +32,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1.5 min, 3.5 GiB (2 million names); full: 20 min, 20 GiB (32 million names, the paper's billion takes 200 GiB)",
     takes: None,
     run,
+    sources: &["lab/src/experiments/fib_binary", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// One population and its tables.

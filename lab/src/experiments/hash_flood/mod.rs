@@ -44,6 +44,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
     takes: None,
     run,
+    sources: &["lab/src/experiments/hash_flood", "crates/tables/src"],
 };
 
 /// Look-ups that are timed together, as a batch of the engine.

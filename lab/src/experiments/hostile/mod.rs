@@ -47,6 +47,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 5 min, 1 GiB; full: 20 min, 2 GiB; needs root and the program `namewire` (see NAMEWIRE)",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/hostile",
+        "crates/engine/src",
+        "crates/faces/src",
+        "crates/router/src",
+        "crates/tables/src",
+        "crates/shares/src",
+    ],
 };
 
 struct Case {

@@ -46,6 +46,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             once 6 min more, to build it",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/io",
+        "crates/engine/src",
+        "crates/faces/src",
+        "crates/router/src",
+        "crates/tables/src",
+        "crates/afxdp/src",
+        "crates/dpdk/src",
+        "crates/memif/src",
+    ],
 };
 
 /// Interests in flight.

@@ -36,6 +36,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: this much for each",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/level_pulling", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// T of Table 4.2.

@@ -39,6 +39,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 2 min, 1 GiB; full: 15 min, 8 GiB (all names of the files given, 4 million at most)",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/nametrie", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// Sizes of a run.

@@ -25,6 +25,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 6 min, 1 GiB; full: 30 min, 1 GiB (the paper's sizes)",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/pit_fingerprint", "crates/tables/src/fingerprint_pit"],
 };
 
 /// Sizes of a run.

@@ -24,6 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "no time, no memory",
     takes: None,
     run,
+    sources: &["lab/src/experiments/pit_model"],
 };
 
 const EXPONENTS: [f64; 4] = [1.0, 2.0, 3.0, 4.0];

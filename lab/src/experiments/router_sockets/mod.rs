@@ -41,6 +41,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; needs the program `namewire` (see NAMEWIRE)",
     takes: None,
     run,
+    sources: &[
+        "lab/src/experiments/router_sockets",
+        "crates/engine/src",
+        "crates/faces/src",
+        "crates/router/src",
+        "crates/tables/src",
+    ],
 };
 
 /// Interests in flight in the saturating cases.

@@ -33,6 +33,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
     takes: Some(Input::Names),
     run,
+    sources: &["lab/src/experiments/string_differentiation", "crates/designs/src/fib/string_differentiation"],
 };
 
 /// Sizes of a run.

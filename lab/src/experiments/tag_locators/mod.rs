@@ -31,6 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 s, 50 MB; full: 15 s, 50 MB",
     takes: Some(Input::Graph),
     run,
+    sources: &["lab/src/experiments/tag_locators", "crates/tagnet/src", "lab/src/tag_sets"],
 };
 
 struct Size {

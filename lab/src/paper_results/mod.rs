@@ -1,0 +1,182 @@
+//! Every table and figure of the five papers, with our result beside it.
+//!
+//! Question answered: what of the papers did we find again, what not, and why?
+//!
+//! Each file of `lab/papers/` lists the tables and figures of its paper under `results`. An entry says which of our
+//! measurements answers it ([`Ours`]: a headline or a row of a record, or a ratio of two), where the paper's number
+//! is, and when the two agree ([`Agreement`]). Whether they agree is computed from the record ([`Verdict`]). Only the
+//! reason for a difference is written by hand, and a test asks for one wherever there is a difference.
+//!
+//! * `comparison`: the paper's number, ours, their ratio.
+//! * `table`: all of them as one table for `lab/README.md`, or one for the terminal.
+
+mod comparison;
+mod table;
+
+use serde::Deserialize;
+
+use crate::papers;
+
+pub use comparison::{Compared, Records, Verdict, compare};
+pub use table::{markdown, one, write_between_marks};
+
+/// One table or figure of a paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperResult {
+    /// Paper and number, for example `yuan15-4.4` or `nametrie18-fig-9`.
+    pub id: String,
+    /// What it shows, in a few words.
+    pub shows: String,
+    /// Our experiment for it; none if there is nothing to measure, or nothing that could be measured here.
+    pub experiment: Option<String>,
+    /// Numbers to compare.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
+    /// Why ours differs, if it does.
+    pub difference: Option<String>,
+    /// Why there is no number of ours.
+    pub not_here: Option<String>,
+    /// The result is a drawing or an example: it has no measured number. Says where the code or a document has it.
+    pub explains: Option<String>,
+}
+
+/// One number of a table or figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    pub what: String,
+    pub unit: String,
+    /// The paper's number; `None` if its text does not give it (a curve without values).
+    pub paper: Option<PaperFigure>,
+    pub ours: Ours,
+    pub agrees: Option<Agreement>,
+}
+
+/// Where the paper's number is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum PaperFigure {
+    /// Here.
+    Number(f64),
+    /// At this place of the same file (a JSON pointer).
+    Place(String),
+    /// Among the figures that stand beside our rows.
+    Beside { case: String, metric: String, subject: String },
+}
+
+/// One measurement of ours.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Ours {
+    #[serde(flatten)]
+    pub value: OurValue,
+    /// To the paper's unit.
+    #[serde(default = "one_time")]
+    pub times: f64,
+    /// Divide by this one.
+    pub over: Option<Box<OurValue>>,
+    /// Show 100 · (1 − value / over): what was saved, in percent.
+    #[serde(default)]
+    pub saved_percent: bool,
+}
+
+/// A headline or a row of the experiment's record.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OurValue {
+    Headline { headline: String },
+    Row { case: String, subject: String, metric: String },
+}
+
+/// When ours agrees with the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// Neither is more than this factor above the other.
+    Within(f64),
+    /// Ours is at least the paper's: a speed.
+    AtLeast,
+    /// Ours is at most the paper's: a time, a number of bytes.
+    AtMost,
+}
+
+const fn one_time() -> f64 {
+    1.0
+}
+
+/// A paper's name and its results, in the paper's order.
+pub struct Paper {
+    /// Short name, for example `Yuan15`.
+    pub name: &'static str,
+    /// The data file.
+    pub text: &'static str,
+    pub results: Vec<PaperResult>,
+}
+
+/// The five papers.
+///
+/// # Errors
+/// If a data file is malformed (the tests read them all).
+pub fn all() -> anyhow::Result<Vec<Paper>> {
+    [
+        ("Yuan15", papers::YUAN_15),
+        ("Takemasa17", papers::TAKEMASA_17),
+        ("Takemasa19", papers::TAKEMASA_19),
+        ("TagNet16", papers::TAG_NET_16),
+        ("NameTrie18", papers::NAME_TRIE_18),
+    ]
+    .into_iter()
+    .map(|(name, text)| Ok(Paper { name, text, results: papers::figures(text, "/results")? }))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn kept_records() -> anyhow::Result<Records> {
+        Records::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("record"))
+    }
+
+    #[test]
+    fn every_result_has_a_number_or_a_reason() -> anyhow::Result<()> {
+        let mut ids = BTreeSet::new();
+        for result in all()?.into_iter().flat_map(|paper| paper.results) {
+            let id = &result.id;
+            assert!(ids.insert(id.clone()), "{id} is there twice");
+            let without_numbers = result.not_here.is_some() || result.explains.is_some();
+            assert_ne!(result.figures.is_empty(), !without_numbers, "{id}: numbers or a reason, not both");
+            assert_eq!(result.experiment.is_some(), !result.figures.is_empty(), "{id}");
+            for figure in &result.figures {
+                assert_eq!(figure.paper.is_some(), figure.agrees.is_some(), "{id}, {}", figure.what);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_difference_has_a_reason_and_only_a_difference_has_one() -> anyhow::Result<()> {
+        let records = kept_records()?;
+        for paper in all()? {
+            for result in &paper.results {
+                let compared = compare(&paper, result, &records)?;
+                let differs = compared.verdict == Verdict::Differs;
+                assert_eq!(differs, result.difference.is_some(), "{}: {compared:?}", result.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks of stale records change with every commit: `namewire-lab records --check` compares those, at a release.
+    #[test]
+    fn the_table_of_the_readme_follows_from_the_records() -> anyhow::Result<()> {
+        let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"))?;
+        let plain = |text: &str| text.replace(table::STALE, "");
+        let made = write_between_marks(&readme, &markdown(&all()?, &kept_records()?, &|_| false)?)?;
+        assert_eq!(plain(&made), plain(&readme), "`make papers` writes the table anew");
+        Ok(())
+    }
+}
