@@ -1,14 +1,15 @@
-//! The fingerprint hash table at all sizes: Table 4.4, Fig. 4.12 (insertions) and Fig. 4.14 (look-ups).
+//! The fingerprint hash table at all sizes: Table 4.4 and Fig. 4.14 (look-ups).
 
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
-use namewire_designs::fib::string_differentiation::fht_forwarding::{expected_collisions, expected_overflows};
-use namewire_designs::fib::string_differentiation::{DefaultRoute, FhtOptions, SlotFormat, StringDifferentiation};
+use namewire_designs::fib::string_differentiation::SlotFormat;
+use namewire_designs::fib::string_differentiation::fht_forwarding::expected_collisions;
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, FibConfig, PrefixTable};
 use namewire_tables::{HashKey, PageSize};
 
+use super::controllers::updates;
 use super::fht_load::{LoadedTable, LookUps, SLICE_NAMES};
 use super::{Column, Cycles};
 use crate::experiment::{Context, Outcome, Samples};
@@ -28,7 +29,7 @@ pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome:
         let mut loaded = LoadedTable::fill(context, names, format, PageSize::Transparent)?;
         loaded.look_all_up(context)?;
         let table = loaded.load.table().differentiator();
-        let model = expected_collisions(names as usize, table.slots().hashes()) + expected_overflows(names as usize);
+        let model = expected_collisions(names as usize, table.slots().hashes());
         let mut row = |metric: &str, unit: &str, value: f64, remark: String| {
             let (case, subject) = (format!("Table 4.4, {names} names"), format!("FHT, w = {bits}"));
             outcome.rows.push(Samples::one(value).row(&case, &subject, metric, unit, Some(remark)));
@@ -39,7 +40,7 @@ pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome:
             "collision table",
             "names",
             in_table,
-            format!("{taken} found their hash taken, {no_room} no slot; model {model:.0}"),
+            format!("{taken} found their hash taken (expected: {model:.0}), {no_room} no slot"),
         );
         let remark = format!("as many of each as measured; paper {:.3e}", column.collision_table_names);
         row("collision table of a billion", "names", in_table * to_billion, remark);
@@ -51,7 +52,7 @@ pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome:
     Ok(())
 }
 
-/// Fig. 4.12 and 4.14: insertions and look-ups by size; the largest is the headline's.
+/// Fig. 4.14: look-ups by size; the largest is the headline's.
 pub(super) fn sizes(
     context: &Context,
     slots: &[u64],
@@ -86,8 +87,8 @@ pub(super) fn sizes(
             let mut row = |metric: String, ns: f64| {
                 outcome.rows.push(Samples::one(ns).row(&case, "FHT, w = 16", &metric, "ns", cycles(ns)));
             };
-            row(format!("insert, {pages} pages"), table.insert_ns.median);
-            row(format!("insert, mean, {pages} pages"), table.insert_ns.mean);
+            row(format!("bulk load, {pages} pages"), table.insert_ns.median);
+            row(format!("bulk load, mean, {pages} pages"), table.insert_ns.mean);
             for (way, mut samples) in LookUps::ALL.into_iter().zip(samples) {
                 samples.sort_unstable();
                 let median_ns = context.clock.resolve(samples[samples.len() / 2])? as f64 / SLICE_NAMES as f64;
@@ -104,10 +105,10 @@ pub(super) fn sizes(
         }
     }
     outcome.notes.push(format!(
-        "Yuan15 (Xeon at {} GHz, DDR3), 10⁹ names, cycles: insert {}; look-up {} without prefetch on 4 KiB pages, {} with \
-         prefetch on 2 MiB pages, {} if the collision table is asked elsewhere.",
+        "Yuan15 (Xeon at {} GHz, DDR3), 10⁹ names, cycles of a look-up: FPT {} on 2 MiB pages; FHT {} without prefetch on \
+         4 KiB pages, {} with prefetch on 2 MiB pages, {} if the collision table is asked elsewhere.",
         figures.processor_ghz,
-        figures.insert_cycles,
+        figures.fpt_lookup_cycles,
         figures.lookup_cycles_plain,
         figures.lookup_cycles_best,
         figures.lookup_cycles_best_without_ct
@@ -120,49 +121,13 @@ fn headline(table: &LoadedTable) -> BTreeMap<String, f64> {
     let slots = forwarding.differentiator().slots();
     let values = [
         ("fht_names", table.names() as f64),
-        ("fht_insert_ns", table.insert_ns.median),
+        ("fht_bulk_load_ns", table.insert_ns.median),
         ("fht_bytes_per_slot", slots.slot_bytes() as f64 / slots.slots() as f64),
         ("fht_bytes_per_name", forwarding.bytes() as f64 / table.names() as f64),
         ("fht_collision_table_names", table.collision_table_names() as f64),
         ("fht_load", table.names() as f64 / slots.slots() as f64),
     ];
     values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-/// §4.3.6: routes through the controller, which keeps the full names; a table applies each at once.
-pub(super) fn controller(context: &Context, routes: u64, outcome: &mut Outcome) -> anyhow::Result<()> {
-    context.begin_step(&format!("{routes} routes through the controller"))?;
-    let (names, key, options) =
-        (NumberedNames::new(context.seed), HashKey::from_seed(context.seed), FhtOptions::default());
-    let routes_at_most = routes as usize;
-    let mut fib =
-        StringDifferentiation::with_fingerprint_hash_table(routes_at_most, key, options, DefaultRoute::Exact)?;
-    let fib: &mut dyn PrefixTable = &mut fib;
-    let insert_ns = updates(context, 0..routes, 1, |number, name| {
-        ensure!(fib.insert(name, names.port(number)) == Ok(None), "route {number} is there already");
-        Ok(())
-    })?;
-    ensure!(fib.len() == routes_at_most, "{} routes of {routes}", fib.len());
-    // Removes every third from the full table.
-    let remove_ns = updates(context, 0..routes, 3, |number, name| {
-        ensure!(fib.remove(name) == Some(names.port(number)), "route {number} is not there");
-        Ok(())
-    })?;
-    let insert_again_ns = updates(context, 0..routes, 3, |number, name| {
-        ensure!(fib.insert(name, names.port(number)) == Ok(None), "route {number} was not removed");
-        Ok(())
-    })?;
-    let case = format!("{routes} routes, one by one, controller and table");
-    let mut row = |metric: &str, unit: &str, value: f64| {
-        outcome.add_value(&case, "FHT, w = 16", (metric, unit), value);
-    };
-    row("insert", "ns", insert_ns);
-    row("remove", "ns", remove_ns);
-    row("insert into the full table", "ns", insert_again_ns);
-    row("controller's memory per route", "bytes", (fib.bytes() - fib.forwarding_bytes()) as f64 / routes as f64);
-    row("table's memory per route", "bytes", fib.forwarding_bytes() as f64 / routes as f64);
-    outcome.headline.insert("fht_controller_insert_ns".to_owned(), insert_ns);
-    Ok(())
 }
 
 /// The table of the design `fht` as the router makes it: bytes per rule when it is full, and after changes.
@@ -218,29 +183,4 @@ fn finds_all(
         context.check_interrupt()?;
     }
     Ok(())
-}
-
-/// Nanoseconds of an update, the mean of all; names are made beforehand.
-fn updates(
-    context: &Context,
-    numbers: std::ops::Range<u64>,
-    step: usize,
-    mut update: impl FnMut(u64, &[u8]) -> anyhow::Result<()>,
-) -> anyhow::Result<f64> {
-    let names = NumberedNames::new(context.seed);
-    let numbers: Vec<u64> = numbers.step_by(step).collect();
-    let mut made = [[0; NUMBERED_NAME_BYTES]; SLICE_NAMES];
-    let mut took_ns = 0;
-    for numbers in numbers.chunks(SLICE_NAMES) {
-        for (&number, name) in numbers.iter().zip(&mut made) {
-            names.write(number, name);
-        }
-        let started_ns = context.clock.now_ns();
-        for (&number, name) in numbers.iter().zip(&made) {
-            update(number, name)?;
-        }
-        took_ns += context.clock.now_ns() - started_ns;
-        context.check_interrupt()?;
-    }
-    Ok(context.clock.resolve(took_ns)? as f64 / numbers.len() as f64)
 }

@@ -1,25 +1,29 @@
 //! How small and how fast is a FIB that stores only what distinguishes its names?
 //!
 //! Source: Yuan15 §4.3.4 to §4.3.7: Table 4.4 (bytes and collision table of the fingerprint hash table by fingerprint
-//! length), Fig. 4.12 (insertions), Fig. 4.14 (look-ups by size, with and without prefetching, large pages and the
-//! collision table), up to 10⁹ names of one component.
+//! length), Fig. 4.12 (insertions), Fig. 4.13 and 4.14 (look-ups by size, with and without large pages; for the hash
+//! table also with and without prefetching and the collision table), up to 10⁹ names of one component.
 //!
 //! The collision table depends only on load and fingerprint length. So Table 4.4 is measured at a size that fits every
-//! machine, and scaled to a billion names. The largest size of Fig. 4.12 and 4.14 is a billion at full scale. A route
+//! machine, and scaled to a billion names. The largest size of Fig. 4.13 and 4.14 is a billion at full scale. A route
 //! controller would keep a billion full names, which exceed the memory of such machines (30 bytes each and an index:
-//! 100 GB). So a bulk load makes names from their numbers and fills tables of those sizes, and the controller is
-//! measured at smaller sizes.
+//! 100 GB). So a bulk load makes names from their numbers and fills tables of those sizes ([`fht_load`],
+//! [`patricia_load`]). [`controllers`] measures insertions into a RIB (Fig. 4.12) at smaller sizes; the time of a bulk
+//! load is never set beside it.
 //!
 //! Beyond the source: the bytes per rule of the table that the router makes, whose ports have 16 bits, for a million
 //! rules. The slots of a million rules are no power of two.
 //!
-//! Patricia tries without and with fingerprints are in [`patricia`]: Fig. 4.4 (depth), Fig. 4.5 (look-ups).
+//! Patricia tries of real names, without and with fingerprints, are in [`patricia`]: Fig. 4.4 (depth), Fig. 4.5
+//! (look-ups).
 //!
 //! Limits: look-ups are for names in the table, in batches; a router spends time elsewhere too.
 
+mod controllers;
 mod fht;
 mod fht_load;
 mod patricia;
+mod patricia_load;
 
 use serde::Deserialize;
 
@@ -28,9 +32,9 @@ use crate::papers;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "string-differentiation",
-    source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12, 4.14",
+    source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12 to 4.14",
     question: "How small and how fast is a FIB that stores only what distinguishes its names?",
-    needs: "quick: 1 min, 1 GiB; full: 30 min, 8 GiB (a billion names)",
+    needs: "quick: 2 min, 2 GiB; full: 50 min, 18 GiB (a billion names)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/string_differentiation", "crates/designs/src/fib/string_differentiation"],
@@ -44,29 +48,33 @@ struct Size {
     slots: &'static [u64],
     /// Slices per variant.
     slices: usize,
-    /// Routes through a controller.
-    routes: u64,
+    /// Routes through each controller, ascending.
+    routes: &'static [u64],
     /// Rules of the table as the router makes it.
     router_rules: u64,
 }
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => {
-            Size { memory_slots: 1 << 15, slots: &[1 << 12, 1 << 15], slices: 5, routes: 10_000, router_rules: 10_000 }
-        }
+        Scale::Smoke => Size {
+            memory_slots: 1 << 15,
+            slots: &[1 << 12, 1 << 15],
+            slices: 5,
+            routes: &[2_500, 10_000],
+            router_rules: 10_000,
+        },
         Scale::Quick => Size {
             memory_slots: 1 << 22,
             slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26],
             slices: 100,
-            routes: 1_000_000,
+            routes: &[250_000, 1_000_000],
             router_rules: 1_000_000,
         },
         Scale::Full => Size {
             memory_slots: 1 << 26,
             slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
             slices: 400,
-            routes: 16_000_000,
+            routes: &[1_000_000, 4_000_000, 16_000_000],
             router_rules: 1_000_000,
         },
     }
@@ -85,6 +93,8 @@ struct Column {
 struct Cycles {
     processor_ghz: f64,
     insert_cycles: f64,
+    fpt_insert_cycles: f64,
+    fpt_lookup_cycles: f64,
     lookup_cycles_plain: f64,
     lookup_cycles_best: f64,
     lookup_cycles_best_without_ct: f64,
@@ -94,12 +104,19 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let columns: Vec<Column> = papers::figures(papers::YUAN_15, "/table_4_4/columns")?;
     let cycles: Cycles = papers::figures(papers::YUAN_15, "/figure_4_12_and_4_14")?;
-    context.plan_steps(columns.len() + 4 * size.slots.len() + 2 + patricia::STEPS);
+    context.plan_steps(
+        columns.len()
+            + (4 + patricia_load::STEPS_OF_SIZE) * size.slots.len()
+            + controllers::STEPS_OF_SIZE * size.routes.len()
+            + 1
+            + patricia::STEPS,
+    );
     let mut outcome = Outcome::default();
     fht::memory(context, size.memory_slots, &columns, &mut outcome)?;
-    fht::controller(context, size.routes, &mut outcome)?;
+    controllers::insertions(context, size.routes, &cycles, &mut outcome)?;
     fht::router_table(context, size.router_rules, &mut outcome)?;
     fht::sizes(context, size.slots, size.slices, &cycles, &mut outcome)?;
+    patricia_load::sizes(context, size.slots, size.slices, &mut outcome)?;
     patricia::tries(context, &mut outcome)?;
     Ok(outcome)
 }

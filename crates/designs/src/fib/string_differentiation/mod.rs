@@ -19,7 +19,7 @@
 //! | whose bits come to which leaf (sBPT, FPT)? which bits are examined? in how few bytes? | [`patricia_trie`], [`key_bits`], [`patricia_node`], [`patricia_leaf`] |
 //! | how does a trie without names change? who knows the names, and which a leaf must tell apart? | [`patricia_updates`], [`patricia_controller`], [`local_fingerprint`] |
 //! | the trie as a forwarding table | [`patricia_table`] |
-//! | a billion names at once, without a controller | [`bulk_load`] |
+//! | a billion names at once, without a controller | [`bulk_load`] (FHT), [`patricia_bulk`] |
 //! | where does exactly this string lead (collision table, suffixes)? | [`exact_table`] |
 //! | which longer rule below this root rule? | [`suffixes`] |
 //! | what does a forwarding engine need to know? | [`forwarding_table`] |
@@ -41,6 +41,7 @@ pub mod fingerprint_hash_table;
 pub mod forwarding_table;
 pub mod key_bits;
 pub mod local_fingerprint;
+pub mod patricia_bulk;
 pub mod patricia_controller;
 pub mod patricia_leaf;
 pub mod patricia_node;
@@ -58,6 +59,7 @@ pub use fht_forwarding::{FhtOptions, FhtTable};
 pub use fingerprint_hash_table::SlotFormat;
 pub use forwarding_table::{ForwardingTable, Instruction};
 pub use key_bits::Fingerprints;
+pub use patricia_bulk::PatriciaBulkLoad;
 pub use patricia_controller::PatriciaController;
 pub use patricia_leaf::LeafLayout;
 pub use patricia_table::{PatriciaOptions, PatriciaTable};

@@ -90,6 +90,16 @@ impl PatriciaTable {
         Ok(Self { options, trie })
     }
 
+    /// A table around a filled trie of these options.
+    pub(super) const fn of_trie(options: PatriciaOptions, trie: PatriciaTrie) -> Self {
+        Self { options, trie }
+    }
+
+    /// Sets whether the names of a batch are on the way together.
+    pub const fn set_batched(&mut self, is_batched: bool) {
+        self.options.is_batched = is_batched;
+    }
+
     /// The trie.
     pub const fn trie(&self) -> &PatriciaTrie {
         &self.trie
