@@ -11,8 +11,8 @@
 //!    from it;
 //! 3. an arm of [`FibDesign::build`]; for a route controller with tables of its own also one of
 //!    [`FibDesign::build_split`], for a lossy design its variant in [`FibDesign::is_lossless`];
-//! 4. for a new option, a field of [`FibDesignOptions`], a line of `check_options`, and the settings in
-//!    `crates/configuration/src/settings/fib.rs`;
+//! 4. for a new option, a field of [`FibDesignOptions`], a line of `check_options`, a `Setting` with its extremes in
+//!    `crates/designs/tests/oracles/design_options.rs`, and the settings in `crates/configuration/src/settings/fib.rs`;
 //! 5. a test module in `crates/designs/tests/oracles`, with its `mod` line in `main.rs` there: it calls
 //!    `equals_the_model` and `survives_churn` of `fib_designs.rs` with each way to make the design. A trie needs only
 //!    a line in `trie_designs.rs`;
@@ -21,6 +21,7 @@
 //! Through [`FibDesign::ALL`] a design takes part, without further lines, in:
 //!
 //! - the test below and the FIB's oracle (`tests/oracles/fib.rs`);
+//! - the differential test of all designs with all options (`tests/oracles/fib_variants.rs`);
 //! - the tests without memory (`tests/fib_designs_no_memory.rs`, `crates/cli/tests/memory_limit.rs`);
 //! - the routers of `crates/router/tests/node/fib_designs.rs`, and the simulated ones of `sim/tests/core_and_edge.rs`
 //!   if it is lossy;

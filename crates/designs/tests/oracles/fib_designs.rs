@@ -23,7 +23,9 @@ pub(crate) enum Operation {
 }
 
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
-    let insert = (any::<prop::sample::Index>(), 0..6_u32).prop_map(|(name, number)| Operation::Insert { name, number });
+    // Most lead to few numbers, so that some are changed to what they are, and some to that of a default table.
+    let number = prop_oneof![8 => 0..6_u32, 1 => prop::sample::select(&[255, 256, 65_535, 65_536][..])];
+    let insert = (any::<prop::sample::Index>(), number).prop_map(|(name, number)| Operation::Insert { name, number });
     let remove = any::<prop::sample::Index>().prop_map(|name| Operation::Remove { name });
     prop_oneof![3 => insert, 2 => remove]
 }
@@ -40,6 +42,46 @@ fn nested_pool() -> impl Strategy<Value = Vec<Components>> {
             pool.push(name);
         }
         pool
+    })
+}
+
+/// Components that a table of text would not expect: digests, other types, empty ones, zeros, any bytes, 8 kB.
+fn odd_component() -> impl Strategy<Value = Vec<u8>> {
+    let digest = prop::array::uniform32(prop_oneof![4 => 0..2_u8, 1 => any::<u8>()]);
+    let types = prop::sample::select(&[1_u16, 2, 8, 32, 50, 54, 58, 252, 253, 65_535][..]);
+    prop_oneof![
+        3 => Just(component(8, b"")),
+        3 => (types, 0..2_u8).prop_map(|(ty, byte)| component(ty, &[byte])),
+        2 => (1..=2_u16, digest).prop_map(|(ty, digest)| component(ty, &digest)),
+        2 => prop::collection::vec(any::<u8>(), 0..9).prop_map(|bytes| component(8, &bytes)),
+        1 => (0..4_usize, any::<bool>()).prop_map(|(zeros, nul)| component(8, &vec![if nul { 0 } else { 255 }; zeros])),
+        1 => (7_900..8_100_usize, 0..2_u8).prop_map(|(bytes, last)| {
+            let mut long = vec![b'x'; bytes];
+            long.push(last);
+            component(8, &long)
+        }),
+    ]
+}
+
+/// Names of odd components, of 8 kB, and of up to 256 components; and prefixes of them.
+fn odd_pool() -> impl Strategy<Value = Vec<Components>> {
+    let short = prop::collection::vec(odd_component(), 0..6);
+    let deep = (prop::collection::vec(0..2_u8, 3), 200..=MAX_NAME_COMPONENTS).prop_map(|(letters, components)| {
+        (0..components).map(|place| component(8, &letters[place % 3..][..usize::from(place % 7 != 0)])).collect()
+    });
+    let long =
+        (prop::collection::vec(odd_component(), 0..3), 20..28_usize, 0..2_u8).prop_map(|(mut name, more, byte)| {
+            name.extend((0..more).map(|_| component(8, &[byte; 300])));
+            name
+        });
+    let name = prop_oneof![4 => short, 1 => deep, 1 => long];
+    let fits = |name: &Components| value(name).len() <= MAX_PREFIX_BYTES;
+    let names =
+        prop::collection::vec((name.prop_filter("it is short enough", fits), any::<prop::sample::Index>()), 2..8);
+    names.prop_map(|names| {
+        let with_prefix =
+            |(name, cut): (Components, prop::sample::Index)| [name[..cut.index(name.len() + 1)].to_vec(), name];
+        names.into_iter().flat_map(with_prefix).collect()
     })
 }
 
@@ -96,10 +138,11 @@ fn check(
     Ok(())
 }
 
-/// Both must find the same prefixes after each change.
+/// Both must find the same prefixes after each change, and when all that is left is removed in random order.
+/// Longer prefixes than this must be refused.
 pub(crate) fn replay(
     mut table: Box<dyn PrefixTable>,
-    compared: Compared,
+    (compared, prefix_bytes_max): (Compared, usize),
     pool: &[Components],
     strangers: &[Components],
     operations: &[Operation],
@@ -115,7 +158,9 @@ pub(crate) fn replay(
                 let name = name.get(pool);
                 let result = table.insert(&value(name), *number);
                 let before = model.get(name).copied();
-                if before.is_none() && model.len() == CAPACITY {
+                if value(name).len() > prefix_bytes_max {
+                    prop_assert_eq!(result, Err(FibRefusal::PrefixTooLong));
+                } else if before.is_none() && model.len() == CAPACITY {
                     prop_assert_eq!(result, Err(FibRefusal::Full));
                 } else {
                     prop_assert_eq!(result, Ok(before));
@@ -130,6 +175,12 @@ pub(crate) fn replay(
         check(&*table, compared, &model, &names)?;
     }
     prop_assert!(table.bytes() > 0 && table.forwarding_bytes() <= table.bytes());
+    let mut left: Vec<Components> = model.keys().cloned().collect();
+    fastrand::Rng::with_seed(operations.len() as u64).shuffle(&mut left);
+    for name in left {
+        prop_assert_eq!(table.remove(&value(&name)), model.remove(&name));
+        check(&*table, compared, &model, &names)?;
+    }
     Ok(())
 }
 
@@ -137,7 +188,7 @@ pub(crate) fn replay(
 pub(crate) fn runs() -> impl Strategy<Value = (Vec<Components>, Vec<Components>, Vec<Operation>)> {
     let too_deep = (0..3_u8).prop_map(|letter| vec![component(8, &[b'a' + letter]); MAX_NAME_COMPONENTS + 1]);
     let strangers = prop::collection::vec(prop_oneof![8 => any_name(), 1 => too_deep], 3);
-    (prop_oneof![pool(), nested_pool()], strangers, prop::collection::vec(operation(), 1..60))
+    (prop_oneof![pool(), nested_pool(), odd_pool()], strangers, prop::collection::vec(operation(), 1..60))
 }
 
 /// Random operation lists over adversarial and over deeply nested names; then prefixes that are too long.
@@ -151,7 +202,7 @@ pub(crate) fn equals_the_model(make: impl Fn(usize, u64) -> Box<dyn PrefixTable>
 pub(crate) fn answers_as_the_model(compared: Compared, make: &impl Fn(usize, u64) -> Box<dyn PrefixTable>) {
     let mut runner = TestRunner::new(ProptestConfig { cases: 96, ..ProptestConfig::default() });
     let result = runner.run(&(runs(), any::<u64>()), |((pool, strangers, operations), seed)| {
-        replay(make(CAPACITY, seed), compared, &pool, &strangers, &operations)
+        replay(make(CAPACITY, seed), (compared, MAX_PREFIX_BYTES), &pool, &strangers, &operations)
     });
     if let Err(error) = result {
         panic!("{error}");

@@ -142,16 +142,21 @@ fn strangers_are_not_found_by_their_fingerprints() {
     }
 }
 
-/// There are enough markers for several groups of partitions. Prefixes above them are inserted, changed and removed.
-/// Every marker leads where the longest prefix above it leads.
+/// There are enough markers for several groups of partitions, and for many chunks of lists. Prefixes above them are
+/// inserted, changed and removed. Every marker leads where the longest prefix above it leads.
 #[test]
 fn many_markers_inherit_what_comes_and_goes_above_them() {
+    for maintenance in [MarkerMaintenance::Lists, MarkerMaintenance::Partitions] {
+        many_markers_inherit(HashTableOptions { maintenance, longest_components: 7, ..HashTableOptions::CITY_A });
+    }
+}
+
+fn many_markers_inherit(options: HashTableOptions) {
     let component_of = |number: u32| component(8, &number.to_be_bytes());
     let name = |number: u32, components: u32| -> Vec<u8> {
         let parts = [number % 7, number % 91, number % 1001, number, 0, 1, 2];
         value(&parts[..components as usize].iter().map(|&part| component_of(part)).collect::<Vec<_>>())
     };
-    let options = HashTableOptions { longest_components: 7, ..HashTableOptions::CITY_A };
     let mut table = HashTables::new(50_000, [7, 8], options).unwrap();
     for number in 0..40_000 {
         table.insert(&name(number, 7), number).unwrap();

@@ -1,13 +1,15 @@
 //! What does binary search of hash tables cost, and what do matching, prefetching and linear search change?
 //!
 //! Source: Yuan15 §3.4: Fig. 3.7 (prefetch none, first, all), 3.8 and 3.9 (sizes, 7 and 15 components, precomputed
-//! hashes), 3.10 (linear search, shortest first), 3.11 (threads), in the paper's worst case ([`worst_case`]). CityA
-//! compares names at every match and hashes with CityHash; SipE compares at the end and hashes with SipHash. The run
-//! adds the other two combinations, and batches.
+//! hashes), 3.10 (linear search, shortest first), 3.11 (threads), in the paper's worst case ([`worst_case`]); §3.3.1:
+//! what updates cost with each way to keep markers ([`maintenance`]). CityA compares names at every match and hashes
+//! with CityHash; SipE compares at the end and hashes with SipHash. The run adds the other two combinations, and
+//! batches.
 //!
 //! All variants of a size take turns by slices of 256 names, which are written shortly before they are timed; every
 //! answer is checked. Limits: names repeat after n / log₂(k + 1), and a router uses cache lines for other work too.
 
+mod maintenance;
 mod paper;
 mod slice;
 mod threads;
@@ -27,8 +29,8 @@ use worst_case::WorstCase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-binary",
-    source: "Yuan15 Fig. 3.7-3.11",
-    question: "What does binary search of hash tables cost, beside linear search, and what does prefetching save?",
+    source: "Yuan15 Fig. 3.7-3.11, §3.3.1",
+    question: "What does binary search of hash tables cost, beside linear search, what does prefetching save, and what do updates cost?",
     needs: "quick: 1.5 min, 3.5 GiB (2 million names); full: 20 min, 20 GiB (32 million names, the paper's billion takes 200 GiB)",
     takes: None,
     run,
@@ -134,8 +136,11 @@ impl Variant {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    context.plan_steps(size.cases.iter().map(|case| 1 + size.repetitions + usize::from(case.with_threads)).sum());
+    let steps = |case: &Case| 1 + size.repetitions + usize::from(case.with_threads);
+    context.plan_steps(1 + size.cases.iter().map(steps).sum::<usize>());
     let mut outcome = Outcome { notes: paper::notes()?, ..Outcome::default() };
+    context.begin_step("maintenance of markers")?;
+    maintenance::measure(context, &mut outcome)?;
     for (number, case) in size.cases.iter().enumerate() {
         let worst_case = WorstCase { seed: context.seed, names: case.names, components: case.components };
         let label = format!("{} components, {} names", case.components, case.names);

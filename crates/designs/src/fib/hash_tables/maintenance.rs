@@ -5,10 +5,10 @@
 //! share partitions ([`super::marker_partitions`]). Deviation: what markers inherit from the root is not written into
 //! them, so that a default route costs nothing.
 //!
-//! | | memory | a change, m markers inherit from the prefix | a new prefix, its parent's markers M |
+//! | | memory | a change, m markers inherit from the prefix | a new prefix |
 //! | --- | --- | --- | --- |
 //! | enumerate | none | every longer entry | every longer entry |
-//! | lists | 28 bytes per marker, 4 per slot | m | M |
+//! | lists | 8 to 16 bytes per marker | m | those that it takes over |
 //! | partitions | 10 to 20 bytes per marker | the partitions below it, m / 64 at best | the same; at most two partitions, of 64 markers each, are cut |
 //!
 //! Writers: the owner.
@@ -48,16 +48,9 @@ impl Marker {
     }
 }
 
-/// The longest prefix of a marker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) at: SlotRef,
-    pub(super) forwarding: Forwarding,
-}
-
-/// What a marker inherits from this prefix, or from none.
-pub(super) fn inherited(owner: Option<Owner>) -> Forwarding {
-    owner.map_or(Forwarding::NOTHING, |owner| owner.forwarding)
+/// The marker's own bytes.
+pub(super) fn name_of(names: &NameEntries, marker: Marker) -> &[u8] {
+    &names.string(marker.name_entry)[..marker.bytes.into()]
 }
 
 /// The tables, for who looks through all of them.
@@ -93,12 +86,12 @@ impl MarkerKeeper {
         }
     }
 
-    /// A marker is there from now on and inherits from `owner`, its longest prefix.
-    pub(super) fn enter(&mut self, names: &mut NameEntries, marker: Marker, owner: Option<Owner>) {
+    /// A marker is there from now on and inherits this from its longest prefix.
+    pub(super) fn enter(&mut self, names: &mut NameEntries, marker: Marker, inherited: Forwarding) {
         match self {
-            Self::Enumerate => names.set(marker.at(), inherited(owner)),
-            Self::Lists(lists) => lists.enter(names, marker, owner),
-            Self::Partitions(partitions) => partitions.enter(names, marker, inherited(owner)),
+            Self::Enumerate => names.set(marker.at(), inherited),
+            Self::Lists(lists) => lists.enter(names, marker, inherited),
+            Self::Partitions(partitions) => partitions.enter(names, marker, inherited),
         }
     }
 
@@ -111,36 +104,33 @@ impl MarkerKeeper {
         }
     }
 
-    /// Markers below `prefix` that inherit from `from` inherit from `to` now. One of `from` and `to` is `prefix`
-    /// itself, and the other is `prefix` too, or the longest prefix above it.
+    /// Markers below `prefix` that inherit from a prefix of `from` bytes inherit `to` now. One of the two is of
+    /// `prefix` itself, and the other is of `prefix` too, or of the longest prefix above it.
     pub(super) fn hand_over(
         &mut self,
         names: &mut NameEntries,
         everything: Everything<'_>,
         prefix: &[u8],
         components: usize,
-        from: Option<Owner>,
-        to: Option<Owner>,
+        from: u16,
+        to: Forwarding,
     ) {
         match self {
             Self::Enumerate => {
                 let Everything { tables, order } = everything;
-                let from = inherited(from).matched_bytes;
                 for (components, table) in tables.iter().enumerate().skip(components + 1) {
                     let slot = order.slot(components) as u8;
                     for name_entry in table.name_entries() {
                         let at = SlotRef { name_entry, slot };
                         // No prefix below `prefix` has this few bytes, so the entry is a marker.
                         if names.forwarding(at).matched_bytes == from && names.begins_with(name_entry, prefix) {
-                            names.set(at, inherited(to));
+                            names.set(at, to);
                         }
                     }
                 }
             }
             Self::Lists(lists) => lists.hand_over(names, prefix, from, to),
-            Self::Partitions(partitions) => {
-                partitions.hand_over(names, prefix, inherited(from).matched_bytes, inherited(to));
-            }
+            Self::Partitions(partitions) => partitions.hand_over(names, prefix, from, to),
         }
     }
 

@@ -18,7 +18,7 @@
 //! with neighbours of the same prefix.
 //! Bytes: a marker takes 8, and unused room; a partition takes 40 and its cell. Writers: the owner.
 
-use super::maintenance::Marker;
+use super::maintenance::{Marker, name_of};
 use super::name_entries::{Forwarding, IN_PARTITION, NOTHING, NameEntries};
 use bytemuck::{Pod, Zeroable};
 use namewire_tables::pages::{PageArray, PageSize};
@@ -313,8 +313,4 @@ impl MarkerPartitions {
         self.remove_partition(second);
         true
     }
-}
-
-fn name_of(names: &NameEntries, marker: Marker) -> &[u8] {
-    &names.string(marker.name_entry)[..marker.bytes.into()]
 }

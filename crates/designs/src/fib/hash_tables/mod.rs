@@ -155,7 +155,7 @@ impl HashTables {
             order: SearchOrder::new(options.search, longest),
             hasher: Hasher { function: options.hash, key },
             tables: (0..=longest).map(|length| FingerprintTable::new(size(length))).collect::<io::Result<_>>()?,
-            names: NameEntries::new(options.maintenance == MarkerMaintenance::Lists)?,
+            names: NameEntries::new()?,
             keeper: MarkerKeeper::new(options.maintenance)?,
             root: None,
             len: 0,

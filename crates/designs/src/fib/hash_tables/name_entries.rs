@@ -3,14 +3,13 @@
 //! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string. A prefix and its markers
 //! share one such entry, aligned to 16 bytes. Symbols: the fields are *slots*: one for each of the prefix's markers,
 //! and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. Beside the
-//! number, a slot holds four further values: how many bytes the match has, since our answers say it; MD of So et al.,
-//! for the two-stage search; how many longer prefixes need the marker; and, with lists of markers, a place in these
-//! lists. The header of the block is the allocator's.
+//! number, a slot holds three further values: how many bytes the match has, since our answers say it; MD of So et al.,
+//! for the two-stage search; how many longer prefixes need the marker. The header of the block is the allocator's.
 //!
 //! ```text
 //!  byte 0            8              12        24        36      12 + 12 · slots
 //!        | block, 8 | bytes, slots | slot 0 | slot 1 | … |     | string … | fill to 16 |
-//!  slot:   number u32 | matched bytes u16 | deepest u16 | markers u32 | (link u32) |
+//!  slot:   number u32 | matched bytes u16 | deepest u16 | markers u32 |
 //! ```
 //!
 //! For a prefix's slot, *matched bytes* is the prefix's length; for a marker's slot, the length of the prefix that the
@@ -37,7 +36,6 @@ const UNUSED: u16 = u16::MAX - 2;
 
 const HEADER_BYTES: usize = 4;
 const SLOT_BYTES: usize = 12;
-const LINK_BYTES: usize = 4;
 
 /// Bytes by which the array grows at least.
 const LEAST_GROWTH_BYTES: u64 = 1 << 14;
@@ -46,7 +44,6 @@ const LEAST_GROWTH_BYTES: u64 = 1 << 14;
 pub(super) struct NameEntries {
     arena: Arena,
     reserved_bytes: u64,
-    slot_bytes: usize,
     scratch: Vec<u8>,
 }
 
@@ -71,11 +68,9 @@ pub(super) struct SlotRef {
 }
 
 impl NameEntries {
-    /// No entries; with room for a link in each slot or without.
-    pub(super) fn new(links: bool) -> io::Result<Self> {
-        let slot_bytes = if links { SLOT_BYTES + LINK_BYTES } else { SLOT_BYTES };
+    pub(super) fn new() -> io::Result<Self> {
         let arena = Arena::new(0, PageSize::Transparent)?;
-        Ok(Self { arena, reserved_bytes: 0, slot_bytes, scratch: Vec::new() })
+        Ok(Self { arena, reserved_bytes: 0, scratch: Vec::new() })
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -90,7 +85,7 @@ impl NameEntries {
         self.scratch.clear();
         self.scratch.extend_from_slice(&(string.len() as u16).to_le_bytes());
         self.scratch.extend_from_slice(&(slots as u16).to_le_bytes());
-        self.scratch.resize(HEADER_BYTES + slots * self.slot_bytes, 0);
+        self.scratch.resize(HEADER_BYTES + slots * SLOT_BYTES, 0);
         self.scratch.extend_from_slice(string);
         let name_entry = match self.arena.allocate(&self.scratch) {
             Some(name_entry) => name_entry,
@@ -159,15 +154,6 @@ impl NameEntries {
         self.slot_mut(at)[8..12].copy_from_slice(&markers.to_le_bytes());
     }
 
-    /// Of a prefix: the first of its markers. Of a marker: its place in the list.
-    pub(super) fn link(&self, at: SlotRef) -> u32 {
-        read_u32(&self.arena.get_from(at.name_entry)[self.slot_at(at)..], SLOT_BYTES)
-    }
-
-    pub(super) fn set_link(&mut self, at: SlotRef, link: u32) {
-        self.slot_mut(at)[SLOT_BYTES..][..LINK_BYTES].copy_from_slice(&link.to_le_bytes());
-    }
-
     /// Nothing leads to the slot any more: frees the entry, or what its string has too much.
     pub(super) fn release(&mut self, at: SlotRef, order: &SearchOrder, components: usize) {
         self.set(at, Forwarding::UNUSED);
@@ -181,7 +167,7 @@ impl NameEntries {
                 // The markers of what has gone are those that the slots below it stand for.
                 let longest = order.marker_lengths(components).nth(last.into()).unwrap_or(components);
                 let bytes = prefix_bytes(self.string(name_entry), longest);
-                let string_at = HEADER_BYTES + usize::from(slots) * self.slot_bytes;
+                let string_at = HEADER_BYTES + usize::from(slots) * SLOT_BYTES;
                 self.arena.get_from_mut(name_entry)[..2].copy_from_slice(&(bytes as u16).to_le_bytes());
                 self.arena.shorten(name_entry, string_at + bytes);
             }
@@ -191,12 +177,12 @@ impl NameEntries {
 
     #[inline(always)]
     fn slot_at(&self, at: SlotRef) -> usize {
-        HEADER_BYTES + usize::from(at.slot) * self.slot_bytes
+        HEADER_BYTES + usize::from(at.slot) * SLOT_BYTES
     }
 
     #[inline(always)]
     fn string_at(&self, entry: &[u8]) -> usize {
-        HEADER_BYTES + usize::from(read_u16(entry, 2)) * self.slot_bytes
+        HEADER_BYTES + usize::from(read_u16(entry, 2)) * SLOT_BYTES
     }
 
     fn slot_mut(&mut self, at: SlotRef) -> &mut [u8] {
@@ -228,35 +214,29 @@ mod tests {
 
     #[test]
     fn an_entry_keeps_what_it_is_told_slot_by_slot() {
-        for links in [false, true] {
-            let mut entries = NameEntries::new(links).unwrap();
-            let first = entries.add(&NAME, 3).unwrap();
-            let second = entries.add(b"", 1).unwrap();
-            for slot in 0..3 {
-                let forwarding = Forwarding { number: u32::MAX - u32::from(slot), matched_bytes: slot.into() };
-                entries.set(at(first, slot), forwarding);
-                entries.set_deepest(at(first, slot), 256 - usize::from(slot));
-                entries.set_markers(at(first, slot), 77 + u32::from(slot));
-                if links {
-                    entries.set_link(at(first, slot), 99 + u32::from(slot));
-                }
-            }
-            for slot in 0..3 {
-                let forwarding = Forwarding { number: u32::MAX - u32::from(slot), matched_bytes: slot.into() };
-                assert_eq!(entries.forwarding(at(first, slot)), forwarding);
-                assert_eq!(entries.deepest(at(first, slot)), 256 - usize::from(slot));
-                assert_eq!(entries.markers(at(first, slot)), 77 + u32::from(slot));
-                assert!(!links || entries.link(at(first, slot)) == 99 + u32::from(slot));
-            }
-            assert_eq!((entries.string(first), entries.string(second)), (&NAME[..], &b""[..]));
-            assert!(entries.begins_with(first, &NAME[..6]) && !entries.begins_with(second, &NAME[..3]));
+        let mut entries = NameEntries::new().unwrap();
+        let first = entries.add(&NAME, 3).unwrap();
+        let second = entries.add(b"", 1).unwrap();
+        for slot in 0..3 {
+            let forwarding = Forwarding { number: u32::MAX - u32::from(slot), matched_bytes: slot.into() };
+            entries.set(at(first, slot), forwarding);
+            entries.set_deepest(at(first, slot), 256 - usize::from(slot));
+            entries.set_markers(at(first, slot), 77 + u32::from(slot));
         }
+        for slot in 0..3 {
+            let forwarding = Forwarding { number: u32::MAX - u32::from(slot), matched_bytes: slot.into() };
+            assert_eq!(entries.forwarding(at(first, slot)), forwarding);
+            assert_eq!(entries.deepest(at(first, slot)), 256 - usize::from(slot));
+            assert_eq!(entries.markers(at(first, slot)), 77 + u32::from(slot));
+        }
+        assert_eq!((entries.string(first), entries.string(second)), (&NAME[..], &b""[..]));
+        assert!(entries.begins_with(first, &NAME[..6]) && !entries.begins_with(second, &NAME[..3]));
     }
 
     #[test]
     fn a_string_is_cut_to_its_longest_marker_and_then_freed() {
         let order = SearchOrder::new(HashSearch::Binary, 7);
-        let mut entries = NameEntries::new(false).unwrap();
+        let mut entries = NameEntries::new().unwrap();
         let entry = entries.add(&NAME, 3).unwrap();
         (0..3).for_each(|slot| entries.set(at(entry, slot), Forwarding::NOTHING));
         entries.release(at(entry, 1), &order, 6);

@@ -21,7 +21,7 @@
 //! Cost: a search reads a line per length looked up, and two per name compared. Writers: none during a search.
 
 use super::fingerprint_table::{Candidate, Matches};
-use super::name_entries::{NOTHING, SlotRef};
+use super::name_entries::{Forwarding, NOTHING, SlotRef};
 use super::prefix_hashes::{PrefixHashes, Prefixes};
 use super::search_order::HashSearch;
 use super::{HashTables, StringMatching};
@@ -201,15 +201,14 @@ impl HashTables {
         self.conclude(name, prefixes, progress)
     }
 
-    /// How many bytes the longest prefix of at most `components` has, if there is one beside the
-    /// root. For updates: names are always compared.
-    pub(super) fn longest_prefix_bytes(&self, name: &[u8], prefixes: Prefixes<'_>, components: usize) -> Option<usize> {
+    /// What the longest prefix of at most `components` leads to, if there is one beside the root. For updates: names
+    /// are always compared.
+    pub(super) fn forwarding_above(&self, name: &[u8], prefixes: Prefixes<'_>, components: usize) -> Forwarding {
         let progress = self.search(name, prefixes, self.begin(components, 0), StringMatching::Always);
-        if progress.best_components == 0 {
-            return None;
+        match progress.best_components {
+            0 => Forwarding::NOTHING,
+            _ => self.keeper.resolve(self.names.forwarding(progress.best)),
         }
-        let forwarding = self.keeper.resolve(self.names.forwarding(progress.best));
-        (forwarding.matched_bytes != NOTHING).then_some(forwarding.matched_bytes.into())
     }
 
     /// How many tables a search asks, names compared at every match. For the lab.

@@ -15,7 +15,7 @@
 //! Cost: an insertion reads 2 lines for each marker that exists and 3 or more for each new marker. The insertion also
 //! searches for what each new marker inherits, and runs [`super::maintenance`]. Writers: the owner.
 
-use super::maintenance::{Everything, Marker, Owner, inherited};
+use super::maintenance::{Everything, Marker};
 use super::name_entries::{Forwarding, SlotRef};
 use super::prefix_hashes::{PrefixHashes, Prefixes, first_components};
 use super::search_order::HashSearch;
@@ -39,8 +39,7 @@ impl HashTables {
         {
             let before = self.names.forwarding(at).number;
             self.names.set(at, forwarding);
-            let owner = Some(Owner { at, forwarding });
-            self.hand_over(prefix, components, owner, owner);
+            self.hand_over(prefix, components, forwarding, forwarding);
             return Ok(Some(before));
         }
         if self.len == self.capacity {
@@ -72,14 +71,15 @@ impl HashTables {
                 SlotRef { name_entry, slot: self.order.slot(components) as u8 }
             }
         };
-        let owner = self.owner_of(prefix, prefixes, components - 1);
+        let above = self.inherited(prefix, prefixes, components - 1);
         match present {
-            Some(_) => self.keeper.leave(&mut self.names, marker(at, prefix.len())),
+            Some(_) if self.order.markers_inherit() => self.keeper.leave(&mut self.names, marker(at, prefix.len())),
+            Some(_) => {}
             None => self.tables[components].put(prefixes.hash(components), at.name_entry, true),
         }
         self.names.set(at, forwarding);
         self.longest_in_use = self.longest_in_use.max(components);
-        self.hand_over(prefix, components, owner, Some(Owner { at, forwarding }));
+        self.hand_over(prefix, components, above, forwarding);
         for length in marker_lengths(self, components) {
             self.add_marker(prefix, prefixes, length, at.name_entry);
         }
@@ -114,8 +114,8 @@ impl HashTables {
     /// Lets a marker inherit.
     fn enter_marker(&mut self, prefix: &[u8], prefixes: Prefixes<'_>, length: usize, at: SlotRef) {
         if self.order.markers_inherit() {
-            let owner = self.owner_of(prefix, prefixes, length - 1);
-            self.keeper.enter(&mut self.names, marker(at, prefixes.bytes(length)), owner);
+            let inherited = self.inherited(prefix, prefixes, length - 1);
+            self.keeper.enter(&mut self.names, marker(at, prefixes.bytes(length)), inherited);
         } else {
             self.names.set(at, Forwarding::NOTHING);
         }
@@ -135,8 +135,8 @@ impl HashTables {
         if usize::from(forwarding.matched_bytes) != prefix.len() {
             return None; // a marker
         }
-        let parent = self.owner_of(prefix, prefixes, components - 1);
-        self.hand_over(prefix, components, Some(Owner { at, forwarding }), parent);
+        let above = self.inherited(prefix, prefixes, components - 1);
+        self.hand_over(prefix, components, forwarding, above);
         if self.names.markers(at) > 0 {
             self.enter_marker(prefix, prefixes, components, at);
         } else {
@@ -235,15 +235,12 @@ impl HashTables {
         Some((SlotRef { name_entry: candidate.name_entry, slot: self.order.slot(length) as u8 }, candidate))
     }
 
-    /// The longest prefix of at most `components`, if there is one beside the root.
-    fn owner_of(&self, prefix: &[u8], prefixes: Prefixes<'_>, components: usize) -> Option<Owner> {
+    /// What a marker inherits from its longest prefix of at most `components`.
+    fn inherited(&self, prefix: &[u8], prefixes: Prefixes<'_>, components: usize) -> Forwarding {
         if components == 0 || !self.order.markers_inherit() {
-            return None;
+            return Forwarding::NOTHING;
         }
-        let bytes = self.longest_prefix_bytes(prefix, prefixes, components)?;
-        let length = (1..=components).find(|&length| prefixes.bytes(length) == bytes)?;
-        let (at, _) = self.find(prefix, prefixes, length)?;
-        Some(Owner { at, forwarding: self.names.forwarding(at) })
+        self.forwarding_above(prefix, prefixes, components)
     }
 
     /// Room for the table entries of the prefix at those of these lengths where there is none.
@@ -264,11 +261,11 @@ impl HashTables {
         self.keeper.reserve(self.len + 1 + prefixes.components())
     }
 
-    fn hand_over(&mut self, prefix: &[u8], components: usize, from: Option<Owner>, to: Option<Owner>) {
+    fn hand_over(&mut self, prefix: &[u8], components: usize, from: Forwarding, to: Forwarding) {
         if components < self.longest_in_use && self.order.markers_inherit() {
-            debug_assert!(inherited(from) != Forwarding::NOTHING || inherited(to) != Forwarding::NOTHING);
+            debug_assert!(from != Forwarding::NOTHING || to != Forwarding::NOTHING);
             let everything = Everything { tables: &self.tables, order: &self.order };
-            self.keeper.hand_over(&mut self.names, everything, prefix, components, from, to);
+            self.keeper.hand_over(&mut self.names, everything, prefix, components, from.matched_bytes, to);
         }
     }
 }

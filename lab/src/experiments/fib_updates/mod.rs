@@ -9,6 +9,10 @@
 //! The reader's rate is per second of its own processor time: a busy machine is not a loss, but interference through
 //! caches and memory is. On one processor reader and writer take turns, and the writer may be below its rate. In the
 //! unpaced phases the writer makes as many updates as it can.
+//!
+//! Single changes that concern many rules of a lossy design are timed apart ([`large_changes`]).
+
+mod large_changes;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -29,8 +33,8 @@ use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-updates",
     source: "ours",
-    question: "Do look-ups suffer while the FIB is written 100,000 times a second?",
-    needs: "quick: 1 min, 1 GiB; full: 2 min, 1 GiB; two processors",
+    question: "Do look-ups suffer while the FIB is written 100,000 times a second, and how long does a large change take?",
+    needs: "quick: 2 min, 1 GiB; full: 6 min, 3 GiB; two processors",
     takes: None,
     run,
     sources: &["lab/src/experiments/fib_updates.rs", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -72,7 +76,7 @@ namewire_packet::names! {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    context.plan_steps(1 + size.rounds);
+    context.plan_steps(2 + size.rounds);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let mut writer = Writer::new(names, context)?;
@@ -118,7 +122,10 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
          {ELSEWHERE_PREFIXES} prefixes and no reader; a wrong answer would have ended the run.",
         size.prefixes, size.rounds, size.phase
     )];
-    Ok(Outcome { rows, headline, notes })
+    let mut outcome = Outcome { rows, headline, notes };
+    context.begin_step("changes of many rules")?;
+    large_changes::measure(context, &mut outcome)?;
+    Ok(outcome)
 }
 
 fn rows_and_headline(table: &BTreeMap<(Phase, &'static str), Samples>) -> (Vec<Row>, BTreeMap<String, f64>) {
