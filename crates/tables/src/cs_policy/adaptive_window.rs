@@ -7,7 +7,7 @@
 //!
 //! The sketch counts every request, and halves its counts every W requests, as in W-TinyLFU. A miniature
 //! with 1/n of the entries sees 1/n of the names. An epoch has [`EPOCH_PER_ENTRY`] requests for each entry.
-//! At its end each miniature loses a tenth of its score and adds its hits. Then the store takes the window
+//! At its end each miniature loses a twentieth of its score and adds its hits. Then the store takes the window
 //! of the miniature with the best score, but only if this score beats the score of the present window's
 //! miniature by more than 1/[`BETTER_BY`].
 //!
@@ -28,6 +28,11 @@
 //! - No window: 21 points behind on the trace `orm` (`lab/record`).
 //! - Epochs of 2 and 10 requests for each entry, and W = 30 × the entries: within 0.4 points on average.
 //! - Beginning without a window: 4 points behind on traces of few epochs.
+//! - Scores that forget a tenth in an epoch: with 1,000 entries and 8 videos at a time, an epoch has the Data
+//!   of 4 views, and two views of one video chose another window. 1.4 points behind on video with 0.1 % of
+//!   the objects. A fortieth: within 0.02 points on average. An advantage of 2 to 10 % for the present window
+//!   (instead of 0.5 %), or of 1 to 3 standard deviations of the hits: up to 2.6 points behind on video
+//!   with 10 %, because the store kept the window that it began with.
 
 use super::frequency_sketch::{FEWEST_COUNTED, FrequencySketch, window};
 use super::miniature::{MOST_ENTRIES, Miniature};
@@ -44,7 +49,7 @@ pub const EPOCH_PER_ENTRY: u64 = 4;
 pub const BETTER_BY: u64 = 200;
 
 /// In an epoch a score forgets one part in this number.
-const FORGETS: u64 = 10;
+const FORGETS: u64 = 20;
 /// What one hit adds to a score: large, so that divisions lose little.
 const SCORE_OF_HIT: u64 = 256;
 /// The store has at least this many times the entries of a miniature, so that most requests are not for a
@@ -203,7 +208,7 @@ fn number(hash: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Scores by hand: a tenth is forgotten in each epoch, and the best must be better by more than 1 in 200.
+    /// Scores by hand: a twentieth is forgotten in each epoch, and the best must be better by more than 1 in 200.
     #[test]
     fn another_window_must_be_better_by_enough() {
         let mut policy = AdaptiveWindow::new(100, PageSize::Base).unwrap();
@@ -216,9 +221,9 @@ mod tests {
         };
         assert_eq!(epoch([1, 1, 1]), ([0; 3], 20), "the first request of each hits nothing");
         assert_eq!(epoch([200, 201, 0]), ([51_200, 51_456, 0], 20), "better by 1 in 200");
-        assert_eq!(epoch([1, 1, 0]), ([46_336, 46_567, 0], 20));
-        assert_eq!(epoch([0, 1, 0]), ([41_703, 42_167, 0], 0), "better by more");
-        assert_eq!(epoch([165, 0, 0]), ([79_773, 37_951, 0], 20), "and back");
-        assert_eq!(epoch([0, 0, 282]), ([71_796, 34_156, 72_192], 100), "what was is forgotten");
+        assert_eq!(epoch([1, 1, 0]), ([48_896, 49_140, 0], 20));
+        assert_eq!(epoch([0, 1, 0]), ([46_452, 46_939, 0], 0), "better by more");
+        assert_eq!(epoch([165, 0, 0]), ([86_370, 44_593, 0], 20), "and back");
+        assert_eq!(epoch([0, 0, 323]), ([82_052, 42_364, 82_688], 100), "what was is forgotten");
     }
 }

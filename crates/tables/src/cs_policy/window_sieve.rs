@@ -12,9 +12,10 @@
 //! ```
 //!
 //! The owner sets the window's share of the entries. At 0 there is no window: the newcomer itself is
-//! compared with SIEVE's victim, and is stored only if it is requested more often. At 100 there is no main
-//! part, and the whole store is CLOCK. A window that is too large gives its oldest entry to the main part
-//! at each insertion. A window that is too small grows while the main part shrinks.
+//! compared with SIEVE's victim, and is stored only if it was requested more often before the Interest that
+//! it answers ([`PRESENT_REQUEST`]). At 100 there is no main part, and the whole store is CLOCK. A window
+//! that is too large gives its oldest entry to the main part at each insertion. A window that is too small
+//! grows while the main part shrinks.
 //!
 //! *The hand also moves on* when its victim was requested at least [`SPARED_FROM`] times more often than
 //! the entry compared with it. Otherwise one popular entry that is not used for a while would protect the
@@ -35,8 +36,20 @@ use crate::pages::PageSize;
 use crate::slab::NIL;
 use std::io;
 
-/// A victim with this many more requests than the newcomer stays, and the hand goes on.
+/// A victim with this many more requests than its challenger stays, and the hand goes on.
 const SPARED_FROM: u8 = 2;
+
+/// What the Interest that a newcomer answers adds to its count. The newcomer needs that many more requests
+/// than the victim, because no Interest asks for the victim right now. Otherwise an equally popular name
+/// always replaces it: Data of one video replaces Data of the same video that the viewer will request next.
+///
+/// N.B. In the lab, counting that Interest for the newcomer (as TinyLFU does) hit 0.8 points less on web
+/// with a store of 0.1 %, 0.5 to 0.9 points less on video with 1 and 10 %. Tried instead, and worse:
+/// - only newcomers that were requested twice, however often the victim was: 0.4 points less on video with
+///   0.1 % than without any such rule;
+/// - the same rule for entries that leave a window: 0.4 points less on average of the traces that use one,
+///   because their own request is long past.
+const PRESENT_REQUEST: u8 = 1;
 
 const WINDOW: u8 = 0;
 /// The two queues of the main part; one is ahead of the hand.
@@ -89,7 +102,7 @@ impl WindowSieve {
             return true;
         }
         match self.main_victim(marks) {
-            Some(victim) => self.defeats(marks, newcomer.hash, victim, sketch),
+            Some(victim) => self.defeats(marks, newcomer.hash, PRESENT_REQUEST, victim, sketch),
             None => true,
         }
     }
@@ -156,7 +169,7 @@ impl WindowSieve {
         let candidate = if in_window >= self.window_entries() { self.window_victim(marks) } else { None };
         let victim = self.main_victim(marks);
         let (Some(candidate), Some(victim)) = (candidate, victim) else { return candidate.or(victim) };
-        if !self.defeats(marks, marks.hash(candidate), victim, sketch) {
+        if !self.defeats(marks, marks.hash(candidate), 0, victim, sketch) {
             return Some(candidate);
         }
         self.move_on(marks, candidate);
@@ -193,18 +206,25 @@ impl WindowSieve {
         Some(slot)
     }
 
-    /// Whether a newcomer is requested more often than the main part's victim. If it is requested much less
-    /// often, the hand goes on, as if the victim had been used.
+    /// Whether a challenger has more than `lead` requests more than the main part's victim. If it has much
+    /// fewer, the hand goes on, as if the victim had been used.
     #[inline]
-    fn defeats(&mut self, marks: &mut impl Marks, newcomer: u64, victim: u32, sketch: &FrequencySketch) -> bool {
-        let (asked, victim_asked) = (sketch.frequency(newcomer), sketch.frequency(marks.hash(victim)));
+    fn defeats(
+        &mut self,
+        marks: &mut impl Marks,
+        challenger: u64,
+        lead: u8,
+        victim: u32,
+        sketch: &FrequencySketch,
+    ) -> bool {
+        let (asked, victim_asked) = (sketch.frequency(challenger), sketch.frequency(marks.hash(victim)));
         if victim_asked >= asked + SPARED_FROM {
             self.chosen = NIL;
             let passed = other(self.ahead);
             self.take(self.ahead, marks.mark(victim).place);
             self.add(passed, marks, victim);
         }
-        asked > victim_asked
+        asked > victim_asked + lead
     }
 
     /// Moves an entry from the window to the main part.

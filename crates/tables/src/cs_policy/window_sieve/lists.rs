@@ -45,7 +45,7 @@ impl Lists {
         if len >= capacity {
             if percent == 0
                 && let Some(victim) = self.main_victim()
-                && !self.defeats(name, victim, sketch)
+                && !self.defeats(name, 1, victim, sketch)
             {
                 return;
             }
@@ -67,7 +67,7 @@ impl Lists {
             self.window[0].0
         });
         let goes = match (candidate, self.main_victim()) {
-            (Some(candidate), Some(victim)) if self.defeats(candidate, victim, sketch) => {
+            (Some(candidate), Some(victim)) if self.defeats(candidate, 0, victim, sketch) => {
                 self.window.remove(0);
                 self.main.push((candidate, false));
                 victim
@@ -93,11 +93,11 @@ impl Lists {
         self.hand = (self.hand + 1) % self.main.len();
     }
 
-    fn defeats(&mut self, newcomer: u64, victim: u64, sketch: &FrequencySketch) -> bool {
-        let (asked, victim_asked) = (sketch.frequency(newcomer), sketch.frequency(victim));
+    fn defeats(&mut self, challenger: u64, lead: u8, victim: u64, sketch: &FrequencySketch) -> bool {
+        let (asked, victim_asked) = (sketch.frequency(challenger), sketch.frequency(victim));
         if victim_asked > asked + 1 {
             self.go_on();
         }
-        asked > victim_asked
+        asked > victim_asked + lead
     }
 }
