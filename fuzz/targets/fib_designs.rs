@@ -21,6 +21,7 @@ use libfuzzer_sys::fuzz_target;
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignError, FibDesignOptions};
 use namewire_designs::fib::hash_tables::{MarkerMaintenance, PrefixHash, StringMatching};
+use namewire_designs::fib::min_ascii::NameCodes;
 use namewire_designs::fib::string_differentiation::DefaultRoute;
 use namewire_tables::HashKey;
 use namewire_tables::fib::{FibConfig, PrefixTable};
@@ -47,9 +48,10 @@ fn options() -> impl Strategy<Value = FibDesignOptions> {
     );
     let numbers = (0..8_u16, 0..4_u32, option::of(select(&[12, 16, 24][..])));
     let lossy = (option::of(8..=24_u8), option::of(select(&DEFAULT_ROUTES)));
-    let tries = (option::of(1..=4_u8), option::of(0..=5_u16), option::of(0..=15_u8));
+    let name_codes = option::of(select(&NameCodes::ALL));
+    let tries = (option::of(1..=4_u8), option::of(0..=5_u16), option::of(0..=15_u8), name_codes);
     (named, numbers, lossy, tries).prop_map(|(named, numbers, (port_bits, default_route), tries)| {
-        let (fingerprint_components, leaf_components, local_bits) = tries;
+        let (fingerprint_components, leaf_components, local_bits, name_codes) = tries;
         let ((prefetch, hash, matching, maintenance), (first, children, fingerprint_bits)) = (named, numbers);
         FibDesignOptions {
             prefetch,
@@ -58,6 +60,7 @@ fn options() -> impl Strategy<Value = FibDesignOptions> {
             maintenance,
             first_components: NonZeroU16::new(first),
             level_pulling: NonZeroU32::new(children),
+            name_codes,
             fingerprint_bits,
             fingerprint_components,
             port_bits,
@@ -77,12 +80,13 @@ fn make(design: FibDesign, options: &FibDesignOptions) -> (Box<dyn PrefixTable>,
     // Options that a design does not have are left out.
     let FibDesignOptions { prefetch, hash, matching, maintenance, first_components, .. } = *options;
     let FibDesignOptions { level_pulling, fingerprint_bits, port_bits, default_route, .. } = *options;
-    let FibDesignOptions { fingerprint_components, leaf_components, local_bits, .. } = *options;
+    let FibDesignOptions { fingerprint_components, leaf_components, local_bits, name_codes, .. } = *options;
     let none = FibDesignOptions::default();
     let trie = FibDesignOptions { prefetch, port_bits, leaf_components, default_route, ..none };
     let fewer = [
         FibDesignOptions { prefetch, hash, matching, maintenance, first_components, level_pulling, ..none },
         FibDesignOptions { prefetch, hash, matching, maintenance, level_pulling, ..none },
+        FibDesignOptions { prefetch, name_codes, ..none },
         FibDesignOptions { fingerprint_bits, fingerprint_components, local_bits, ..trie },
         FibDesignOptions { fingerprint_bits, fingerprint_components, ..trie },
         FibDesignOptions { local_bits, ..trie },
