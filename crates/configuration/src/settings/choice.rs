@@ -9,6 +9,7 @@ use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, UnknownName},
     hash_tables::{MarkerMaintenance, PrefixHash, StringMatching},
+    min_ascii::NameCodes,
     string_differentiation::DefaultRoute,
 };
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName};
@@ -72,6 +73,7 @@ named! {
     PrefixHash: &[Self::Sip, Self::City];
     StringMatching: &[Self::AtEnd, Self::Always];
     MarkerMaintenance: &Self::ALL;
+    NameCodes: &Self::ALL;
     DefaultRoute: &[Self::Exact, Self::Speculative, Self::Followed];
 }
 

@@ -5,6 +5,7 @@ use namewire_designs::fib::{
     FibPrefetch,
     catalogue::{FibDesign, FibDesignOptions},
     hash_tables::{MarkerMaintenance, PrefixHash, StringMatching},
+    min_ascii::NameCodes,
     string_differentiation::DefaultRoute,
 };
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct FibSection {
     /// For Yuan15's tables: level pulling for prefixes with more children than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level_pulling: Option<NonZeroU32>,
+    /// For `name-trie`: what its codes stand for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_codes: Option<Choice<NameCodes>>,
     /// For `fht` and `fpt`: bits of a fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint_bits: Option<u8>,
@@ -68,6 +72,7 @@ impl FibSection {
             maintenance: self.marker_maintenance.map(|choice| choice.0),
             first_components: self.first_components,
             level_pulling: self.level_pulling,
+            name_codes: self.name_codes.map(|choice| choice.0),
             fingerprint_bits: self.fingerprint_bits,
             fingerprint_components: self.fingerprint_components,
             port_bits: self.port_bits,

@@ -33,7 +33,7 @@ use super::component_trie::ComponentTrie;
 use super::default_table::DefaultTable;
 use super::hash_tables::{HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHash, StringMatching};
 use super::level_pulling::{LevelPulling, LevelPullingOptions};
-use super::min_ascii::MinAscii;
+use super::min_ascii::NameCodes;
 use super::name_tree_hash_table::NameTreeHashTable;
 use super::name_trie::{NameTrie, NameTrieOptions};
 use super::nce::NameComponentEncoding;
@@ -109,6 +109,8 @@ pub struct FibDesignOptions {
     pub first_components: Option<NonZeroU16>,
     /// Of Yuan15's tables: level pulling for prefixes with more children than this; none, unless told so.
     pub level_pulling: Option<NonZeroU32>,
+    /// Of NameTrie: what its codes stand for; the paper's, unless told otherwise.
+    pub name_codes: Option<NameCodes>,
     /// Of FHT: bits of a fingerprint, an even number from 12 to 24; 16, unless told otherwise. Of FPT: 1 to 32; 24,
     /// unless told otherwise.
     pub fingerprint_bits: Option<u8>,
@@ -223,7 +225,7 @@ impl FibDesign {
             }
             Self::NameTrie => {
                 let look_ups = self.trie_prefetch(options)?;
-                let coding = MinAscii::default();
+                let coding = options.name_codes.unwrap_or_default().coding();
                 Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups })?)
             }
             Self::NameTree => {
@@ -392,6 +394,7 @@ impl FibDesign {
             (is_yuan, "string_matching", options.matching.map(|matching| matching.name().to_owned())),
             (is_yuan, "marker_maintenance", options.maintenance.map(|maintenance| maintenance.name().to_owned())),
             (is_yuan, "level_pulling", options.level_pulling.map(|children| children.to_string())),
+            (self == Self::NameTrie, "name_codes", options.name_codes.map(|codes| codes.name().to_owned())),
             (self == Self::TwoStage, "first_components", options.first_components.map(|first| first.to_string())),
             (
                 matches!(self, Self::Fht | Self::Fpt),
@@ -517,8 +520,27 @@ mod tests {
         let message = refused.map(|refused| refused.to_string());
         assert_eq!(message.as_deref(), Some("the FIB design npt knows no prefetch = \"first\""));
         let options = FibDesignOptions { hash: Some(PrefixHash::City), ..FibDesignOptions::default() };
-        assert!(FibDesign::NameTrie.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_err());
-        assert!(FibDesign::Binary.build(&options, &FibConfig::new(1), HashKey::from_seed(1)).is_ok());
+        assert!(FibDesign::NameTrie.check(&options).is_err() && FibDesign::Binary.check(&options).is_ok());
+        let options = FibDesignOptions { name_codes: Some(NameCodes::Web), ..FibDesignOptions::default() };
+        assert!(FibDesign::NameTrie.check(&options).is_ok() && FibDesign::Binary.check(&options).is_err());
+    }
+
+    #[test]
+    fn codes_of_the_web_make_a_name_trie_smaller() {
+        let bytes = |codes| {
+            let options = FibDesignOptions { name_codes: Some(codes), ..FibDesignOptions::default() };
+            let mut trie =
+                FibDesign::NameTrie.build(&options, &FibConfig::new(10_000), HashKey::from_seed(1)).expect("small");
+            for number in 0..10_000_u32 {
+                // No two names share more than their first digits.
+                let value = format!("{:08x}onlineshop.com", number.wrapping_mul(0x9e37_79b9));
+                let name = [&[8, value.len() as u8], value.as_bytes()].concat();
+                assert_eq!(trie.insert(&name, number), Ok(None));
+            }
+            trie.bytes()
+        };
+        let (plain, web) = (bytes(NameCodes::Plain), bytes(NameCodes::Web));
+        assert!(web * 10 < plain * 9, "{web} bytes with groups, {plain} without");
     }
 
     #[test]

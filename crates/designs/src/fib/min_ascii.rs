@@ -81,6 +81,28 @@ const PLAIN: [u8; 256] = {
 const MAX_CODES: usize = 3 * MAX_PREFIX_BYTES + (3 + 1 + 11) * MAX_NAME_COMPONENTS + 1;
 const _: () = assert!(MAX_CODES < 1 << 15, "offsets in a piece take 15 bits");
 
+namewire_packet::names! {
+    /// What codes 4 to 31 stand for.
+    #[derive(Default)]
+    pub enum NameCodes {
+        /// Nothing: the paper's.
+        #[default]
+        Plain = "plain",
+        /// [`FREQUENT_ON_THE_WEB`].
+        Web = "web",
+    }
+}
+
+impl NameCodes {
+    /// The coding with these codes.
+    pub fn coding(self) -> MinAscii {
+        match self {
+            Self::Plain => MinAscii::plain(),
+            Self::Web => MinAscii::with_groups(&FrequentGroups::of_the_web()),
+        }
+    }
+}
+
 /// A way to code names.
 #[derive(Clone, Debug, Default)]
 pub struct MinAscii {

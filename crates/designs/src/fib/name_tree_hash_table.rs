@@ -1,7 +1,8 @@
 //! HT: which is the longest prefix of this name, by NFD's name tree?
 //!
 //! Source: NameTrie18 §V, "HT": a table by the strategy of NFD, which is NFD's name tree (NFD developer guide,
-//! NDN-0021, §3.8). It is a chained hash table of *name tree entries*: one for every prefix in the FIB, and one for
+//! NDN-0021, §3.8). **A reconstruction**: from the guide, not from NFD's sources, and the paper describes its own HT in
+//! one sentence. It is a chained hash table of *name tree entries*: one for every prefix in the FIB, and one for
 //! every prefix of such a prefix, the root included. An entry has its full name and leads to its parent. It is removed
 //! when it has neither a FIB entry nor children. A look-up hashes all prefixes of the name. It then asks for each
 //! prefix in turn, from the longest length that any entry has down to the root. It compares the hash first and then

@@ -4,6 +4,9 @@
 //! the component trie of NDN; NameTrie18 §II.B and §V compares with it. Paper's terms → ours: logical tree → this
 //! trie; node (a *state* of the look-up) → node; edge, labelled with one component → the child's label.
 //!
+//! **A reconstruction**: we know the paper's abstract and what NameTrie18 says of it. How nodes and children are stored
+//! is ours.
+//!
 //! Every node is for one component. No path is compressed: also nodes that are no prefix and have one child are kept.
 //! The whole component is stored where the edge ends, once for each edge of that name. Children are sorted, so a node
 //! with very many (`/com`) is searched in log2(children) steps. Each step follows two pointers, and most of the time

@@ -7,6 +7,7 @@ use crate::fib_designs::{CAPACITY, Compared};
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_designs::fib::hash_tables::{MarkerMaintenance, PrefixHash, StringMatching};
+use namewire_designs::fib::min_ascii::NameCodes;
 use namewire_designs::fib::string_differentiation::DefaultRoute;
 use namewire_tables::HashKey;
 use namewire_tables::fib::{FibConfig, MAX_PREFIX_BYTES, PrefixTable};
@@ -21,6 +22,7 @@ enum Setting {
     Hash(PrefixHash),
     Matching(StringMatching),
     Maintenance(MarkerMaintenance),
+    NameCodes(NameCodes),
     FirstComponents(u16),
     LevelPulling(u32),
     FingerprintBits(u8),
@@ -38,6 +40,7 @@ impl Setting {
             Self::Hash(hash) => FibDesignOptions { hash: Some(hash), ..options },
             Self::Matching(matching) => FibDesignOptions { matching: Some(matching), ..options },
             Self::Maintenance(maintenance) => FibDesignOptions { maintenance: Some(maintenance), ..options },
+            Self::NameCodes(codes) => FibDesignOptions { name_codes: Some(codes), ..options },
             Self::FirstComponents(first) => FibDesignOptions { first_components: NonZeroU16::new(first), ..options },
             Self::LevelPulling(children) => FibDesignOptions { level_pulling: NonZeroU32::new(children), ..options },
             Self::FingerprintBits(bits) => FibDesignOptions { fingerprint_bits: Some(bits), ..options },
@@ -57,6 +60,7 @@ fn extremes() -> Vec<Setting> {
         PrefixHash::ALL.map(Setting::Hash).to_vec(),
         StringMatching::ALL.map(Setting::Matching).to_vec(),
         MarkerMaintenance::ALL.map(Setting::Maintenance).to_vec(),
+        NameCodes::ALL.map(Setting::NameCodes).to_vec(),
     ];
     let numbers = [
         [1, 256, u16::MAX].map(Setting::FirstComponents).to_vec(),

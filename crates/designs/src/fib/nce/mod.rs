@@ -18,9 +18,9 @@
 //! lines of the ENPT, and the lines of the binary search. Bytes: see `cct` (16 per byte that no other component begins
 //! with), `enpt` (28 to 36 per component of a prefix that is not shared), `code_allocation` (24, for changes only).
 //!
-//! What we know of the paper: its abstract, the terms above and what NameTrie18 says of it (sorted transitions and
-//! binary search, arrays that are resized and rearranged by updates). The content of a node, room by powers of two,
-//! and how codes change are ours.
+//! **A reconstruction**. What we know of the paper: its abstract, the terms above and what NameTrie18 says of it
+//! (sorted transitions and binary search, arrays that are resized and rearranged by updates). The content of a node,
+//! room by powers of two, and how codes change are ours.
 //!
 //! Deviations:
 //! - Components are TLVs of any type and content.
