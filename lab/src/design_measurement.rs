@@ -47,6 +47,11 @@ impl Queries {
         self.names.len() / SLICE_NAMES
     }
 
+    /// The right answers, in the order of the names.
+    pub fn answers(&self) -> &[Option<PrefixMatch>] {
+        &self.answers
+    }
+
     /// How many names have a prefix.
     pub fn answered(&self) -> usize {
         self.answers.iter().flatten().count()
@@ -68,6 +73,8 @@ pub struct Subject {
     pub remove_ns: Samples,
     /// Nanoseconds per insertion into the full table of the removed prefixes, in another order.
     pub reinsert_ns: Samples,
+    /// Bytes of the table after each tenth of the prefixes.
+    pub bytes_by_tenth: Vec<usize>,
     /// Bytes by which the process grew while the table was filled; `None` if the system does not report it.
     pub grown_bytes: Option<usize>,
 }
@@ -83,6 +90,20 @@ impl Subject {
         prefixes: &NameArena,
         context: &Context,
     ) -> anyhow::Result<Self> {
+        Self::fill_in_order(name, table, prefixes, 0..prefixes.len(), context)
+    }
+
+    /// As [`Subject::fill`], in the order of `numbers`, which has each once.
+    ///
+    /// # Errors
+    /// As [`Subject::fill`].
+    pub fn fill_in_order(
+        name: &str,
+        table: Box<dyn PrefixTable>,
+        prefixes: &NameArena,
+        numbers: impl ExactSizeIterator<Item = usize>,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
         let mut subject = Self {
             name: name.to_owned(),
             table,
@@ -91,14 +112,18 @@ impl Subject {
             insert_ns: Samples::default(),
             remove_ns: Samples::default(),
             reinsert_ns: Samples::default(),
+            bytes_by_tenth: Vec::new(),
             grown_bytes: None,
         };
         let before = resident_bytes();
         let started_ns = context.clock.now_ns();
-        for number in 0..prefixes.len() {
+        for (place, number) in numbers.enumerate() {
             let inserted = subject.insert(prefixes, number)?;
             ensure!(inserted.is_none(), "{name}: prefix {number} was there before");
-            if number % 4096 == 0 {
+            if (place + 1) * 10 / prefixes.len() > place * 10 / prefixes.len() {
+                subject.bytes_by_tenth.push(subject.table.bytes());
+            }
+            if place % 4096 == 0 {
                 context.check_interrupt()?;
             }
         }

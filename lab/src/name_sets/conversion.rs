@@ -78,6 +78,21 @@ impl<'r> Url<'r> {
         Self { scheme: b"", host: b"", path: without_query(record) }
     }
 
+    /// The host as the record writes it; empty if the record is a path.
+    pub(super) fn host(&self) -> &'r [u8] {
+        self.host
+    }
+
+    /// Whether the host is an IPv4 address.
+    pub(super) fn is_address(&self) -> bool {
+        is_address(self.host)
+    }
+
+    /// The segments of the path.
+    pub(super) fn segments(&self) -> impl Iterator<Item = &'r [u8]> + use<'r> {
+        self.path.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty())
+    }
+
     /// Replaces `out` by the name's TLV-VALUE; returns the number of components.
     pub(super) fn write_name(&self, conversion: NameConversion, out: &mut Vec<u8>) -> usize {
         out.clear();
@@ -114,11 +129,9 @@ impl<'r> Url<'r> {
                 push(&rest);
             }
         }
-        for segment in self.path.split(|&byte| byte == b'/') {
-            if !segment.is_empty() {
-                write_tlv(out, types::GENERIC_COMPONENT, segment);
-                components += 1;
-            }
+        for segment in self.segments() {
+            write_tlv(out, types::GENERIC_COMPONENT, segment);
+            components += 1;
         }
         components
     }

@@ -2,7 +2,8 @@
 //!
 //! Sources: Yuan15 §4.1 (URLs of three public lists, each as names in the three conversions of Table 4.1), NameTrie18
 //! §V (Table V: the first components of a name). The papers' lists are no longer available. The user gives files
-//! ([`records`]); without files, the lab invents similar names ([`invented`]).
+//! ([`records`]); without files, the lab invents similar names ([`invented`]). [`shaped_urls`] makes URLs in a data
+//! set's proportions from either.
 //!
 //! From line to name: a line of a file or an invented record → [`Records`] (text, in memory once) → [`Records::names`]
 //! with a [`NameConversion`] → [`NameSet`]. A set has every name once, shuffled: lists are sorted, and an order of
@@ -15,7 +16,9 @@
 
 pub mod conversion;
 pub mod invented;
+mod name_statistics;
 pub mod records;
+mod shaped_urls;
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -27,7 +30,9 @@ use crate::name_arena::NameArena;
 use crate::text_lines;
 
 pub use conversion::NameConversion;
+pub use name_statistics::NameStatistics;
 pub use records::Records;
+pub use shaped_urls::{Corpus, Shape};
 
 /// The record sets for an experiment: the file at `given`, or every list in that folder. Without `given`, about
 /// `invented` invented domains and URLs in total.

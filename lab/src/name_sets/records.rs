@@ -29,7 +29,7 @@ pub const TEXT_BYTES_MAX: usize = 16 << 30;
 /// The records of a list, as its lines have them.
 #[derive(Clone, Debug)]
 pub struct Records {
-    title: String,
+    pub(super) title: String,
     lines: NameArena,
     begin_with_hosts: bool,
     left_out: usize,
@@ -44,7 +44,7 @@ impl Records {
         let title = text_lines::title(path);
         let lines = text_lines::open(path).map_err(Into::into).and_then(Lines::read);
         let lines = lines.with_context(|| format!("cannot read names from {}", path.display()))?;
-        let records = Self::of_lines(title, lines);
+        let records = Self::of_read(title, lines);
         let lines = records.len() + records.left_out;
         ensure!(records.left_out <= lines / 2, "{}: half of its {lines} lines are no names", path.display());
         ensure!(!records.is_empty(), "{} has no names", path.display());
@@ -54,10 +54,15 @@ impl Records {
     /// The records of a text in memory.
     pub(super) fn of_text(title: &str, text: &[u8]) -> Self {
         let lines = Lines::read(text).unwrap_or_default(); // reading memory does not fail, and this text is small
-        Self::of_lines(title.to_owned(), lines)
+        Self::of_read(title.to_owned(), lines)
     }
 
-    fn of_lines(title: String, Lines { lines, too_long }: Lines) -> Self {
+    /// The records of these lines.
+    pub(super) fn of_lines(title: String, lines: NameArena) -> Self {
+        Self::of_read(title, Lines { lines, too_long: 0 })
+    }
+
+    fn of_read(title: String, Lines { lines, too_long }: Lines) -> Self {
         let mut records = Self { title, lines, begin_with_hosts: false, left_out: too_long };
         let hosts = (0..records.len()).filter(|&place| Url::parse(records.record(place)).is_some()).count();
         records.begin_with_hosts = hosts * 10 >= records.len() * 9;
@@ -80,6 +85,21 @@ impl Records {
         self.begin_with_hosts
     }
 
+    /// Whether most records have a host and a path.
+    pub fn are_urls(&self) -> bool {
+        self.with_paths().len() * 2 > self.len()
+    }
+
+    /// The records that have a host and a path.
+    pub fn with_paths(&self) -> Self {
+        let has_path = |&place: &usize| {
+            let url = Url::parse(self.record(place)).filter(|_| self.begin_with_hosts);
+            url.is_some_and(|url| url.segments().next().is_some())
+        };
+        let lines = (0..self.len()).filter(has_path).map(|place| self.lines.get(place)).collect();
+        Self::of_lines(self.title.clone(), lines)
+    }
+
     /// The names of the records.
     ///
     /// # Errors
@@ -87,22 +107,22 @@ impl Records {
     pub fn names(&self, conversion: NameConversion, seed: u64) -> anyhow::Result<NameSet> {
         let mut names = NameArena::default();
         let mut name = Vec::new();
-        for place in 0..self.len() {
+        for (place, url) in self.urls().enumerate() {
             if place % 65_536 == 0 {
                 interrupt::check()?;
             }
-            let url = if self.begin_with_hosts {
-                Url::parse(self.record(place))
-            } else {
-                Some(Url::path_only(self.record(place)))
-            };
-            let Some(url) = url else { continue };
             let components = url.write_name(conversion, &mut name);
             if components > 0 && is_within_limits(&name, components) {
                 names.push(&name);
             }
         }
         Ok(NameSet::of_names(self.title.clone(), &names, seed))
+    }
+
+    /// The records that are names.
+    pub(super) fn urls(&self) -> impl Iterator<Item = Url<'_>> {
+        let parse = |record| if self.begin_with_hosts { Url::parse(record) } else { Some(Url::path_only(record)) };
+        (0..self.len()).filter_map(move |place| parse(self.record(place)))
     }
 
     /// Line `place`, without its rank.
@@ -171,6 +191,14 @@ mod tests {
         assert_eq!(names(&records), wanted);
         let paths = Records::of_text("list", b"src/main.c\n/a.example\nb.example/x\n");
         assert!(!paths.begin_with_hosts() && names(&paths).len() == 3);
+    }
+
+    #[test]
+    fn records_with_paths_have_a_host_too() {
+        let mixed = Records::of_text("list", b"a.example\nb.example/x,3\nhttp://c.example/\nd.example/y/z?q\n");
+        let paths = Records::of_text("list", b"src/main.c\nb.example/x\n");
+        assert_eq!((names(&mixed.with_paths()).len(), paths.with_paths().len()), (2, 0));
+        assert!(mixed.with_paths().are_urls() && !mixed.are_urls() && !paths.are_urls());
     }
 
     #[test]

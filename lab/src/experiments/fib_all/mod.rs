@@ -25,7 +25,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 3 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
+    needs: "quick: 5 min, 1 GiB; full: 3 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -54,6 +54,9 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
+/// Kinds of names.
+const KINDS: [&str; 3] = ["real", "urls", "synthetic"];
+
 /// The figures of one design with one population.
 struct Comparison {
     population: &'static str,
@@ -66,17 +69,18 @@ struct Comparison {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    context.plan_steps(2 * FibDesign::ALL.len());
+    context.plan_steps(KINDS.len() * FibDesign::ALL.len());
     let mut outcome = Outcome::default();
     let mut comparisons = Vec::new();
-    for real in [true, false] {
-        context.begin_step("names")?;
-        let population = if real {
-            Population::real(context, size.real_names)?
-        } else {
-            Population::synthetic(context, size.synthetic_names)
+    for kind in KINDS {
+        context.begin_step(&format!("{kind} names"))?;
+        let population = match kind {
+            "real" => Population::real(context, size.real_names)?,
+            "urls" => Population::urls(context, size.real_names)?,
+            _ => Population::synthetic(context, size.synthetic_names),
         };
         outcome.notes.push(population.note());
+        population.add_statistics(&mut outcome);
         compare(context, &size, &population, &mut outcome, &mut comparisons)?;
     }
     outcome.headline = headline(&comparisons);
@@ -171,7 +175,7 @@ fn headline(comparisons: &[Comparison]) -> BTreeMap<String, f64> {
         ("default_over_best_variant_of_ours", Kind::Ours),
     ];
     headline.extend(kinds.into_iter().filter_map(|(key, kind)| Some((key.to_owned(), least(kind)?))));
-    for population in ["real", "synthetic"] {
+    for population in KINDS {
         let of = |name| {
             let mut all = comparisons.iter().filter(|other| other.population == population);
             all.find(|other| other.design.name() == name)

@@ -1,19 +1,20 @@
 //! Populations: the prefixes of the designs, and the names that are looked up.
 //!
-//! *Real* names come from `--names` (or are invented, and resemble domains and URLs); *synthetic* ones are the papers'
-//! ([`SyntheticNames`]). Every prefix is looked up, in shuffled order. Two in four are extended by one to three
-//! components, like most names of packets; one is unchanged; one is cut in half. One name in sixteen lies under no
-//! prefix of the table.
+//! *Real* names come from the lists of `--names`, without those of URLs if there are others (or they are invented, and
+//! resemble domains and URLs). *URLs* are made of hosts and paths of all these lists, in the proportions of
+//! NameTrie18's 12M data set ([`Corpus`]). *Synthetic* names are the papers' ([`SyntheticNames`]). Every prefix is
+//! looked up, in shuffled order. Two in four are extended by one to three components, like most names of packets; one
+//! is unchanged; one is cut in half. One name in sixteen lies under no prefix of the table.
 
 use crate::design_measurement::Queries;
-use crate::experiment::Context;
+use crate::experiment::{Context, Outcome};
 use crate::name_arena::{NameArena, ReferenceModel, component_bytes};
-use crate::name_sets::{NameConversion, one_name_set};
+use crate::name_sets::{Corpus, NameConversion, NameSet, NameStatistics, Records, Shape, record_sets};
 use crate::synthetic_names::SyntheticNames;
 
 /// Prefixes, and names with the right answers.
 pub(super) struct Population {
-    /// `real` or `synthetic`.
+    /// `real`, `urls` or `synthetic`.
     pub(super) name: &'static str,
     /// Its source.
     pub(super) title: String,
@@ -27,9 +28,26 @@ const QUERIES_MAX: usize = 1 << 20;
 impl Population {
     /// At most `names` real names; domains begin with the top-level domain.
     pub(super) fn real(context: &Context, names: usize) -> anyhow::Result<Self> {
-        let set = one_name_set(context.names.as_deref(), names, NameConversion::Tld, context.seed)?;
-        let prefixes = set.names.iter().take(names).collect();
-        Ok(Self::of("real", set.title, prefixes, context.seed))
+        let lists = record_sets(context.names.as_deref(), names, context.seed)?;
+        let of_urls = |records: &&Records| context.names.is_some() && records.are_urls();
+        let mut taken: Vec<&Records> = lists.iter().filter(|records| !of_urls(records)).collect();
+        if taken.is_empty() {
+            taken = lists.iter().collect();
+        }
+        let sets = taken.iter().map(|records| records.names(NameConversion::Tld, context.seed));
+        let mut set = NameSet::joined(&sets.collect::<anyhow::Result<Vec<_>>>()?, context.seed);
+        set.names.truncate(names);
+        Ok(Self::of("real", set.title, set.names, context.seed))
+    }
+
+    /// URLs like those of NameTrie18; they begin with the top-level domain, too.
+    pub(super) fn urls(context: &Context, names: usize) -> anyhow::Result<Self> {
+        let shape = Shape::of_name_trie_18("12M")?;
+        let corpus = Corpus::of(&record_sets(context.names.as_deref(), names, context.seed)?, context.seed);
+        let records = corpus.urls(shape, names, context.seed)?;
+        drop(corpus);
+        let set = records.names(NameConversion::Tld, context.seed)?;
+        Ok(Self::of("urls", set.title, set.names, context.seed))
     }
 
     /// The papers' synthetic prefixes.
@@ -57,6 +75,11 @@ impl Population {
         let queries = Queries::new(asked, &model);
         drop(model);
         Self { name, title, prefixes, queries }
+    }
+
+    /// Components and lengths.
+    pub(super) fn add_statistics(&self, outcome: &mut Outcome) {
+        NameStatistics::of(&self.prefixes).add_rows(self.name, outcome);
     }
 
     /// The note for the record.

@@ -2,17 +2,18 @@
 //!
 //! Source: Yuan15 §4.1, Table 4.2. For each list of URLs in three conversions, the FIB holds all names of the list.
 //! Each is looked up once, extended by three random components; α is the share of hash look-ups saved. There are two
-//! counts: the paper's ([`paper_count`], binary search without leaf bits) and that of our tables, for three searches;
-//! both with T = 64 first and then with other values. Look-ups with and without level pulling are timed in slices; the
-//! variants take turns.
+//! kinds of counts: the paper's, in four readings of §4.1 ([`paper_count`]), and that of our tables, for three
+//! searches; both with T = 64 first and then with other values. Look-ups with and without level pulling are timed in
+//! slices; the variants take turns. Of several lists, the names of all are counted together, too: the paper's Blacklist
+//! has domains and URLs.
 //!
 //! Every counted or timed look-up must find the prefix from which its name was made.
 //!
-//! Limits: a router's names repeat; lists have no popularity.
+//! Limits: a router's names repeat; lists have no popularity. The paper's lists (Alexa, Dmoz, Shallalist) are no longer
+//! available, so a note says only whether α is within the range of Table 4.2 ([`table_4_2`]).
 
 mod paper_count;
-
-use std::collections::BTreeMap;
+mod table_4_2;
 
 use anyhow::ensure;
 use namewire_designs::fib::hash_tables::{HashSearch, HashTableOptions, HashTables};
@@ -20,14 +21,13 @@ use namewire_designs::fib::level_pulling::{LevelPulling, LevelPullingOptions};
 use namewire_packet::Name;
 use namewire_tables::HashKey;
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
-use serde::Deserialize;
 
-use self::paper_count::PaperCount;
+use self::paper_count::{PaperCount, Query, Reading};
+use self::table_4_2::Table42;
 use crate::design_measurement::{SLICE_NAMES, Slice};
 use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, Records, record_sets};
-use crate::papers;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "level-pulling",
@@ -70,12 +70,6 @@ const fn size(scale: Scale) -> Size {
     }
 }
 
-#[derive(Deserialize)]
-struct Table42 {
-    alpha_percent: BTreeMap<String, BTreeMap<String, f64>>,
-    c_trie_size: BTreeMap<String, BTreeMap<String, u32>>,
-}
-
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     let sets = record_sets(context.names.as_deref(), size.invented, context.seed)?;
@@ -83,19 +77,32 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         .iter()
         .flat_map(|records| conversions(records).iter().map(move |&conversion| (records, conversion)))
         .collect();
-    context.plan_steps(cases.len() * SEARCHES.len());
+    context.plan_steps(cases.len() * SEARCHES.len() + NameConversion::YUAN.len());
     let mut outcome = Outcome::default();
+    let mut table = Table42::of_the_paper()?;
     for (records, conversion) in cases {
-        let NameSet { title, mut names } = records.names(conversion, context.seed)?;
-        names.truncate(size.names_max);
-        ensure!(names.len() >= SLICE_NAMES, "{title} has {} names, fewer than {SLICE_NAMES}", names.len());
-        let case = Case { title: format!("{title}, {}", conversion_name(records, conversion)), names, size: &size };
+        let set = records.names(conversion, context.seed)?;
+        let case = Case::new(set, conversion_name(records, conversion), &size)?;
         for search in SEARCHES {
             context.begin_step(&format!("{}, {}", case.title, search.name()))?;
-            case.measure(search, context, &mut outcome)?;
+            case.measure(search, context, &mut table, &mut outcome)?;
         }
     }
-    outcome.notes.extend(paper_notes(&papers::figures(papers::YUAN_15, "/table_4_2")?));
+    let with_hosts: Vec<&Records> = sets.iter().filter(|records| records.begin_with_hosts()).collect();
+    if with_hosts.len() > 1 {
+        for conversion in NameConversion::YUAN {
+            context.begin_step(&format!("all lists, {}", conversion.name()))?;
+            let all: anyhow::Result<Vec<NameSet>> =
+                with_hosts.iter().map(|records| records.names(conversion, context.seed)).collect();
+            let set = NameSet { title: "all lists".to_owned(), ..NameSet::joined(&all?, context.seed) };
+            Case::new(set, conversion.name(), &size)?.count_alone(context, &mut table, &mut outcome)?;
+        }
+    }
+    outcome.notes.push(
+        "alpha as built: our tables, which use leaf bits with and without level pulling, and never search to the left."
+            .to_owned(),
+    );
+    outcome.notes.extend(table.notes());
     Ok(outcome)
 }
 
@@ -111,29 +118,16 @@ fn conversion_name(records: &Records, conversion: NameConversion) -> &'static st
     if records.begin_with_hosts() { conversion.name() } else { "Path" }
 }
 
-fn paper_notes(table: &Table42) -> Vec<String> {
-    let mut notes = vec![
-        "alpha as the paper counts: binary search, no leaf bits. alpha as built: our tables, which use leaf bits with and \
-         without level pulling, and never search to the left."
-            .to_owned(),
-    ];
-    for (set, alpha) in &table.alpha_percent {
-        let cells: Vec<String> = NameConversion::YUAN
-            .iter()
-            .filter_map(|conversion| {
-                let prefixes = table.c_trie_size.get(set)?.get(conversion.name())?;
-                Some(format!("{} {} % with {prefixes}", conversion.name(), alpha.get(conversion.name())?))
-            })
-            .collect();
-        notes.push(format!("Yuan15 Table 4.2, {set}: alpha and prefixes in the C-Trie: {}", cells.join(", ")));
-    }
-    notes
-}
-
 /// One list in one conversion.
 struct Case<'s> {
     title: String,
+    list: String,
+    conversion: &'static str,
     names: NameArena,
+    /// For each name, whether no other name is below it.
+    is_leaf: Vec<bool>,
+    /// Names without another below them, by number of components.
+    leaf_entries: Vec<usize>,
     size: &'s Size,
 }
 
@@ -145,12 +139,46 @@ type Variant = Option<LevelPullingOptions>;
 struct Counts {
     built_with: usize,
     built_without: usize,
-    paper_with: usize,
-    paper_without: usize,
+    /// For each reading.
+    paper: [(usize, usize); Reading::ALL.len()],
 }
 
-impl Case<'_> {
-    fn measure(&self, search: HashSearch, context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
+impl<'s> Case<'s> {
+    fn new(NameSet { title, mut names }: NameSet, conversion: &'static str, size: &'s Size) -> anyhow::Result<Self> {
+        names.truncate(size.names_max);
+        ensure!(names.len() >= SLICE_NAMES, "{title} has {} names, fewer than {SLICE_NAMES}", names.len());
+        let is_leaf = leaves(&names);
+        let mut leaf_entries = Vec::new();
+        for (name, &is_leaf) in names.iter().zip(&is_leaf) {
+            let components = components(name);
+            leaf_entries.resize(leaf_entries.len().max(components + 1), 0);
+            leaf_entries[components] += usize::from(is_leaf);
+        }
+        Ok(Self {
+            title: format!("{title}, {conversion}"),
+            list: title,
+            conversion,
+            names,
+            is_leaf,
+            leaf_entries,
+            size,
+        })
+    }
+
+    /// The counts for binary search and the paper's T.
+    fn count_alone(&self, context: &Context, table: &mut Table42, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let tables = self.fill(HashSearch::Binary, context)?;
+        let subject = subject(HashSearch::Binary, Some(LevelPullingOptions::default()));
+        self.count(&tables, &subject, context, table, outcome)
+    }
+
+    fn measure(
+        &self,
+        search: HashSearch,
+        context: &Context,
+        table_4_2: &mut Table42,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<()> {
         let mut table = self.fill(search, context)?;
         let pulled = |threshold_children, pull_root| Some(LevelPullingOptions { threshold_children, pull_root });
         let mut variants = vec![None, pulled(PAPER_THRESHOLD, false)];
@@ -170,7 +198,7 @@ impl Case<'_> {
                 continue;
             };
             table.set_options(options)?;
-            self.count(&table, &subject, context, outcome)?;
+            self.count(&table, &subject, context, table_4_2, outcome)?;
             if options == LevelPullingOptions::default() {
                 self.headline(outcome, &format!("{}_pulled_ns", search.name()), median);
             }
@@ -239,27 +267,33 @@ impl Case<'_> {
         table: &LevelPulling<HashTables>,
         subject: &str,
         context: &Context,
+        table_4_2: &mut Table42,
         outcome: &mut Outcome,
     ) -> anyhow::Result<()> {
-        let components = |name| Name::parse_value(name).map_or(0, |name| name.len());
-        let paper = PaperCount { longest: self.names.iter().map(components).max().unwrap_or(0) };
-        let (mut rng, mut query) = (fastrand::Rng::with_seed(context.seed), Vec::new());
+        let readings = Reading::ALL.map(|reading| PaperCount::new(reading, &self.leaf_entries));
+        let (mut rng, mut name_value) = (fastrand::Rng::with_seed(context.seed), Vec::new());
         let mut counts = Counts::default();
         let is_table_4_2 = table.below().options().search == HashSearch::Binary
             && table.trie().options() == LevelPullingOptions::default();
         let counted = if is_table_4_2 { self.names.len() } else { self.size.sample.min(self.names.len()) };
         for (number, name) in self.names.iter().enumerate().take(counted) {
-            write_query(name, &mut rng, &mut query);
-            let (with, without) = table.hash_lookups(&query);
+            write_query(name, &mut rng, &mut name_value);
+            let (with, without) = table.hash_lookups(&name_value);
             (counts.built_with, counts.built_without) = (counts.built_with + with, counts.built_without + without);
             let matched = components(name);
-            let without = paper.without(matched + RANDOM_COMPONENTS, matched);
-            let c_trie = table.c_trie_match(&query);
-            let with = c_trie.map_or(without, |c_trie| paper.with(matched + RANDOM_COMPONENTS, matched, c_trie));
-            (counts.paper_with, counts.paper_without) = (counts.paper_with + with, counts.paper_without + without);
+            let query = Query { components: matched + RANDOM_COMPONENTS, matched, is_leaf: self.is_leaf[number] };
+            let c_trie = table.c_trie_match(&name_value);
+            for (reading, (sum_with, sum_without)) in readings.iter().zip(&mut counts.paper) {
+                let without = reading.without(query);
+                *sum_with += c_trie.map_or(without, |c_trie| reading.with(query, c_trie));
+                *sum_without += without;
+            }
             if number % 65_536 == 0 {
                 context.check_interrupt()?;
             }
+        }
+        if is_table_4_2 {
+            table_4_2.add(&self.list, self.conversion, counts.paper.map(|(with, without)| saved(with, without)));
         }
         self.report_counts(&counts, counted, table, subject, outcome);
         Ok(())
@@ -276,23 +310,25 @@ impl Case<'_> {
         let names = counted.max(1) as f64;
         let options = table.trie().options();
         let search = table.below().options().search;
-        let saved = |with: usize, without: usize| 100.0 * (1.0 - with as f64 / without.max(1) as f64);
         let built = saved(counts.built_with, counts.built_without);
-        let mut row = |metric, unit, value| outcome.add_value(&self.title, subject, (metric, unit), value);
+        let mut row = |metric: &str, unit, value| outcome.add_value(&self.title, subject, (metric, unit), value);
         row("alpha as built", "%", built);
         row("hash look-ups with level pulling", "per name", counts.built_with as f64 / names);
         row("hash look-ups without", "per name", counts.built_without as f64 / names);
         if search != HashSearch::Binary {
             return;
         }
-        let alpha = saved(counts.paper_with, counts.paper_without);
+        for (reading, (with, without)) in Reading::ALL.iter().zip(counts.paper) {
+            row(&format!("alpha {}", reading.name()), "%", saved(with, without));
+            row(&format!("hash look-ups without, {}", reading.name()), "per name", without as f64 / names);
+        }
         let prefixes = table.trie().c_trie_prefixes() as f64;
-        row("alpha as the paper counts", "%", alpha);
         row("C-Trie size", "prefixes", prefixes);
         row("C-Trie memory", "bytes", table.trie().c_trie_bytes() as f64);
         if options == LevelPullingOptions::default() {
+            let (with, without) = counts.paper[0];
             self.headline(outcome, "names", Some(names));
-            self.headline(outcome, "alpha_percent", Some(alpha));
+            self.headline(outcome, "alpha_percent", Some(saved(with, without)));
             self.headline(outcome, "alpha_as_built_percent", Some(built));
             self.headline(outcome, "c_trie_size", Some(prefixes));
         }
@@ -305,6 +341,27 @@ impl Case<'_> {
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         outcome.headline.insert(words.join("_"), value);
     }
+}
+
+/// α in percent.
+fn saved(with: usize, without: usize) -> f64 {
+    100.0 * (1.0 - with as f64 / without.max(1) as f64)
+}
+
+fn components(name: &[u8]) -> usize {
+    Name::parse_value(name).map_or(0, |name| name.len())
+}
+
+/// For each name, whether no other name is below it.
+fn leaves(names: &NameArena) -> Vec<bool> {
+    let mut order: Vec<u32> = (0..names.len() as u32).collect();
+    order.sort_unstable_by_key(|&number| names.get(number as usize));
+    let mut is_leaf = vec![true; names.len()];
+    // A TLV is no prefix of another: a name that begins with these bytes is below them.
+    for pair in order.windows(2) {
+        is_leaf[pair[0] as usize] = !names.get(pair[1] as usize).starts_with(names.get(pair[0] as usize));
+    }
+    is_leaf
 }
 
 fn subject(search: HashSearch, variant: Variant) -> String {
@@ -362,5 +419,17 @@ impl Queries {
             ensure!(*found == Some(right), "{title}: name {number}: {found:?} instead of {right:?}");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_has_no_name_below_it() {
+        let names: NameArena =
+            [&b"\x08\x01a"[..], b"\x08\x02ab", b"\x08\x01a\x08\x01b", b"\x08\x01a\x08\x02bc"].into_iter().collect();
+        assert_eq!(leaves(&names), [false, true, true, true]);
     }
 }

@@ -7,8 +7,9 @@ use namewire_designs::fib::BatchPrefetch;
 use namewire_designs::fib::min_ascii::{CodedNames, FrequentGroups, MinAscii};
 use namewire_designs::fib::name_trie::{NameTrie, NameTrieOptions};
 
+use super::measured::Measured;
 use super::{Population, Size, note_ratio, ratio_row};
-use crate::design_measurement::{Subject, look_up_in_turn};
+use crate::design_measurement::Subject;
 use crate::experiment::{Context, Outcome};
 use crate::name_arena::NameArena;
 
@@ -33,23 +34,21 @@ pub(super) fn run(
     ];
     let groups: Vec<String> = learned.iter().map(|group| String::from_utf8_lossy(group).into_owned()).collect();
     outcome.notes.push(format!("Learned groups: {}.", groups.join(" ")));
-    let mut subjects = Vec::new();
+    let mut measured = Vec::new();
     for (name, coding) in &codings {
         let codes = codes_per_byte(coding, &population.prefixes);
         outcome.add_value(CASE, name, ("codes per byte of the names", "codes"), codes);
-        subjects.push(fill(name, coding, &population.prefixes, context)?);
+        let subject = fill(name, coding, &population.prefixes, context)?;
+        let mut figures = Measured::of(subject, CASE, population, size, context)?;
+        outcome.rows.append(&mut figures.rows);
+        measured.push(figures);
     }
-    for repetition in 0..size.repetitions {
-        let mut all: Vec<&mut Subject> = subjects.iter_mut().collect();
-        look_up_in_turn(&mut all, &population.queries, size.first_slice(repetition), size.slices, context)?;
-    }
-    subjects.iter().for_each(|subject| outcome.rows.extend(subject.rows(CASE)));
-    let [plain, others @ ..] = &subjects[..] else { return Ok(()) };
-    for (subject, key) in others.iter().zip(["web", "learned"]) {
+    let [plain, others @ ..] = &measured[..] else { return Ok(()) };
+    for (other, key) in others.iter().zip(["web", "learned"]) {
         let metric = "look-ups over those without groups";
-        let speed = ratio_row(CASE, &subject.name, metric, &plain.lookup_ns, &subject.lookup_ns);
+        let speed = ratio_row(CASE, &other.name, metric, &plain.lookup_ns, &other.lookup_ns);
         note_ratio(outcome, &format!("nametrie_{key}_groups_over_none_lookup"), speed);
-        let memory = subject.bytes_per_name() / plain.bytes_per_name();
+        let memory = other.bytes_per_name / plain.bytes_per_name;
         outcome.headline.insert(format!("nametrie_{key}_groups_memory_over_none"), memory);
     }
 

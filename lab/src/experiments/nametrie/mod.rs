@@ -1,22 +1,30 @@
 //! Is NameTrie faster and smaller than the designs in its paper, and than our table?
 //!
-//! Source: NameTrie18 §III (Fig. 2), §V (Tables III to V, Figs. 10 to 12). Names come from the given files or are
-//! invented. As in the paper, the table holds each name once, inserted in random order; look-ups are for names of the
-//! table, whole, cut or extended ([`workload`]).
+//! Source: NameTrie18 §III (Fig. 2), §V (Tables II to V, Figs. 9 to 12). The paper's URLs are no longer available.
+//! Names are made of hosts and paths of the given lists, or of invented ones, in the proportions of Table II
+//! ([`crate::name_sets::Corpus`]); beside them are the URLs of the lists themselves. As in the paper, the table holds
+//! each name once, inserted in random order; look-ups are for names of the table, whole, cut or extended
+//! ([`workload`]).
 //!
 //! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; beside
-//!   them NameTrie with interleaved batches, and our own table.
+//!   them NameTrie and HT with interleaved batches, and our own table.
+//! - [`findings`]: which of the paper's ratios are found again, and the accesses that explain the difference.
 //! - [`granularity`]: tries of bits, characters, components.
-//! - [`threads`]: look-ups by several threads in one table.
+//! - [`threads`]: look-ups by several threads in one table, insertions by several threads.
 //! - [`parsing`]: the first components of names (three ways to make names of URLs).
 //! - [`coding`]: the cost of minASCII, and the savings of frequent groups, which the paper leaves open.
 //!
-//! Limits: the paper's speeds are those of 8 threads (§V-B.3) on another machine, and its names are no longer
-//! available. Compare ratios.
+//! One table is in memory at a time, so that 12 million names fit in 24 GiB. NameTrie is measured first and again last;
+//! the ratio of the two shows how much the machine changed meanwhile.
+//!
+//! Limits: the paper's speeds are those of 8 threads (§V-B.3) on another machine. Compare ratios. HT, NPT and NCE are
+//! reconstructions from short descriptions (see their modules), not the programs that the paper ran.
 
 mod coding;
 mod comparison;
+mod findings;
 mod granularity;
+mod measured;
 mod parsing;
 mod threads;
 mod workload;
@@ -26,17 +34,18 @@ use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
 
-use crate::design_measurement::{Queries, Subject};
+use crate::design_measurement::{Queries, SLICE_NAMES, Subject};
 use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
 use crate::name_arena::{NameArena, ReferenceModel};
-use crate::name_sets::{NameConversion, NameSet, one_name_set};
+use crate::name_sets::{Corpus, NameConversion, NameSet, NameStatistics, Records, Shape, record_sets};
+use crate::papers;
 use crate::record::Row;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "nametrie",
-    source: "NameTrie18 Fig. 2, Tables III-V, Fig. 10-12",
+    source: "NameTrie18 Fig. 2, Tables II-V, Fig. 9-12",
     question: "Is NameTrie faster and smaller than the designs in its paper, and than our table?",
-    needs: "quick: 2 min, 1 GiB; full: 15 min, 8 GiB (all names of the files given, 4 million at most)",
+    needs: "quick: 2 min, 1 GiB; full: 1 h, 6 GiB (4, 9 and 12 million URLs)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/nametrie", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -44,86 +53,161 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Sizes of a run.
 struct Size {
-    names: usize,
-    /// Names for the tries compared by granularity, and for each way to make names.
+    /// Data sets of Table II, whose shape URLs are made in. The last is for methods, threads and codings, too.
+    data_sets: &'static [&'static str],
+    /// Names of a data set; as many as in the paper if `None`.
+    names: Option<usize>,
+    /// Names of which invented lists are made, if none is given.
+    invented: usize,
+    /// Most URLs of the lists.
+    listed_names: usize,
+    /// Most names for the tries compared by granularity, and for names of random bytes.
     side_names: usize,
     repetitions: usize,
     /// Slices per design and repetition.
     slices: usize,
-    /// Removals in a repetition; as many insertions follow.
+    /// Most removals in a repetition; as many insertions follow.
     updates: usize,
 }
 
 const fn size(scale: Scale) -> Size {
     match scale {
-        Scale::Smoke => Size { names: 4_000, side_names: 2_000, repetitions: 3, slices: 2, updates: 200 },
-        Scale::Quick => Size { names: 500_000, side_names: 200_000, repetitions: 5, slices: 40, updates: 20_000 },
-        Scale::Full => Size { names: 4_000_000, side_names: 4_000_000, repetitions: 9, slices: 100, updates: 100_000 },
+        Scale::Smoke => Size {
+            data_sets: &["12M"],
+            names: Some(4_000),
+            invented: 8_000,
+            listed_names: 2_000,
+            side_names: 2_000,
+            repetitions: 3,
+            slices: 2,
+            updates: 200,
+        },
+        Scale::Quick => Size {
+            data_sets: &["12M"],
+            names: Some(1_000_000),
+            invented: 400_000,
+            listed_names: 1_000_000,
+            side_names: 200_000,
+            repetitions: 5,
+            slices: 40,
+            updates: 20_000,
+        },
+        Scale::Full => Size {
+            data_sets: &["4M", "9M", "12M"],
+            names: None,
+            invented: 1_000_000,
+            listed_names: usize::MAX,
+            side_names: 4_012_113,
+            repetitions: 9,
+            slices: 100,
+            updates: 100_000,
+        },
     }
 }
 
+/// Names of the lists' own URLs in cases.
+const LISTED: &str = "listed URLs";
+
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    context.plan_steps(comparison::STEPS + granularity::STEPS + threads::STEPS + parsing::STEPS + coding::STEPS);
+    let side_steps = granularity::STEPS + threads::STEPS + parsing::STEPS + coding::STEPS;
+    context.plan_steps((size.data_sets.len() + 1) * (1 + comparison::STEPS) + side_steps);
     let mut outcome = Outcome::default();
-    {
-        context.begin_step("names")?;
-        let set = one_name_set(context.names.as_deref(), size.names, NameConversion::Domain, context.seed)?;
-        let population = Population::new(set, size.names, context);
-        outcome.notes.push(population.note());
+    context.begin_step("lists")?;
+    let lists = record_sets(context.names.as_deref(), size.invented, context.seed)?;
+    let corpus = Corpus::of(&lists, context.seed);
+    for (place, data_set) in size.data_sets.iter().enumerate() {
+        context.begin_step(&format!("URLs like {data_set}"))?;
+        let names = match size.names {
+            Some(names) => names,
+            None => papers::figures(papers::NAME_TRIE_18, &format!("/table_2/names/{data_set}"))?,
+        };
+        let records = corpus.urls(Shape::of_name_trie_18(data_set)?, names, context.seed)?;
+        let population = Population::of_records(data_set, &records, context)?;
+        population.add_statistics(&mut outcome);
         comparison::run(context, &size, &population, &mut outcome)?;
-        threads::run(context, &size, &population, &mut outcome)?;
-        coding::run(context, &size, &population, &mut outcome)?;
-        granularity::run(context, &size, &population.first(size.side_names, context), &mut outcome)?;
+        if place == 0 {
+            granularity::run(context, &size, &population.first(size.side_names, context), &mut outcome)?;
+        }
+        if place + 1 == size.data_sets.len() {
+            threads::run(context, &size, &population, &mut outcome)?;
+            coding::run(context, &size, &population, &mut outcome)?;
+            drop(population);
+            parsing::run(context, &size, &records, &mut outcome)?;
+        }
     }
-    parsing::run(context, &size, &mut outcome)?;
-    outcome.notes.push(
-        "The advantage of NameTrie over the hash table (paper: 2.14 to 2.36) is confirmed for memory, not for look-ups. Our \
-         hash table is leaner than the paper's (one pass hashes all prefixes, entries have 40 bytes, only existing \
-         lengths are visited). A look-up in NameTrie is 2 d dependent accesses for d pieces; in the hash table it is \
-         at most 3 for each length from the longest down, and real names have two to five lengths."
-            .to_owned(),
-    );
-    outcome.notes.push(
-        "The paper's hash table of 4 million names has 357.81 MB in Table III, but 85.15 % more than NameTrie's 143.2 \
-         in the same row, which would be 964 MB; the ratios beside ours are of 12 million names."
-            .to_owned(),
-    );
+    context.begin_step(LISTED)?;
+    let listed = listed_urls(&lists, size.listed_names, context)?;
+    drop((lists, corpus));
+    listed.add_statistics(&mut outcome);
+    comparison::run(context, &size, &listed, &mut outcome)?;
+    for table in ["table_3_memory_mb", "table_4_million_names_per_s"] {
+        let of_the_paper: String = papers::figures(papers::NAME_TRIE_18, &format!("/{table}/note"))?;
+        outcome.notes.push(format!("NameTrie18, {table}: {of_the_paper}"));
+    }
     Ok(outcome)
+}
+
+/// The URLs of the lists that have a path, each once.
+fn listed_urls(lists: &[Records], names_max: usize, context: &Context) -> anyhow::Result<Population> {
+    let with_paths = lists.iter().map(Records::with_paths).filter(|records| !records.is_empty());
+    let sets: Vec<NameSet> =
+        with_paths.map(|records| records.names(NameConversion::Domain, context.seed)).collect::<anyhow::Result<_>>()?;
+    let mut set = NameSet::joined(&sets, context.seed);
+    if set.names.len() < SLICE_NAMES {
+        // Lists of domains, or of paths.
+        let invented = record_sets(None, 4 * SLICE_NAMES.max(names_max.min(400_000)), context.seed)?;
+        let urls = invented.iter().map(Records::with_paths).find(|records| !records.is_empty());
+        set = urls.map_or(Ok(set), |urls| urls.names(NameConversion::Domain, context.seed))?;
+    }
+    set.names.truncate(names_max);
+    Ok(Population::new(LISTED, set, context))
 }
 
 /// Prefixes, and names to look up.
 struct Population {
+    /// What the names are like: a data set of Table II, or [`LISTED`].
+    data_set: String,
     title: String,
     prefixes: NameArena,
     queries: Queries,
 }
 
 impl Population {
-    /// A population of the first `names` of a set, which is shuffled.
-    fn new(set: NameSet, names: usize, context: &Context) -> Self {
-        Self::of(set.title, set.names.iter().take(names).collect(), context)
+    /// The names of these records, domain first (method 3 of Table V).
+    fn of_records(data_set: &str, records: &Records, context: &Context) -> anyhow::Result<Self> {
+        Ok(Self::new(data_set, records.names(NameConversion::Domain, context.seed)?, context))
     }
 
-    fn of(title: String, prefixes: NameArena, context: &Context) -> Self {
-        let queries = Queries::new(workload::names(&prefixes, context.seed), &ReferenceModel::new(&prefixes));
-        Self { title, prefixes, queries }
+    fn new(data_set: &str, NameSet { title, names }: NameSet, context: &Context) -> Self {
+        let queries = Queries::new(workload::names(&names, context.seed), &ReferenceModel::new(&names));
+        Self { data_set: data_set.to_owned(), title, prefixes: names, queries }
     }
 
-    /// The first `names` of this population.
+    /// The first `names` of this population, which is shuffled.
     fn first(&self, names: usize, context: &Context) -> Self {
-        Self::of(self.title.clone(), self.prefixes.iter().take(names).collect(), context)
+        let first = self.prefixes.iter().take(names).collect();
+        Self::new(&self.data_set, NameSet { title: self.title.clone(), names: first }, context)
     }
 
-    fn note(&self) -> String {
-        format!(
-            "{} names of {:.1} bytes ({}); {} of {} names looked up have a prefix.",
+    /// Table II, Fig. 9, and a note.
+    fn add_statistics(&self, outcome: &mut Outcome) {
+        let statistics = NameStatistics::of(&self.prefixes);
+        let case = format!("statistics, {}", self.data_set);
+        statistics.add_rows(&case, outcome);
+        statistics.add_distributions(&case, outcome);
+        outcome.notes.push(format!(
+            "{}: {} names ({}) of {:.2} components of {:.2} bytes, {:.2} bytes of each shared; {} of {} names looked up \
+             have a prefix.",
+            self.data_set,
             self.prefixes.len(),
-            self.prefixes.bytes() as f64 / self.prefixes.len().max(1) as f64,
             self.title,
+            statistics.components_per_name(),
+            statistics.bytes_per_component(),
+            statistics.shared_bytes_per_name(),
             self.queries.answered(),
             self.queries.len(),
-        )
+        ));
     }
 }
 
@@ -142,7 +226,25 @@ fn fill(
     let size = FibConfig::for_prefixes(prefixes.len(), prefixes.bytes());
     let table = design.build(options, &size, HashKey::from_seed(context.seed))?;
     let prefetch = options.prefetch.map_or(String::new(), |prefetch| format!(", prefetch {}", prefetch.name()));
-    Subject::fill(&format!("{}{prefetch}", design.name()), table, prefixes, context)
+    let name = format!("{}{prefetch}", design.name());
+    if !has_sorted_children(design) {
+        return Subject::fill(&name, table, prefixes, context);
+    }
+    let mut numbers: Vec<u32> = (0..prefixes.len() as u32).collect();
+    numbers.sort_unstable_by_key(|&number| prefixes.get(number as usize));
+    let numbers = numbers.into_iter().map(|number| number as usize);
+    let mut subject = Subject::fill_in_order(&name, table, prefixes, numbers, context)?;
+    subject.insert_ns = Samples::default();
+    subject
+        .insert_ns
+        .refuse("filled in sorted order: in random order each new name moves half of its siblings".to_owned());
+    Ok(subject)
+}
+
+/// Whether a node keeps its children in one sorted array: with millions of domains below the root, filling in random
+/// order would take hours (the paper, too, has below 0.01 million insertions per second).
+fn has_sorted_children(design: FibDesign) -> bool {
+    matches!(design, FibDesign::Npt | FibDesign::ComponentTrie)
 }
 
 /// Median ÷ median as a row and as a number; without a number if a time was below the clock's resolution.
@@ -151,16 +253,9 @@ fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, diviso
     let mut samples = Samples::default();
     match ratio {
         Some(ratio) => samples.add(ratio),
-        None => samples.refuse("a time was below the clock's resolution".to_owned()),
+        None => samples.refuse("one of the two times was not measured".to_owned()),
     }
     (samples.row(case, subject, metric, "ratio", None), ratio)
-}
-
-impl Size {
-    /// The first slice of a repetition.
-    fn first_slice(&self, repetition: usize) -> usize {
-        repetition * self.slices
-    }
 }
 
 /// Puts a ratio into the headline, if there is one.

@@ -1,55 +1,85 @@
 //! Table V: the first components of names change speed and memory.
 //!
-//! The same records become names that begin with the protocol (method 1), the top-level label (method 2) or the domain
-//! (method 3). The starter pairs are the distinct pairs of first codes.
+//! The same URLs become names that begin with the protocol (method 1), the top-level label (method 2) or the domain
+//! (method 3). The starter pairs are the distinct pairs of first codes. Schemes other than `http` are ours, since lists
+//! state none: [`crate::name_sets::Corpus`].
 
 use std::collections::HashSet;
 
-use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_designs::fib::catalogue::FibDesign;
 use namewire_designs::fib::min_ascii::{CodedNames, MinAscii};
 
-use super::{Population, Size, fill, naive, note_ratio, ratio_row};
-use crate::design_measurement::{Subject, look_up_in_turn};
+use super::findings::{self, Finding, Ways};
+use super::measured::Measured;
+use super::{Population, Size, fill, naive, note_ratio, ratio_row, workload};
 use crate::experiment::{Context, Outcome};
 use crate::name_arena::NameArena;
-use crate::name_sets::{NameConversion, one_name_set};
+use crate::name_sets::{NameConversion, NameStatistics, Records};
 
 /// Steps of the progress bar.
-pub(super) const STEPS: usize = NameConversion::NAME_TRIE.len() + 1;
+pub(super) const STEPS: usize = NameConversion::NAME_TRIE.len();
 
-pub(super) fn run(context: &Context, size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
+/// One method's figures.
+struct Method {
+    case: String,
+    measured: Measured,
+    pieces: f64,
+}
+
+pub(super) fn run(context: &Context, size: &Size, records: &Records, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut methods = Vec::new();
     for (place, conversion) in NameConversion::NAME_TRIE.into_iter().enumerate() {
         let case = format!("method {}, {}", place + 1, conversion.name());
         context.begin_step(&case)?;
-        let set = one_name_set(context.names.as_deref(), size.side_names, conversion, context.seed)?;
-        let population = Population::new(set, size.side_names, context);
-        let subjects = [naive(), FibDesignOptions::default()]
-            .map(|options| fill(FibDesign::NameTrie, &options, &population.prefixes, context));
-        let [one_by_one, in_turns] = subjects;
-        methods.push((case, population, [one_by_one?, in_turns?]));
+        methods.push(measure(context, size, (case, conversion), records, outcome)?);
     }
-    context.begin_step("look-ups by method")?;
-    for repetition in 0..size.repetitions {
-        for (_, population, subjects) in &mut methods {
-            let mut all: Vec<&mut Subject> = subjects.iter_mut().collect();
-            look_up_in_turn(&mut all, &population.queries, size.first_slice(repetition), size.slices, context)?;
-        }
-    }
-    for (case, population, subjects) in &methods {
-        let pairs = starter_pairs(&population.prefixes) as f64;
-        outcome.add_value(case, "names", ("starter pairs", "pairs"), pairs);
-        subjects.iter().for_each(|subject| outcome.rows.extend(subject.rows(case)));
-    }
-    let [(_, _, [first, _]), (_, _, [second, _]), (case, _, [third, _])] = &methods[..] else { return Ok(()) };
+    let [first, second, third] = &methods[..] else { return Ok(()) };
+    let mut found = Vec::new();
     for (other, key) in [(first, 1), (second, 2)] {
         let metric = format!("look-ups of method 3 over those of method {key}");
-        let speed = ratio_row(case, &third.name, &metric, &other.lookup_ns, &third.lookup_ns);
+        let speed =
+            ratio_row(&third.case, &third.measured.name, &metric, &other.measured.lookup_ns, &third.measured.lookup_ns);
+        let paper = paper_ratio("lookup_million_names_per_s", key);
+        let what = format!("look-ups over those of method {key}");
+        found.extend(speed.1.map(|ours| (what, ours, paper)));
         note_ratio(outcome, &format!("nametrie_method_3_over_{key}_lookup"), speed);
-        let memory = third.bytes_per_name() / other.bytes_per_name();
+        let memory = third.measured.bytes_per_name / other.measured.bytes_per_name;
+        found.push((format!("memory over that of method {key}"), memory, paper_ratio("memory_mb", key)));
         outcome.headline.insert(format!("nametrie_method_3_memory_over_{key}"), memory);
     }
+    let found: Vec<Finding<'_>> =
+        found.iter().map(|(what, ours, paper)| Finding { what, ours: *ours, paper: *paper }).collect();
+    outcome.notes.push(findings::note_on("Table V, method 3", &found));
+    outcome.notes.push(format!(
+        "Pieces on the way of a look-up: {:.2}, {:.2} and {:.2} with methods 1, 2 and 3.",
+        first.pieces, second.pieces, third.pieces
+    ));
     Ok(())
+}
+
+fn measure(
+    context: &Context,
+    size: &Size,
+    (case, conversion): (String, NameConversion),
+    records: &Records,
+    outcome: &mut Outcome,
+) -> anyhow::Result<Method> {
+    let population = Population::new(&case, records.names(conversion, context.seed)?, context);
+    NameStatistics::of(&population.prefixes).add_rows(&case, outcome);
+    outcome.add_value(&case, "names", ("starter pairs", "pairs"), starter_pairs(&population.prefixes) as f64);
+    let names = workload::names(&population.prefixes, context.seed);
+    let pieces = Ways::of(context, &population.prefixes, &names)?.pieces;
+    outcome.add_value(&case, "name-trie", ("pieces on the way of a look-up, d", "pieces"), pieces);
+    let subject = fill(FibDesign::NameTrie, &naive(), &population.prefixes, context)?;
+    let mut measured = Measured::of(subject, &case, &population, size, context)?;
+    outcome.rows.append(&mut measured.rows);
+    Ok(Method { case, measured, pieces })
+}
+
+/// Table V: method 3 over another.
+fn paper_ratio(quantity: &str, method: usize) -> Option<f64> {
+    let of = |method| findings::paper(&format!("table_5/{quantity}/method {method}"));
+    Some(of(3)? / of(method)?)
 }
 
 /// Number of distinct beginnings of names.

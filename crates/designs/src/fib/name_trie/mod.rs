@@ -138,6 +138,14 @@ impl NameTrie {
         self.edges.bytes()
     }
 
+    /// How many pieces the way of a look-up has (the paper's d), the root not counted; `None` for a name beyond the
+    /// limits.
+    pub fn pieces_on_the_way(&mut self, name_value: &[u8]) -> Option<usize> {
+        let name = self.encode(name_value)?;
+        self.locate(name);
+        Some(self.path.len())
+    }
+
     /// Changes how names are looked up from now on.
     pub fn set_look_ups(&mut self, look_ups: BatchPrefetch) {
         self.look_ups = look_ups;

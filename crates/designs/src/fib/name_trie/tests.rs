@@ -51,6 +51,9 @@ fn the_papers_names_make_the_papers_pieces() {
     assert_eq!(look_up(&trie, "/ndn/ua/ece"), Some((2, name("/ndn/ua").len())));
     assert_eq!(look_up(&trie, "/ndn/ua/cs/conf"), Some((1, name("/ndn/ua/cs").len())));
     assert_eq!((look_up(&trie, "/ndn/uc"), look_up(&trie, "/ndn")), (None, None));
+    // ndn/ucla; a/cs behind it; nothing.
+    let pieces_on_the_way = ["/ndn/ucla", "/ndn/ua/ece", "/x"].map(|uri| trie.pieces_on_the_way(&name(uri)));
+    assert_eq!(pieces_on_the_way, [Some(1), Some(2), Some(0)]);
     trie.insert(&name("/ndn/ua/ece"), 4).unwrap();
     assert_eq!(pieces(&trie), ["/^0", "a/3^cs1", "ece1", "mich1", "ndn/u^cla1"]);
 
