@@ -131,7 +131,7 @@ fn update_once(
 ) -> anyhow::Result<[f64; 3]> {
     let prefixes = UPDATED.min(routes / below);
     // A route of seven components.
-    let route = |number: u64| number * (routes / prefixes) | 3;
+    let route = |number: u64| (number * (routes / prefixes)) | 3;
     let above = arena(seed, (0..prefixes).map(|number| (route(number), components)));
     // It ends at the longer marker of the route.
     let below = arena(seed, (0..prefixes).map(|number| (route(number), 6)));
@@ -176,7 +176,8 @@ fn check(table: &HashTables, routes: &NameArena) -> anyhow::Result<()> {
 fn routes_with_prefixes(seed: u64, routes: usize) -> NameArena {
     let of_route = |route: u64| {
         let leaf = LEAST_COMPONENTS + route % LEAST_COMPONENTS;
-        let prefixes = [(1, ZONE_ROUTES), (2, SITE_ROUTES)].into_iter().filter(move |(_, every)| route % every == 0);
+        let prefixes =
+            [(1, ZONE_ROUTES), (2, SITE_ROUTES)].into_iter().filter(move |(_, every)| route.is_multiple_of(*every));
         prefixes.map(|(components, _)| components).chain([leaf]).map(move |components| (route, components))
     };
     let mut names: Vec<(u64, u64)> = (0..).flat_map(of_route).take(routes).collect();
