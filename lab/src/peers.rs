@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::papers;
 
 /// Files with one source each.
-const PEERS: &[&str] = &[include_str!("../papers/peers.json")];
+const PEERS: &[&str] = &[include_str!("../papers/peers.json"), include_str!("../papers/nfd-tables.json")];
 /// Papers: parameters that experiments read, and figures for one or several experiments.
 const PAPERS: [&str; 5] =
     [papers::NAME_TRIE_18, papers::TAG_NET_16, papers::TAKEMASA_17, papers::TAKEMASA_19, papers::YUAN_15];
