@@ -31,8 +31,7 @@ const SEED: u64 = 7;
 
 fuzz_target!(|bytes: &[u8]| {
     let setup = (variant(), any::<bool>(), fib_designs::runs());
-    let ((variant, is_router, (pool, strangers, _)), operations) =
-        generated(bytes, &setup, &fib_designs::operation());
+    let ((variant, is_router, (pool, strangers, _)), operations) = generated(bytes, &setup, &fib_designs::operation());
     let limits = (variant.compared(), variant.prefix_bytes_max());
     let result = match is_router && RouterFib::is_for(&variant) {
         true => fib_designs::replay(Box::new(RouterFib::new(&variant, SEED)), limits, &pool, &strangers, &operations),
