@@ -148,7 +148,7 @@ mod tests {
     fn the_order_of_insertion_changes_nothing() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut names: Vec<Vec<u8>> =
-            (0..200).map(|_| vec![8, 3, rng.u8(b'a'..b'e'), rng.u8(b'a'..b'e'), rng.u8(b'a'..b'z')]).collect();
+            (0..200).map(|_| vec![8, 3, rng.u8(b'a'..b'e'), rng.u8(b'a'..b'e'), rng.u8(b'a'..=b'z')]).collect();
         names.sort();
         names.dedup();
         rng.shuffle(&mut names);

@@ -228,7 +228,7 @@ impl<'c> Writer<'c> {
     fn urls(mut self, count: usize) -> anyhow::Result<Records> {
         let (mut begun, mut url) = (Vec::new(), Vec::new());
         while self.lines.len() < count {
-            if self.lines.len() % 65_536 == 0 {
+            if self.lines.len().is_multiple_of(65_536) {
                 interrupt::check()?;
             }
             let continues = self.lines.len() >= count.div_ceil(OWN_HOSTS) && self.rng.f64() < self.sharing;
@@ -387,7 +387,7 @@ mod tests {
     fn a_word_that_is_used_up_is_reported() {
         let corpus = Corpus::of(&[Records::of_text("one", b"a.example/b\n")], 1);
         let shape = Shape { components_per_name: 3.0, component_bytes: 5.0, prefix_bytes: 1.0 };
-        let error = corpus.urls(shape, 10, 1).err().expect("one word");
+        let error = corpus.urls(shape, 10, 1).expect_err("one word");
         assert!(error.to_string().contains("too few hosts and paths for 10 URLs"), "{error}");
     }
 
