@@ -242,7 +242,7 @@ fn fill(
 }
 
 /// Whether a node keeps its children in one sorted array: with millions of domains below the root, filling in random
-/// order would take hours (the paper, too, has below 0.01 million insertions per second).
+/// order would take an hour (the paper, too, has below 0.01 million insertions per second).
 fn has_sorted_children(design: FibDesign) -> bool {
     matches!(design, FibDesign::Npt | FibDesign::ComponentTrie)
 }
