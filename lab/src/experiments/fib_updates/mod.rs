@@ -37,7 +37,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 2 min, 1 GiB; full: 6 min, 3 GiB; two processors",
     takes: None,
     run,
-    sources: &["lab/src/experiments/fib_updates.rs", "crates/tables/src/fib", "crates/designs/src/fib"],
+    sources: &["lab/src/experiments/fib_updates", "crates/tables/src/fib", "crates/designs/src/fib"],
 };
 
 /// Sizes of a run.
