@@ -67,7 +67,7 @@ impl Lists {
             self.window[0].0
         });
         let goes = match (candidate, self.main_victim()) {
-            (Some(candidate), Some(victim)) if self.defeats(candidate, 0, victim, sketch) => {
+            (Some(candidate), Some(victim)) if self.defeats(candidate, u8::from(percent == 0), victim, sketch) => {
                 self.window.remove(0);
                 self.main.push((candidate, false));
                 victim
