@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::experiments;
+use crate::machine::git;
 use crate::record::Record;
 
 /// The folder of kept records, and the repository around it.
@@ -82,12 +83,6 @@ fn arguments_again(command: &str, inputs: Option<&Path>) -> anyhow::Result<Vec<P
         is_file = ["--names", "--trace", "--graph", "--tags", "--baseline"].contains(&word);
     }
     Ok(arguments)
-}
-
-/// What git prints; `None` if it fails.
-fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(dir).args(arguments).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The machine and the state of the source on which a record was taken.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
@@ -54,13 +55,50 @@ pub fn memory_peak_mib() -> Option<u64> {
 
 /// The commit of the working directory, with `-modified` if files differ from it; "unknown" outside a repository.
 pub fn source_commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+    source_commit_of(Path::new("."))
+}
+
+/// Records, and the table that is made of them, are no sources: one record may be renewed after another.
+fn source_commit_of(dir: &Path) -> String {
+    let Some(commit) = git(dir, &["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    let sources = [":(top)", ":(top,exclude)lab/record", ":(top,exclude)lab/README.md"];
+    match git(dir, &[&["status", "--porcelain", "--untracked-files=no", "--"], &sources[..]].concat()) {
         Some(changes) if changes.is_empty() => commit,
         _ => format!("{commit}-modified"),
+    }
+}
+
+/// What git prints in `dir`; `None` if it fails.
+pub(crate) fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(dir).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_record_leaves_the_tree_as_its_commit_has_it() -> anyhow::Result<()> {
+        let repository = tempfile::tempdir()?;
+        let write = |file: &str, text: &str| {
+            let path = repository.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap_or(repository.path()))?;
+            std::fs::write(path, text)
+        };
+        let files = ["lab/record/one.json", "lab/README.md", "lab/src/main.rs"];
+        files.iter().try_for_each(|file| write(file, "old"))?;
+        let author = ["-c", "user.name=test", "-c", "user.email=test@example.org"];
+        assert_eq!(source_commit_of(repository.path()), "unknown");
+        for arguments in [&["init", "-q"][..], &["add", "."], &[&author[..], &["commit", "-q", "-m", "files"]].concat()]
+        {
+            assert!(git(repository.path(), arguments).is_some(), "{arguments:?}");
+        }
+        let commit = source_commit_of(repository.path());
+        files[..2].iter().try_for_each(|file| write(file, "new"))?;
+        assert_eq!(source_commit_of(&repository.path().join("lab")), commit);
+        write(files[2], "new")?;
+        assert_eq!(source_commit_of(repository.path()), format!("{commit}-modified"));
+        Ok(())
     }
 }

@@ -59,7 +59,7 @@ const PILOTS: [usize; 2] = [1 << 14, 1 << 17];
 /// Steps of a bisection over samples, and of one that only computes.
 const SAMPLED_STEPS: usize = 7;
 const COMPUTED_STEPS: usize = 60;
-/// One URL in so many is among the first, which continue none.
+/// The first URLs, one in this number, continue no earlier one.
 const OWN_HOSTS: usize = 256;
 /// Most segments, and most bytes of a host or segment.
 const DEPTH_MAX: usize = 16;
@@ -121,7 +121,7 @@ impl Corpus {
     /// `count` URLs of this shape.
     ///
     /// # Errors
-    /// If the lists have too few words for so many, or the user interrupted.
+    /// If the lists have too few words for `count` URLs, or the user interrupted.
     pub fn urls(&self, shape: Shape, count: usize, seed: u64) -> anyhow::Result<Records> {
         let tilts = self.tilts(shape);
         let shared = |sharing, count| -> anyhow::Result<f64> {

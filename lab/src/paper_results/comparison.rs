@@ -148,9 +148,13 @@ fn paper_number(text: &str, place: &PaperFigure) -> anyhow::Result<f64> {
     }
 }
 
-/// The number and, for one row, the spread of its repetitions in percent.
+/// The number and, if it is one row's, the spread of its repetitions in percent.
 fn our_number(record: &Record, ours: &Ours) -> anyhow::Result<(f64, Option<f64>)> {
-    let (value, spread_percent) = measured(record, &ours.value)?;
+    let (mut value, mut spread_percent) = measured(record, &ours.value)?;
+    if let Some(other) = &ours.plus {
+        value += measured(record, other)?.0;
+        spread_percent = None;
+    }
     let Some(divisor) = &ours.over else { return Ok((value * ours.times, spread_percent)) };
     let ratio = value / measured(record, divisor)?.0;
     let ratio = if ours.saved_percent { 100.0 * (1.0 - ratio) } else { ratio };

@@ -70,11 +70,13 @@ pub enum PaperFigure {
 pub struct Ours {
     #[serde(flatten)]
     pub value: OurValue,
+    /// Add this one.
+    pub plus: Option<OurValue>,
     /// To the paper's unit.
     #[serde(default = "one_time")]
     pub times: f64,
     /// Divide by this one.
-    pub over: Option<Box<OurValue>>,
+    pub over: Option<OurValue>,
     /// Show 100 · (1 − value / over): what was saved, in percent.
     #[serde(default)]
     pub saved_percent: bool,
@@ -165,6 +167,23 @@ mod tests {
                 let compared = compare(&paper, result, &records)?;
                 let differs = compared.verdict == Verdict::Differs;
                 assert_eq!(differs, result.difference.is_some(), "{}: {compared:?}", result.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an entry points to is there: files and folders between backquotes.
+    #[test]
+    fn an_explanation_points_to_something() -> anyhow::Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for result in all()?.into_iter().flat_map(|paper| paper.results) {
+            let texts = [result.explains, result.not_here, result.difference];
+            for quoted in texts.iter().flatten().flat_map(|text| text.split('`').skip(1).step_by(2)) {
+                if quoted.contains('/') {
+                    let place =
+                        if quoted.starts_with("record") { root.join("lab").join(quoted) } else { root.join(quoted) };
+                    assert!(place.exists(), "{}: {quoted}", result.id);
+                }
             }
         }
         Ok(())

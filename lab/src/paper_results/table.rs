@@ -36,8 +36,9 @@ pub fn markdown(papers: &[Paper], records: &Records, is_stale: &dyn Fn(&str) -> 
     }
     let [again, differs, alone, not_here, explains] = counts;
     Ok(format!(
-        "Of {} tables and figures, {again} are found again, {differs} with a difference, {alone} have no number in the \
-         paper's text beside ours, {not_here} cannot be measured here, and {explains} are drawings or examples.\n{out}\n",
+        "Of {} tables and figures, {again} are found again; {differs} are found with a difference; {alone} have no number \
+         in the paper's text beside ours; {not_here} have no number of ours, for the reason given; {explains} are \
+         drawings or examples.\n{out}\n",
         counts.iter().sum::<usize>()
     ))
 }
@@ -81,7 +82,7 @@ fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
         Verdict::FoundAgain => "found again".to_owned(),
         Verdict::Differs => format!("**differs**: {}", reason(&result.difference)),
         Verdict::OursAlone => "ours alone: the text gives no number".to_owned(),
-        Verdict::NotHere => format!("**not here**: {}", reason(&result.not_here)),
+        Verdict::NotHere => format!("**no number**: {}", reason(&result.not_here)),
         Verdict::Explains => format!("explains: {}", reason(&result.explains)),
     }
 }

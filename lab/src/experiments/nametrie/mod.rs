@@ -57,7 +57,7 @@ struct Size {
     data_sets: &'static [&'static str],
     /// Names of a data set; as many as in the paper if `None`.
     names: Option<usize>,
-    /// Names of which invented lists are made, if none is given.
+    /// How many names are invented if no list is given.
     invented: usize,
     /// Most URLs of the lists.
     listed_names: usize,
