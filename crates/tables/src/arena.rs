@@ -77,12 +77,22 @@ impl Arena {
         })
     }
 
+    /// From now on it grows on transparent pages where too few explicit ones are reserved.
+    pub fn or_transparent(self) -> Self {
+        Self { units: self.units.or_transparent(), ..self }
+    }
+
     /// Makes room for `bytes` bytes (at most 32 GiB), if there is less.
     ///
     /// # Errors
     /// If the kernel does not map the memory; then the room stays as it was.
     pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.units.grow(units_within(bytes))
+    }
+
+    /// Bytes of all blocks so far, free ones included.
+    pub fn used_bytes(&self) -> u64 {
+        u64::from(self.end) * UNIT_BYTES as u64
     }
 
     /// Keeps a copy of `bytes`; `None` = no room.

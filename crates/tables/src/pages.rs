@@ -69,6 +69,10 @@ impl PageSize {
         if bytes < self.bytes() / 2 { self.for_sparse() } else { self }
     }
 
+    const fn is_explicit(self) -> bool {
+        matches!(self, Self::Huge2MiB | Self::Huge1GiB)
+    }
+
     /// Bytes of one page; for transparent pages, of a joined one.
     pub const fn bytes(self) -> usize {
         match self {
@@ -106,12 +110,22 @@ impl<T: Zeroable> PageArray<T> {
         Ok(Self { mapping: Mapping::new(bytes, pages)?, len, holds: PhantomData })
     }
 
-    /// [`PageArray::zeroed`] for an owner that has already asked for head room and may take the reserve.
+    /// [`PageArray::zeroed`] for a part of a structure that grows: transparent pages where too few explicit ones are
+    /// reserved.
+    ///
+    /// # Errors
+    /// If the kernel does not map them.
+    pub fn zeroed_preferably(len: usize, pages: PageSize) -> io::Result<Self> {
+        leave_reserve(bytes_of::<T>(len)?)?;
+        Self::zeroed_from_reserve(len, pages)
+    }
+
+    /// [`PageArray::zeroed_preferably`] for an owner that has already asked for head room and may take the reserve.
     ///
     /// # Errors
     /// If the kernel does not map them.
     pub fn zeroed_from_reserve(len: usize, pages: PageSize) -> io::Result<Self> {
-        Ok(Self { mapping: Mapping::new(bytes_of::<T>(len)?, pages)?, len, holds: PhantomData })
+        Ok(Self { mapping: Mapping::preferring(bytes_of::<T>(len)?, pages)?, len, holds: PhantomData })
     }
 
     /// `len` zeroed elements, used from the front on, most perhaps never. With transparent pages the first
@@ -123,6 +137,12 @@ impl<T: Zeroable> PageArray<T> {
         let array = Self::zeroed(len, pages)?;
         array.mapping.keep_front_on_base_pages();
         Ok(array)
+    }
+
+    /// From now on the array grows on transparent pages where too few explicit ones are reserved.
+    pub fn or_transparent(mut self) -> Self {
+        self.mapping.or_transparent = true;
+        self
     }
 
     /// Lengthens the array (never shortens it) by zeroed elements. It may move in the address space, not in
@@ -211,6 +231,12 @@ impl<T> PageVec<T> {
         Ok(Self { mapping: Mapping::new(bytes, pages)?, len: 0, capacity, holds: PhantomData })
     }
 
+    /// See [`PageArray::or_transparent`].
+    pub fn or_transparent(mut self) -> Self {
+        self.mapping.or_transparent = true;
+        self
+    }
+
     /// Bytes of memory mapped for the vector.
     pub fn mapped_bytes(&self) -> usize {
         self.mapping.bytes
@@ -293,6 +319,8 @@ struct Mapping {
     pages: PageSize,
     /// The pages that its owner asked for; explicit huge ones are used from some size on.
     asked: PageSize,
+    /// Where too few of these are reserved, transparent ones will do.
+    or_transparent: bool,
 }
 
 impl Mapping {
@@ -301,7 +329,7 @@ impl Mapping {
         if bytes == 0 {
             // Aligned, as every address of a mapping is.
             let address = NonNull::without_provenance(const { NonZero::new(BASE_PAGE_BYTES).unwrap() });
-            return Ok(Self { address, bytes, pages, asked });
+            return Ok(Self { address, bytes, pages, asked, or_transparent: false });
         }
         let bytes = whole_pages(bytes, pages)?;
         let flags = match pages {
@@ -313,8 +341,16 @@ impl Mapping {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches
         // nothing that exists.
         let address = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }?;
-        let mapping = Self { address: NonNull::new(address.cast()).ok_or_else(too_large)?, bytes, pages, asked };
+        let address = NonNull::new(address.cast()).ok_or_else(too_large)?;
+        let mapping = Self { address, bytes, pages, asked, or_transparent: false };
         mapping.advise();
+        Ok(mapping)
+    }
+
+    /// On transparent pages if the kernel has too few explicit ones.
+    fn preferring(bytes: usize, asked: PageSize) -> io::Result<Self> {
+        let mut mapping = Self::new(bytes, asked).or_else(|_| Self::new(bytes, asked.for_sparse()))?;
+        (mapping.asked, mapping.or_transparent) = (asked, true);
         Ok(mapping)
     }
 
@@ -323,8 +359,17 @@ impl Mapping {
         if bytes <= self.bytes {
             return Ok(());
         }
-        if self.bytes == 0 || matches!(self.asked.for_bytes(bytes), PageSize::Huge2MiB | PageSize::Huge1GiB) {
-            let larger = Self::new(bytes, self.asked)?;
+        let moves = self.bytes == 0 || self.pages.is_explicit() || self.asked.for_bytes(bytes).is_explicit();
+        let larger = moves.then(|| Self::new(bytes, self.asked)).transpose();
+        let larger = match larger {
+            Err(_) if self.or_transparent && (self.bytes == 0 || self.pages.is_explicit()) => {
+                Some(Self::new(bytes, self.asked.for_sparse())?)
+            }
+            Err(_) if self.or_transparent => None, // it lies on transparent pages already
+            larger => larger?,
+        };
+        if let Some(mut larger) = larger {
+            (larger.asked, larger.or_transparent) = (self.asked, self.or_transparent);
             // SAFETY: the mappings are different and both ours alone, and the second is longer. The kernel
             // initialised the bytes of the first, if nothing else did.
             unsafe { larger.address.copy_from_nonoverlapping(self.address, self.bytes) };
@@ -419,6 +464,26 @@ mod tests {
                 assert!(array.as_ptr().addr().is_multiple_of(64) || len == 0);
             }
         }
+    }
+
+    /// Few machines have reserved pages of a gibibyte; then a structure that grows goes on without.
+    #[test]
+    fn what_grows_does_without_explicit_pages_that_nobody_reserved() {
+        let words = 600 << 17;
+        let strict = PageArray::<u64>::zeroed(words, PageSize::Huge1GiB);
+        let mut grown = PageArray::<u64>::zeroed(8, PageSize::Huge1GiB).unwrap().or_transparent();
+        grown[7] = 9;
+        grown.grow(words).unwrap();
+        assert_eq!((grown.len(), grown[7], grown[words - 1]), (words, 9, 0));
+        let whole = PageArray::<u64>::zeroed_preferably(words, PageSize::Huge1GiB).unwrap();
+        let explicit = |array: &PageArray<u64>| array.mapping.pages == PageSize::Huge1GiB;
+        assert!(strict.is_ok() || !explicit(&grown) && !explicit(&whole));
+        grown.grow(words + 8).unwrap();
+        assert_eq!((grown.mapping.asked, grown[7]), (PageSize::Huge1GiB, 9));
+        let mut empty = PageArray::<u64>::zeroed(0, PageSize::Huge1GiB).unwrap().or_transparent();
+        empty.grow(words).unwrap();
+        let mut strict = PageArray::<u64>::zeroed(8, PageSize::Huge1GiB).unwrap();
+        assert!(strict.grow(words).is_ok() || !explicit(&whole), "without leave it is refused");
     }
 
     #[test]

@@ -45,6 +45,13 @@ impl<T: Default> Slab<T> {
         })
     }
 
+    /// From now on it grows on transparent pages where too few explicit ones are reserved.
+    pub fn or_transparent(self) -> Self {
+        let Self { slots, free, live, free_count } = self;
+        let (slots, free, live) = (slots.or_transparent(), free.or_transparent(), live.or_transparent());
+        Self { slots, free, live, free_count }
+    }
+
     /// Makes room for `capacity` slots, if there is less.
     ///
     /// # Errors

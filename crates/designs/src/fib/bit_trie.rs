@@ -29,6 +29,7 @@ use super::word_heap::{NONE, WordHeap};
 use namewire_tables::fib::{FibRefusal, MAX_PREFIX_BYTES};
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use namewire_tables::name_hash::{MAX_NAME_COMPONENTS, components_of};
+use namewire_tables::pages::PageSize;
 use std::io;
 use std::ops::Range;
 
@@ -53,12 +54,12 @@ const HAS_NUMBER: u32 = 1 << 31;
 const _: () = assert!(NODE_WORDS * 4 == 16 && LABEL as usize == NODE_WORDS && MAX_PREFIX_BYTES * 8 < 1 << 31);
 
 impl BitTrie {
-    /// An empty trie for this many prefixes.
+    /// An empty trie for this many prefixes, on these pages.
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
-        let mut heap = WordHeap::new()?;
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch, pages: PageSize) -> io::Result<Self> {
+        let mut heap = WordHeap::new(pages)?;
         let to_root = heap.allocate(1);
         let mut trie = Self { heap, to_root, entries: 0, capacity_entries, prefetch };
         let root = trie.new_node(b"", 0..0);
@@ -330,7 +331,7 @@ mod tests {
     /// `c` (0110 0011) from `a` at its seventh, `l` (0110 1100) from `i` (0110 1001) at its sixth.
     #[test]
     fn names_part_at_the_first_bit_that_differs() {
-        let mut trie = BitTrie::new(10, BatchPrefetch::Batch).unwrap();
+        let mut trie = BitTrie::new(10, BatchPrefetch::Batch, PageSize::Base).unwrap();
         for (number, name) in ["/ndn/ucla", "/ndn/uciX", "/ndn/uaXY"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

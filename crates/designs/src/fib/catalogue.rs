@@ -215,28 +215,28 @@ impl FibDesign {
                 self.only_prefetch(options, &[FibPrefetch::Batch])?;
                 Box::new(DefaultTable::new(FibConfig { search, names, ..*size }, key)?)
             }
-            Self::Binary => self.hash_tables(HashSearch::Binary, options, capacity, seed)?,
-            Self::LongestFirst => self.hash_tables(HashSearch::LongestFirst, options, capacity, seed)?,
-            Self::ShortestFirst => self.hash_tables(HashSearch::ShortestFirst, options, capacity, seed)?,
+            Self::Binary => self.hash_tables(HashSearch::Binary, options, size, seed)?,
+            Self::LongestFirst => self.hash_tables(HashSearch::LongestFirst, options, size, seed)?,
+            Self::ShortestFirst => self.hash_tables(HashSearch::ShortestFirst, options, size, seed)?,
             Self::TwoStage => {
                 let first_components = options.first_components.unwrap_or(NonZeroU16::new(3).expect("not zero"));
                 let search = HashSearch::TwoStage { first_components: first_components.get() };
-                self.hash_tables(search, options, capacity, seed)?
+                self.hash_tables(search, options, size, seed)?
             }
             Self::NameTrie => {
                 let look_ups = self.trie_prefetch(options)?;
                 let coding = options.name_codes.unwrap_or_default().coding();
-                Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups })?)
+                Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups, pages: size.pages })?)
             }
             Self::NameTree => {
                 let look_ups = self.trie_prefetch(options)?;
-                Box::new(NameTreeHashTable::new(capacity, look_ups)?)
+                Box::new(NameTreeHashTable::new(capacity, look_ups, size.pages)?)
             }
-            Self::ComponentTrie => Box::new(ComponentTrie::new(capacity, self.trie_prefetch(options)?)?),
-            Self::CharacterTrie => Box::new(CharacterTrie::new(capacity, self.trie_prefetch(options)?)?),
-            Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?)?),
-            Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?)?),
-            Self::Nce => Box::new(NameComponentEncoding::new(capacity, self.trie_prefetch(options)?)?),
+            Self::ComponentTrie => Box::new(ComponentTrie::new(capacity, self.trie_prefetch(options)?, size.pages)?),
+            Self::CharacterTrie => Box::new(CharacterTrie::new(capacity, self.trie_prefetch(options)?, size.pages)?),
+            Self::BitTrie => Box::new(BitTrie::new(capacity, self.trie_prefetch(options)?, size.pages)?),
+            Self::Npt => Box::new(NamePrefixTrie::new(capacity, self.trie_prefetch(options)?, size.pages)?),
+            Self::Nce => Box::new(NameComponentEncoding::new(capacity, self.trie_prefetch(options)?, size.pages)?),
             Self::Sbpt => self.patricia_trie(PatriciaOptions::sbpt(capacity), options, size, key)?,
             Self::Fpt => self.patricia_trie(PatriciaOptions::fpt(capacity), options, size, key)?,
             Self::Fht => {
@@ -299,7 +299,7 @@ impl FibDesign {
         self,
         search: HashSearch,
         options: &FibDesignOptions,
-        capacity: usize,
+        size: &FibConfig,
         seed: u64,
     ) -> Result<Box<dyn PrefixTable>, FibDesignError> {
         let prefetch = options.prefetch.unwrap_or(FibPrefetch::Batch);
@@ -311,15 +311,16 @@ impl FibDesign {
             hash: options.hash.unwrap_or(default.hash),
             matching: options.matching.unwrap_or(default.matching),
             maintenance: options.maintenance.unwrap_or(default.maintenance),
+            pages: size.pages,
             ..default
         };
-        let tables = HashTables::new(capacity, [seed, !seed], options)?;
+        let tables = HashTables::new(size.capacity_entries, [seed, !seed], options)?;
         Ok(match level_pulling {
             None => Box::new(tables),
             Some(children) => {
                 let pulled =
                     LevelPullingOptions { threshold_children: children.get(), ..LevelPullingOptions::default() };
-                Box::new(LevelPulling::new(tables, pulled, HashKey::from_seed(seed))?)
+                Box::new(LevelPulling::new(tables, pulled, HashKey::from_seed(seed), size.pages)?)
             }
         })
     }
@@ -491,6 +492,7 @@ fn is_distributed(options: &FibDesignOptions) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_tables::PageSize;
     use namewire_tables::fib::FibRefusal;
 
     #[test]
@@ -511,6 +513,24 @@ mod tests {
         assert!(unknown.to_string().starts_with("expected one of one-bucket, "));
         let dropped = "marker-filter".parse::<FibDesign>().expect_err("dropped");
         assert_eq!(dropped.to_string(), "the FIB design marker-filter was dropped; its successor is one-bucket");
+    }
+
+    /// Whether explicit ones are reserved or not.
+    #[test]
+    fn every_design_can_be_made_on_any_pages() {
+        for (design, pages) in FibDesign::ALL
+            .into_iter()
+            .filter(|design| design.search().is_none())
+            .flat_map(|design| PageSize::ALL.map(|pages| (design, pages)))
+        {
+            let size = FibConfig { pages, ..FibConfig::new(5_000) };
+            let table = design.build(&FibDesignOptions::default(), &size, HashKey::from_seed(1));
+            let mut table = table.unwrap_or_else(|error| panic!("{} on {}: {error}", design.name(), pages.name()));
+            for number in 0..5_000_u32 {
+                let name = [&[8, 4][..], &number.to_be_bytes(), &[8, 8], &u64::from(number).to_le_bytes()].concat();
+                assert_eq!(table.insert(&name, number % 250), Ok(None), "{}", design.name());
+            }
+        }
     }
 
     #[test]

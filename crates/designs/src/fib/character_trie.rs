@@ -45,7 +45,7 @@ mod tests {
     /// `ucla` is parted at `uc`, then at `u`.
     #[test]
     fn a_node_is_parted_where_names_part() {
-        let mut trie = CharacterTrie::new(10, BatchPrefetch::Batch).unwrap();
+        let mut trie = CharacterTrie::new(10, BatchPrefetch::Batch, namewire_tables::PageSize::Base).unwrap();
         trie.insert(&example("/ndn/ucla"), 0).unwrap();
         assert_eq!(labels(&trie), ["0:", "1:/ndn/ucla=0"]);
         trie.insert(&example("/ndn/uciX"), 1).unwrap();

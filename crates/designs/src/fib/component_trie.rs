@@ -36,7 +36,7 @@ mod tests {
     /// NameTrie18 Fig. 3: one character in the last component differs, and it is stored again.
     #[test]
     fn only_whole_components_are_shared() {
-        let mut trie = ComponentTrie::new(10, BatchPrefetch::Batch).unwrap();
+        let mut trie = ComponentTrie::new(10, BatchPrefetch::Batch, namewire_tables::PageSize::Base).unwrap();
         for (number, name) in ["/ndn/ucla", "/ndn/ucla/cs", "/ndn/uci", "/ndn/ua/cs"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

@@ -73,6 +73,7 @@ const _: () = assert!(size_of::<Entry>() == 40 && std::mem::offset_of!(Entry, ha
 /// HT.
 pub struct NameTreeHashTable {
     look_ups: BatchPrefetch,
+    pages: PageSize,
     buckets: PageArray<u32>,
     entries: PageArray<Entry>,
     /// Places of `entries` that were ever used.
@@ -92,19 +93,20 @@ pub struct NameTreeHashTable {
 }
 
 impl NameTreeHashTable {
-    /// An empty table for this many prefixes.
+    /// An empty table for this many prefixes, on these pages.
     ///
     /// # Errors
     /// If the kernel does not map its arrays.
-    pub fn new(capacity_entries: usize, look_ups: BatchPrefetch) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, look_ups: BatchPrefetch, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
             look_ups,
-            buckets: PageArray::zeroed(LEAST_BUCKETS, PageSize::Transparent)?,
-            entries: PageArray::zeroed(0, PageSize::Transparent)?,
+            pages,
+            buckets: PageArray::zeroed_preferably(LEAST_BUCKETS, pages)?,
+            entries: PageArray::zeroed_preferably(0, pages)?,
             used_entries: 0,
             free_entry: NONE,
             live_entries: 0,
-            names: Arena::new(FIRST_NAME_BYTES, PageSize::Transparent)?,
+            names: Arena::new(FIRST_NAME_BYTES, pages)?.or_transparent(),
             names_bytes: FIRST_NAME_BYTES,
             entries_of_depth: vec![0; MAX_NAME_COMPONENTS + 1].into(),
             depth: 0,
@@ -293,7 +295,7 @@ impl NameTreeHashTable {
 
     /// Moves all chains to another number of buckets; stays as it is where there is no memory for them.
     fn resize(&mut self, buckets: usize) {
-        let Ok(fresh) = PageArray::zeroed(buckets, PageSize::Transparent) else { return };
+        let Ok(fresh) = PageArray::zeroed_preferably(buckets, self.pages) else { return };
         let former = std::mem::replace(&mut self.buckets, fresh);
         for &head in former.iter() {
             let mut at = head;

@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn every_component_has_a_node() {
-        let mut trie = NamePrefixTrie::new(10, BatchPrefetch::Batch).unwrap();
+        let mut trie = NamePrefixTrie::new(10, BatchPrefetch::Batch, namewire_tables::PageSize::Base).unwrap();
         for (number, name) in ["/com/google/maps", "/com/yahoo/maps/uk", "/com/google"].into_iter().enumerate() {
             trie.insert(&example(name), number as u32).unwrap();
         }

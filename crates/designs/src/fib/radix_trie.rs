@@ -28,6 +28,7 @@ use children::{capacity_for, children_words};
 use namewire_tables::fib::{FibRefusal, MAX_PREFIX_BYTES};
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use namewire_tables::name_hash::{MAX_NAME_COMPONENTS, components_of};
+use namewire_tables::pages::PageSize;
 use std::cmp::Ordering;
 use std::io;
 use std::marker::PhantomData;
@@ -64,12 +65,12 @@ const HAS_NUMBER: u32 = 1 << 31;
 const _: () = assert!(NODE_WORDS * 4 == 12 && LABEL as usize == NODE_WORDS && MAX_PREFIX_BYTES < HAS_NUMBER as usize);
 
 impl<G: Granularity> RadixTrie<G> {
-    /// An empty trie for this many prefixes.
+    /// An empty trie for this many prefixes, on these pages.
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
-        let mut heap = WordHeap::new()?;
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch, pages: PageSize) -> io::Result<Self> {
+        let mut heap = WordHeap::new(pages)?;
         let to_root = heap.allocate(1);
         let mut trie = Self { heap, to_root, entries: 0, capacity_entries, prefetch, goes_by: PhantomData };
         let root = trie.new_node(b"");

@@ -40,8 +40,8 @@ pub(super) struct WordHeap {
 }
 
 impl WordHeap {
-    pub(super) fn new() -> io::Result<Self> {
-        let words = PageArray::zeroed(FIRST_WORDS, PageSize::Transparent)?;
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let words = PageArray::zeroed_preferably(FIRST_WORDS, pages)?;
         Ok(Self { words, end: 1, free: [NONE; CLASSES] })
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_freed_is_used_again() {
-        let mut heap = WordHeap::new().unwrap();
+        let mut heap = WordHeap::new(PageSize::Base).unwrap();
         heap.reserve(1000, 3).unwrap();
         let (one, two) = (heap.allocate(70), heap.allocate(3));
         heap.words_mut(two, 3).copy_from_slice(&[1, 2, 3]);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_the_address_cannot_name_is_refused() {
-        let mut heap = WordHeap::new().unwrap();
+        let mut heap = WordHeap::new(PageSize::Base).unwrap();
         assert!(heap.reserve(u32::MAX as usize, 1).is_err());
         assert!(heap.reserve(10 << 20, 1).is_ok());
         assert_eq!(heap.allocate(1), 1);

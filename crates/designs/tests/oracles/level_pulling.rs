@@ -6,8 +6,8 @@ use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::hash_tables::{HashSearch, HashTableOptions, HashTables};
 use namewire_designs::fib::level_pulling::{LevelPulling, LevelPullingOptions};
-use namewire_tables::HashKey;
 use namewire_tables::fib::PrefixTable;
+use namewire_tables::{HashKey, PageSize};
 
 fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>> {
     let searches = [
@@ -26,7 +26,7 @@ fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>>
                 let options = HashTableOptions { search, prefetch, ..options };
                 let below = HashTables::new(capacity, [seed, 1], options).expect("memory");
                 let options = LevelPullingOptions { threshold_children, pull_root };
-                Box::new(LevelPulling::new(below, options, HashKey::from_seed(seed)).expect("memory"))
+                Box::new(LevelPulling::new(below, options, HashKey::from_seed(seed), PageSize::Base).expect("memory"))
             }
         },
     )
@@ -50,7 +50,7 @@ fn a_search_that_begins_below_the_c_trie_asks_fewer_tables() {
     let options = HashTableOptions { longest_components: 7, ..HashTableOptions::SIP_E };
     let below = HashTables::new(100, [1, 2], options).expect("memory");
     let options = LevelPullingOptions { threshold_children: 2, pull_root: false };
-    let mut table = LevelPulling::new(below, options, HashKey::from_seed(1)).expect("memory");
+    let mut table = LevelPulling::new(below, options, HashKey::from_seed(1), PageSize::Base).expect("memory");
     for (number, uri) in ["/com/a", "/com/b", "/com/c", "/com/c/d/e/f/g/h", "/org/a"].into_iter().enumerate() {
         table.insert(&name(uri), number as u32).expect("room");
     }

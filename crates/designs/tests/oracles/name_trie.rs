@@ -11,7 +11,7 @@ fn makers() -> impl Iterator<Item = impl Fn(usize, u64) -> Box<dyn PrefixTable>>
     let codings = NameCodes::ALL.map(NameCodes::coding).into_iter().chain([MinAscii::with_groups(&groups)]);
     BatchPrefetch::ALL.into_iter().cycle().zip(codings).map(|(look_ups, coding)| {
         move |capacity, seed| -> Box<dyn PrefixTable> {
-            let options = NameTrieOptions { coding: coding.clone(), look_ups };
+            let options = NameTrieOptions { coding: coding.clone(), look_ups, ..NameTrieOptions::default() };
             Box::new(NameTrie::new(capacity, seed, options).expect("address space"))
         }
     })

@@ -12,8 +12,8 @@ use namewire_designs::fib::string_differentiation::{
     DefaultRoute, FhtController, FhtOptions, FhtTable, ForwardingTable, Instruction, PatriciaOptions, RouteController,
     SlotFormat, StringDifferentiation,
 };
-use namewire_tables::HashKey;
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
+use namewire_tables::{HashKey, PageSize};
 use std::collections::HashMap;
 
 const SHORTEST: FhtOptions = FhtOptions {
@@ -101,8 +101,9 @@ fn every_copy_is_the_same(rules: usize, slots: usize) {
     let differentiator = FhtController::new(rules, SHORTEST).expect("small");
     let rib = Rib::new(key, differentiator.hashes()).expect("small");
     let mut controller = RouteController::new(rules, rib, differentiator, DefaultRoute::Exact);
-    let [mut now, mut later] =
-        [(); 2].map(|()| ForwardingTable::new(key, FhtTable::new(rules, SHORTEST).expect("small")).expect("small"));
+    let [mut now, mut later] = [(); 2].map(|()| {
+        ForwardingTable::new(key, FhtTable::new(rules, SHORTEST).expect("small"), PageSize::Base).expect("small")
+    });
     assert_eq!(now.differentiator().slots().slots(), slots);
     let (mut rng, mut model, mut behind) = (fastrand::Rng::with_seed(2), HashMap::new(), Vec::new());
     let (mut moved_to_collisions, mut moved_back) = (0, 0);
@@ -248,7 +249,8 @@ fn a_bulk_load_is_right_about_its_names_and_those_of_the_default_table() {
     const NAMES: u32 = 120_000;
     const DEFAULT: u32 = 300;
     let key = HashKey::from_seed(3);
-    let table = ForwardingTable::new(key, FhtTable::new(STORED as usize, SHORTEST).expect("small")).expect("small");
+    let table = ForwardingTable::new(key, FhtTable::new(STORED as usize, SHORTEST).expect("small"), PageSize::Base)
+        .expect("small");
     let mut load = BulkLoad::new(key, table, 1, Some(DEFAULT));
     let names: Vec<Vec<u8>> = (0..NAMES).map(|number| component(8, &number.to_be_bytes())).collect();
     let slices: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();

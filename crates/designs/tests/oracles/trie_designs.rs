@@ -2,6 +2,7 @@
 
 use crate::fib_designs::{equals_the_model, survives_churn};
 use namewire_designs::fib::{BatchPrefetch, bit_trie, character_trie, component_trie, nce, npt};
+use namewire_tables::PageSize;
 use namewire_tables::fib::PrefixTable;
 
 macro_rules! equals_and_survives {
@@ -10,7 +11,9 @@ macro_rules! equals_and_survives {
             use super::*;
 
             fn make(prefetch: BatchPrefetch) -> impl Fn(usize, u64) -> Box<dyn PrefixTable> {
-                move |capacity, _| Box::new(<$design>::new(capacity, prefetch).expect("memory for a small trie"))
+                move |capacity, _| {
+                    Box::new(<$design>::new(capacity, prefetch, PageSize::Base).expect("memory for a small trie"))
+                }
             }
 
             #[test]

@@ -80,7 +80,7 @@ impl Loaded {
     fn fill(context: &Context, stored: u64, all: u64) -> anyhow::Result<Self> {
         let key = HashKey::from_seed(context.seed);
         let options = FhtOptions { pages: PageSize::Transparent, ..FhtOptions::default() };
-        let table = ForwardingTable::new(key, FhtTable::new(stored as usize, options)?)?;
+        let table = ForwardingTable::new(key, FhtTable::new(stored as usize, options)?, options.pages)?;
         let names = NumberedNames::new(context.seed);
         let mut loaded = Self { load: BulkLoad::new(key, table, 1, Some(DEFAULT)), names, stored, all, note_ns: 0.0 };
         in_batches(context, 0..stored, names, |numbers, names| {

@@ -10,12 +10,15 @@
 //! Here the table stores strings too, and is larger.
 
 use anyhow::ensure;
-use namewire_designs::fib::hash_tables::{HashTableOptions, HashTables};
+use namewire_designs::fib::hash_tables::{HashTableOptions, HashTables, Sizes};
+use namewire_tables::PageSize;
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
 
 use crate::experiment::Context;
 use crate::split_mix::split_mix;
 
+/// Names that say how large entries are.
+const SAMPLE_NAMES: u64 = 12_288;
 /// Names that phase 2 stores together.
 const PHASE_2_BATCH: u64 = 4096;
 const COMPONENT_CHARACTERS: std::ops::RangeInclusive<u64> = 6..=10;
@@ -25,12 +28,12 @@ const PORTS: u64 = 256;
 
 /// A data set: name number i is a function of (seed, i).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WorstCase {
-    pub(super) seed: u64,
+pub(in crate::experiments) struct WorstCase {
+    pub(in crate::experiments) seed: u64,
     /// n.
-    pub(super) names: u64,
+    pub(in crate::experiments) names: u64,
     /// k.
-    pub(super) components: u64,
+    pub(in crate::experiments) components: u64,
 }
 
 impl WorstCase {
@@ -56,14 +59,34 @@ impl WorstCase {
         PrefixMatch { number: (number % PORTS) as u32, prefix_bytes: bytes as u16 }
     }
 
-    /// A table with all names; the table of each length is sized for its names.
-    pub(super) fn populate(&self, options: HashTableOptions, context: &Context) -> anyhow::Result<HashTables> {
-        let mut table = HashTables::with_table_sizes(
-            self.names as usize,
-            [self.seed, !self.seed],
-            options,
-            &self.table_sizes(options)?,
-        )?;
+    /// A table with all names, made for its names.
+    pub(in crate::experiments) fn populate(
+        &self,
+        options: HashTableOptions,
+        context: &Context,
+    ) -> anyhow::Result<HashTables> {
+        let sizes = self.sizes(options, context)?;
+        let mut table = HashTables::with_sizes(self.names as usize, [self.seed, !self.seed], options, &sizes)?;
+        self.fill(&mut table, context)?;
+        Ok(table)
+    }
+
+    /// Room for all names: the fingerprints of one name n times, and entries as large as those of some names are on
+    /// average, and a hundredth.
+    pub(in crate::experiments) fn sizes(&self, options: HashTableOptions, context: &Context) -> anyhow::Result<Sizes> {
+        let some = Self { names: self.names.min(SAMPLE_NAMES), ..*self };
+        let options = HashTableOptions { pages: PageSize::Base, ..options };
+        let mut table = HashTables::new(some.names as usize, [0, 0], options)?;
+        some.fill(&mut table, context)?;
+        let table_prefixes =
+            (0..=options.longest_components).map(|length| table.fingerprints_of(length).div_ceil(some.names as usize));
+        Ok(Sizes {
+            table_prefixes: table_prefixes.map(|prefixes| prefixes * self.names as usize).collect(),
+            entry_bytes: table.entry_bytes() * self.names / some.names / 100 * 101,
+        })
+    }
+
+    fn fill(&self, table: &mut HashTables, context: &Context) -> anyhow::Result<()> {
         let mut name = Vec::new();
         for number in self.looked_up()..self.names {
             name.clear();
@@ -90,17 +113,7 @@ impl WorstCase {
             first = end;
         }
         ensure!(table.len() as u64 == self.names, "two names are the same");
-        Ok(table)
-    }
-
-    /// The number of fingerprints per length: those of one name, n times.
-    fn table_sizes(&self, options: HashTableOptions) -> anyhow::Result<Vec<usize>> {
-        let mut one = HashTables::new(1, [0, 0], options)?;
-        let mut name = Vec::new();
-        self.push_name(0, &mut name);
-        one.insert(&name, 0)?;
-        let names = self.names as usize;
-        Ok((0..=options.longest_components).map(|length| one.fingerprints_of(length) * names).collect())
+        Ok(())
     }
 }
 

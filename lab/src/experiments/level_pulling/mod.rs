@@ -223,7 +223,7 @@ impl<'s> Case<'s> {
         let options = HashTableOptions { search, ..HashTableOptions::SIP_E };
         let below = HashTables::new(self.names.len(), [context.seed, !context.seed], options)?;
         let key = HashKey::from_seed(context.seed);
-        let mut table = LevelPulling::new(below, LevelPullingOptions::default(), key)?;
+        let mut table = LevelPulling::new(below, LevelPullingOptions::default(), key, options.pages)?;
         for (number, name) in self.names.iter().enumerate() {
             ensure!(table.insert(name, port(number))?.is_none(), "{}: name {number} is there twice", self.title);
             if number % 65_536 == 0 {

@@ -63,7 +63,8 @@ pub(super) fn run(
 }
 
 fn fill(name: &str, coding: &MinAscii, prefixes: &NameArena, context: &Context) -> anyhow::Result<Subject> {
-    let options = NameTrieOptions { coding: coding.clone(), look_ups: BatchPrefetch::Batch };
+    let options =
+        NameTrieOptions { coding: coding.clone(), look_ups: BatchPrefetch::Batch, ..NameTrieOptions::default() };
     Subject::fill(name, Box::new(NameTrie::new(prefixes.len(), context.seed, options)?), prefixes, context)
 }
 

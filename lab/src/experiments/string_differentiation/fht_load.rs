@@ -111,7 +111,7 @@ impl LoadedTable {
     pub(super) fn fill(context: &Context, names: u64, format: SlotFormat, pages: PageSize) -> anyhow::Result<Self> {
         let key = HashKey::from_seed(context.seed);
         let options = FhtOptions { format, pages, ..FhtOptions::default() };
-        let table = ForwardingTable::new(key, FhtTable::new(names as usize, options)?)?;
+        let table = ForwardingTable::new(key, FhtTable::new(names as usize, options)?, pages)?;
         let mut loaded = Self {
             load: BulkLoad::new(key, table, 1, None),
             pages,

@@ -43,6 +43,7 @@ pub(super) struct FingerprintTable {
     len: usize,
     /// Buckets above were never used.
     end: usize,
+    pages: PageSize,
 }
 
 /// Where a fingerprint is.
@@ -73,11 +74,11 @@ pub(super) struct Matches {
 }
 
 impl FingerprintTable {
-    /// A table for `prefixes`; nothing is allocated for none.
-    pub(super) fn new(prefixes: usize) -> io::Result<Self> {
+    /// A table for `prefixes`, on these pages; nothing is allocated for none.
+    pub(super) fn new(prefixes: usize, pages: PageSize) -> io::Result<Self> {
         let primary = prefixes.div_ceil(PREFIXES_PER_BUCKET);
-        let buckets = PageArray::zeroed(primary + preallocated_overflow(primary), PageSize::Transparent)?;
-        Ok(Self { buckets, primary, free: 0, len: 0, end: primary })
+        let buckets = PageArray::zeroed_preferably(primary + preallocated_overflow(primary), pages)?;
+        Ok(Self { buckets, primary, free: 0, len: 0, end: primary, pages })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -146,7 +147,7 @@ impl FingerprintTable {
     pub(super) fn reserve_one(&mut self, hash_of: impl Fn(u32) -> u64) -> io::Result<()> {
         if self.len >= self.primary * PREFIXES_PER_BUCKET {
             let primary = (2 * self.primary).max(FIRST_BUCKETS);
-            let mut larger = Self::new(primary * PREFIXES_PER_BUCKET)?;
+            let mut larger = Self::new(primary * PREFIXES_PER_BUCKET, self.pages)?;
             for bucket in &self.buckets[..self.end] {
                 for place in (0..BUCKET_ENTRIES).filter(|place| bucket.occupied() >> place & 1 != 0) {
                     larger.reserve_overflow()?;
@@ -290,7 +291,7 @@ mod tests {
         /// collides; a twin that is a list.
         #[test]
         fn equals_a_list(operations in prop::collection::vec((0_u64..12, 0_u64..3, any::<bool>(), any::<prop::sample::Index>()), 1..400)) {
-            let mut table = FingerprintTable::new(0).unwrap();
+            let mut table = FingerprintTable::new(0, PageSize::Base).unwrap();
             let mut hashes = Vec::new(); // of entry number
             let mut list: Vec<u32> = Vec::new();
             for (bucket, print, put, index) in operations {

@@ -18,6 +18,7 @@ use super::marker_lists::MarkerLists;
 use super::marker_partitions::MarkerPartitions;
 use super::name_entries::{Forwarding, IN_PARTITION, NOTHING, NameEntries, SlotRef};
 use super::search_order::SearchOrder;
+use namewire_tables::pages::PageSize;
 use std::io;
 
 namewire_packet::names! {
@@ -67,11 +68,11 @@ pub(super) enum MarkerKeeper {
 }
 
 impl MarkerKeeper {
-    pub(super) fn new(maintenance: MarkerMaintenance) -> io::Result<Self> {
+    pub(super) fn new(maintenance: MarkerMaintenance, pages: PageSize) -> io::Result<Self> {
         Ok(match maintenance {
             MarkerMaintenance::Enumerate => Self::Enumerate,
             MarkerMaintenance::Lists => Self::Lists(MarkerLists::default()),
-            MarkerMaintenance::Partitions => Self::Partitions(MarkerPartitions::new()?),
+            MarkerMaintenance::Partitions => Self::Partitions(MarkerPartitions::new(pages)?),
         })
     }
 

@@ -60,8 +60,8 @@ struct Position {
 }
 
 impl MarkerPartitions {
-    pub(super) fn new() -> io::Result<Self> {
-        let cells = PageArray::zeroed_for_growth(LEAST_CELLS, PageSize::Transparent)?;
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let cells = PageArray::zeroed_for_growth(LEAST_CELLS, pages)?.or_transparent();
         Ok(Self { groups: Vec::new(), partitions: Vec::new(), cells, free: Vec::new(), markers: 0 })
     }
 

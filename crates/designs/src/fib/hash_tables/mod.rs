@@ -53,6 +53,7 @@ use name_entries::NameEntries;
 use namewire_tables::fib::FibRefusal;
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use namewire_tables::name_hash::MAX_NAME_COMPONENTS;
+use namewire_tables::pages::PageSize;
 use prefix_hashes::Hasher;
 use search_order::SearchOrder;
 use std::cell::RefCell;
@@ -84,6 +85,8 @@ pub struct HashTableOptions {
     pub maintenance: MarkerMaintenance,
     /// k: no prefix has more components; 1 to [`MAX_NAME_COMPONENTS`].
     pub longest_components: usize,
+    /// What the tables and the name prefix entries lie on.
+    pub pages: PageSize,
 }
 
 impl HashTableOptions {
@@ -95,9 +98,19 @@ impl HashTableOptions {
         prefetch: FibPrefetch::Batch,
         maintenance: MarkerMaintenance::Partitions,
         longest_components: MAX_NAME_COMPONENTS,
+        pages: PageSize::Transparent,
     };
     /// The paper's SipE, with the best prefetching, for all names.
     pub const SIP_E: Self = Self { hash: PrefixHash::Sip, matching: StringMatching::AtEnd, ..Self::CITY_A };
+}
+
+/// How much room there is from the beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// Element `n`: for how many prefixes and markers the table of length `n` is made (§3.3.2: n/4 buckets and 10 %).
+    pub table_prefixes: Vec<usize>,
+    /// Bytes of all name prefix entries.
+    pub entry_bytes: u64,
 }
 
 /// A FIB of fingerprint tables.
@@ -127,41 +140,36 @@ impl HashTables {
     /// # Panics
     /// If k is 0 or more than [`MAX_NAME_COMPONENTS`], or M is 0.
     pub fn new(capacity: usize, key: [u64; 2], options: HashTableOptions) -> io::Result<Self> {
-        Self::with_table_sizes(capacity, key, options, &[])
+        Self::with_sizes(capacity, key, options, &Sizes::default())
     }
 
-    /// As [`HashTables::new`]; element `n` of `table_prefixes` is for how many prefixes and markers the table of length
-    /// `n` is made (§3.3.2: n/4 buckets and 10 %), so that none is doubled while it fills.
+    /// As [`HashTables::new`], with room from the beginning, so that no array grows while it fills.
     ///
     /// # Errors
     /// As of [`HashTables::new`].
     ///
     /// # Panics
     /// As [`HashTables::new`].
-    pub fn with_table_sizes(
-        capacity: usize,
-        key: [u64; 2],
-        options: HashTableOptions,
-        table_prefixes: &[usize],
-    ) -> io::Result<Self> {
+    pub fn with_sizes(capacity: usize, key: [u64; 2], options: HashTableOptions, sizes: &Sizes) -> io::Result<Self> {
         let longest = options.longest_components;
         assert!((1..=MAX_NAME_COMPONENTS).contains(&longest), "k is {longest}");
         if let HashSearch::TwoStage { first_components } = options.search {
             assert!(first_components > 0, "the root has no table");
         }
-        let size = |length: usize| table_prefixes.get(length).copied().unwrap_or(0);
+        let size = |length: usize| sizes.table_prefixes.get(length).copied().unwrap_or(0);
+        let table = |length: usize| FingerprintTable::new(size(length), options.pages);
         Ok(Self {
             options,
             order: SearchOrder::new(options.search, longest),
             hasher: Hasher { function: options.hash, key },
-            tables: (0..=longest).map(|length| FingerprintTable::new(size(length))).collect::<io::Result<_>>()?,
-            names: NameEntries::new()?,
-            keeper: MarkerKeeper::new(options.maintenance)?,
+            tables: (0..=longest).map(table).collect::<io::Result<_>>()?,
+            names: NameEntries::new(sizes.entry_bytes, options.pages)?,
+            keeper: MarkerKeeper::new(options.maintenance, options.pages)?,
             root: None,
             len: 0,
             capacity,
             longest_in_use: 0,
-            tables_begin_small: table_prefixes.is_empty(),
+            tables_begin_small: sizes.table_prefixes.is_empty(),
         })
     }
 
@@ -188,6 +196,11 @@ impl HashTables {
     /// Bytes of the tables of fingerprints alone.
     pub fn table_bytes(&self) -> usize {
         self.tables.iter().map(FingerprintTable::bytes).sum()
+    }
+
+    /// Bytes of the name prefix entries alone.
+    pub fn entry_bytes(&self) -> u64 {
+        self.names.used_bytes()
     }
 
     /// Hashes the prefixes of these names, for [`HashTables::longest_prefix_match_hashed`]. The hashes hold until the

@@ -68,13 +68,22 @@ pub(super) struct SlotRef {
 }
 
 impl NameEntries {
-    pub(super) fn new() -> io::Result<Self> {
-        let arena = Arena::new(0, PageSize::Transparent)?;
-        Ok(Self { arena, reserved_bytes: 0, scratch: Vec::new() })
+    /// None, with room for this many bytes of entries.
+    ///
+    /// # Errors
+    /// If the kernel does not map them.
+    pub(super) fn new(bytes: u64, pages: PageSize) -> io::Result<Self> {
+        let mut arena = Arena::new(0, pages)?.or_transparent();
+        arena.grow(bytes)?;
+        Ok(Self { arena, reserved_bytes: bytes, scratch: Vec::new() })
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.arena.bytes() + self.scratch.capacity()
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.arena.used_bytes()
     }
 
     /// A new entry, all slots unused.
@@ -214,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_entry_keeps_what_it_is_told_slot_by_slot() {
-        let mut entries = NameEntries::new().unwrap();
+        let mut entries = NameEntries::new(0, PageSize::Base).unwrap();
         let first = entries.add(&NAME, 3).unwrap();
         let second = entries.add(b"", 1).unwrap();
         for slot in 0..3 {
@@ -236,7 +245,7 @@ mod tests {
     #[test]
     fn a_string_is_cut_to_its_longest_marker_and_then_freed() {
         let order = SearchOrder::new(HashSearch::Binary, 7);
-        let mut entries = NameEntries::new().unwrap();
+        let mut entries = NameEntries::new(0, PageSize::Base).unwrap();
         let entry = entries.add(&NAME, 3).unwrap();
         (0..3).for_each(|slot| entries.set(at(entry, slot), Forwarding::NOTHING));
         entries.release(at(entry, 1), &order, 6);

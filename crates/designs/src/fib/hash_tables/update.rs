@@ -180,7 +180,7 @@ impl HashTables {
         if self.tables[length].len() == 0 && self.tables_begin_small {
             // A population that moves from length to length leaves no tables behind. Without memory
             // for a mapping this one is good as well.
-            if let Ok(empty) = FingerprintTable::new(0) {
+            if let Ok(empty) = FingerprintTable::new(0, self.options.pages) {
                 self.tables[length] = empty;
             }
         }

@@ -101,11 +101,12 @@ pub struct CTrie {
     pulled: usize,
     long_components: Arena,
     long_reserved_bytes: u64,
+    pages: PageSize,
 }
 
 impl CTrie {
-    pub(super) fn new(options: LevelPullingOptions, key: &HashKey) -> io::Result<Self> {
-        let mut nodes = Slab::new(FIRST_NODES, PageSize::Transparent)?;
+    pub(super) fn new(options: LevelPullingOptions, key: &HashKey, pages: PageSize) -> io::Result<Self> {
+        let mut nodes = Slab::new(FIRST_NODES, pages)?.or_transparent();
         let mut hashes = NameHashes::default();
         if let (Some(root), Ok(())) = (nodes.allocate(), hashes.compute(key, &[])) {
             *nodes.get_mut(root) = Node { hash: hashes.full_hash(), parent: NIL, ..Node::default() };
@@ -113,11 +114,12 @@ impl CTrie {
         Ok(Self {
             options,
             nodes,
-            edges: GrowingIndex::new()?,
-            c_trie: GrowingIndex::new()?,
+            edges: GrowingIndex::new(pages)?,
+            c_trie: GrowingIndex::new(pages)?,
             pulled: 0,
-            long_components: Arena::new(0, PageSize::Transparent)?,
+            long_components: Arena::new(0, pages)?.or_transparent(),
             long_reserved_bytes: 0,
+            pages,
         })
     }
 
@@ -130,7 +132,7 @@ impl CTrie {
             return Ok(());
         }
         let none = LevelPullingOptions { threshold_children: u32::MAX, pull_root: false };
-        let c_trie = GrowingIndex::new()?; // as small as what will be in it
+        let c_trie = GrowingIndex::new(self.pages)?; // as small as what will be in it
         let before = std::mem::replace(&mut self.options, none);
         self.pulled_by(before).into_iter().for_each(|id| self.demote(id));
         self.c_trie = c_trie;
@@ -426,7 +428,7 @@ mod tests {
     impl Twin {
         fn new(threshold_children: u32, pull_root: bool) -> Self {
             let key = HashKey::from_seed(5);
-            let trie = CTrie::new(LevelPullingOptions { threshold_children, pull_root }, &key);
+            let trie = CTrie::new(LevelPullingOptions { threshold_children, pull_root }, &key, PageSize::Base);
             Self { trie: trie.expect("memory"), key }
         }
 

@@ -14,12 +14,13 @@ pub(super) struct GrowingIndex {
     index: TagIndex,
     len: usize,
     capacity: usize,
+    pages: PageSize,
 }
 
 impl GrowingIndex {
-    pub(super) fn new() -> io::Result<Self> {
-        let index = TagIndex::new(FIRST_VALUES, PageSize::Transparent)?;
-        Ok(Self { index, len: 0, capacity: FIRST_VALUES })
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let index = TagIndex::new(FIRST_VALUES, pages)?;
+        Ok(Self { index, len: 0, capacity: FIRST_VALUES, pages })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -44,7 +45,9 @@ impl GrowingIndex {
             return Ok(());
         }
         let capacity = (2 * self.capacity).max(self.len + more);
-        let larger = TagIndex::new(capacity, PageSize::Transparent)?;
+        // On transparent pages if too few explicit ones are reserved.
+        let larger =
+            TagIndex::new(capacity, self.pages).or_else(|_| TagIndex::new(capacity, self.pages.for_sparse()))?;
         self.index.values().for_each(|value| larger.insert(hash_of(value), value));
         (self.index, self.capacity) = (larger, capacity);
         Ok(())

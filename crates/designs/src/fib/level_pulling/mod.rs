@@ -39,6 +39,7 @@ use c_trie::{CTrie, Reached};
 use namewire_tables::fib::FibRefusal;
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable};
 use namewire_tables::name_hash::{HashKey, NameHashes};
+use namewire_tables::pages::PageSize;
 use std::cell::RefCell;
 use std::io;
 
@@ -71,16 +72,16 @@ pub struct LevelPulling<B> {
 }
 
 impl<B: SearchFromLength> LevelPulling<B> {
-    /// Over `below`, which is empty.
+    /// Over `below`, which is empty; its own tries on these pages.
     ///
     /// # Errors
     /// If the kernel does not map the first arrays.
     ///
     /// # Panics
     /// If there is a prefix in `below`.
-    pub fn new(below: B, options: LevelPullingOptions, key: HashKey) -> io::Result<Self> {
+    pub fn new(below: B, options: LevelPullingOptions, key: HashKey, pages: PageSize) -> io::Result<Self> {
         assert!(below.is_empty(), "what is there already has no place in the component trie");
-        let trie = CTrie::new(options, &key)?;
+        let trie = CTrie::new(options, &key, pages)?;
         Ok(Self { below, trie, key, hashes: NameHashes::with_full_room() })
     }
 

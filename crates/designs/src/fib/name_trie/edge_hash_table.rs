@@ -97,13 +97,13 @@ pub(super) struct EdgeHashTable {
 }
 
 impl EdgeHashTable {
-    pub(super) fn new(seed: u64) -> io::Result<Self> {
+    pub(super) fn new(seed: u64, pages: PageSize) -> io::Result<Self> {
         let spread = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
         Ok(Self {
-            buckets: PageArray::zeroed(FIRST_BUCKETS, PageSize::Transparent)?,
+            buckets: PageArray::zeroed_preferably(FIRST_BUCKETS, pages)?,
             used_buckets: FIRST_BUCKETS,
             mask: FIRST_BUCKETS as u64 - 1,
-            overflow: PageArray::zeroed(FIRST_BUCKETS, PageSize::Transparent)?,
+            overflow: PageArray::zeroed_preferably(FIRST_BUCKETS, pages)?,
             used_overflow: 0,
             free_overflow: 0,
             free_overflow_lines: 0,
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn edges_come_and_go_and_the_load_stays() {
-        let mut table = EdgeHashTable::new(3).unwrap();
+        let mut table = EdgeHashTable::new(3, PageSize::Base).unwrap();
         let mut model = HashMap::new();
         let mut rng = fastrand::Rng::with_seed(3);
         let mut bytes = 0;

@@ -54,6 +54,7 @@ use look_up::agreement;
 use name_nodes::{NameNodes, is_branching};
 use namewire_tables::fib::FibRefusal;
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
+use namewire_tables::pages::PageSize;
 use std::io;
 
 /// The node that contains the slash of every URI, and EOP.
@@ -68,6 +69,8 @@ pub struct NameTrieOptions {
     pub coding: MinAscii,
     /// How names are looked up.
     pub look_ups: BatchPrefetch,
+    /// What its arrays lie on.
+    pub pages: PageSize,
 }
 
 /// NameTrie.
@@ -108,14 +111,14 @@ impl NameTrie {
     /// # Errors
     /// If the kernel does not map its arrays.
     pub fn new(capacity_entries: usize, seed: u64, options: NameTrieOptions) -> io::Result<Self> {
-        let mut nodes = NameNodes::new()?;
+        let mut nodes = NameNodes::new(options.pages)?;
         nodes.reserve(2)?;
         nodes.allocate([&[super::min_ascii::SLASH, EOP], &[]]);
         Ok(Self {
             coding: options.coding,
             look_ups: options.look_ups,
             nodes,
-            edges: EdgeHashTable::new(seed)?,
+            edges: EdgeHashTable::new(seed, options.pages)?,
             len: 0,
             capacity_entries,
             coded: CodedNames::default(),

@@ -51,9 +51,9 @@ pub(super) struct NameNodes {
 
 impl NameNodes {
     /// Nodes; the first to be allocated is the root, at address 0.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
         Ok(Self {
-            units: PageArray::zeroed(1024, PageSize::Transparent)?,
+            units: PageArray::zeroed_preferably(1024, pages)?,
             used_units: 0,
             newest_free: vec![NIL; MAX_UNITS + 1].into(),
             has_free: vec![0; MAX_UNITS / 64 + 1].into(),
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn nodes() -> NameNodes {
-        let mut nodes = NameNodes::new().unwrap();
+        let mut nodes = NameNodes::new(PageSize::Base).unwrap();
         nodes.reserve(2).unwrap();
         assert_eq!(nodes.allocate([b"\x82\0", b""]), 0);
         nodes

@@ -19,6 +19,7 @@
 //! characters are those of URLs, and its components have no types.
 
 use super::transition_arrays::{ARRAYS, NO_STATE, TransitionArrays};
+use namewire_tables::pages::PageSize;
 use std::io;
 
 /// The state before the first byte.
@@ -130,10 +131,9 @@ fn set_transitions(node: &mut [u32], layout: Layout, transitions: impl ExactSize
 }
 
 impl ComponentCharacterTrie {
-    pub(super) fn new() -> io::Result<Self> {
-        let mut arrays = TransitionArrays::new(std::array::from_fn(|array| {
-            if array % ENDING <= WIDEST { Layout::of(array).words() } else { 0 }
-        }))?;
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let node_words = |array| if array % ENDING <= WIDEST { Layout::of(array).words() } else { 0 };
+        let mut arrays = TransitionArrays::new(std::array::from_fn(node_words), pages)?;
         arrays.reserve(0, 1)?;
         let root = arrays.add(0);
         debug_assert_eq!(root, ROOT);
@@ -332,7 +332,7 @@ mod tests {
     /// Also the widest state, with a transition to a state as wide.
     #[test]
     fn components_come_and_go_and_leave_the_root() {
-        let mut trie = ComponentCharacterTrie::new().unwrap();
+        let mut trie = ComponentCharacterTrie::new(PageSize::Base).unwrap();
         let mut there = vec![None; 520];
         for (stride, remove) in [(7, false), (21, true), (11, false), (63, true)] {
             for step in 0..there.len() {

@@ -60,9 +60,9 @@ pub(super) struct Management {
 }
 
 impl Management {
-    pub(super) fn new() -> io::Result<Self> {
-        let components = PageArray::zeroed(0, PageSize::Transparent)?;
-        let edges = PageArray::zeroed(0, PageSize::Transparent)?;
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let components = PageArray::zeroed_preferably(0, pages)?;
+        let edges = PageArray::zeroed_preferably(0, pages)?;
         Ok(Self { components, component_count: 0, free_component: NONE, edges })
     }
 

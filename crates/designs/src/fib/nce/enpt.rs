@@ -14,6 +14,7 @@
 //! state takes 20, and 8 to 16 per transition (32 while transitions are removed).
 
 use super::transition_arrays::{ARRAYS, TransitionArrays};
+use namewire_tables::pages::PageSize;
 use std::io;
 
 /// The state of the empty name.
@@ -90,8 +91,8 @@ fn array_for(transitions: usize) -> usize {
 const _: () = assert!(TRANSITIONS * 4 == 16 && room(0) == 0 && room(1) == 1 && room(ARRAYS - 1) == 1 << (ARRAYS - 2));
 
 impl EncodedNamePrefixTrie {
-    pub(super) fn new() -> io::Result<Self> {
-        let mut arrays = TransitionArrays::new(std::array::from_fn(|array| TRANSITIONS + 2 * room(array)))?;
+    pub(super) fn new(pages: PageSize) -> io::Result<Self> {
+        let mut arrays = TransitionArrays::new(std::array::from_fn(|array| TRANSITIONS + 2 * room(array)), pages)?;
         arrays.reserve(0, 1)?;
         let mut trie = Self { arrays };
         let root = trie.add_state(NO_COMPONENT);
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn transitions_stay_sorted_and_the_first_gap_is_found() {
-        let mut trie = EncodedNamePrefixTrie::new().unwrap();
+        let mut trie = EncodedNamePrefixTrie::new(PageSize::Base).unwrap();
         for code in [4, 0, 1, 7, 5] {
             trie.reserve(ROOT).unwrap();
             let next = trie.add_state(code);

@@ -46,6 +46,7 @@ use enpt::EncodedNamePrefixTrie;
 use namewire_tables::fib::{FibRefusal, MAX_PREFIX_BYTES};
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use namewire_tables::name_hash::{MAX_NAME_COMPONENTS, components_of};
+use namewire_tables::pages::PageSize;
 use std::io;
 
 /// A FIB by name component encoding.
@@ -59,15 +60,15 @@ pub struct NameComponentEncoding {
 }
 
 impl NameComponentEncoding {
-    /// An empty table for this many prefixes.
+    /// An empty table for this many prefixes, on these pages.
     ///
     /// # Errors
     /// If the kernel maps no memory.
-    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch) -> io::Result<Self> {
+    pub fn new(capacity_entries: usize, prefetch: BatchPrefetch, pages: PageSize) -> io::Result<Self> {
         Ok(Self {
-            cct: ComponentCharacterTrie::new()?,
-            enpt: EncodedNamePrefixTrie::new()?,
-            management: Management::new()?,
+            cct: ComponentCharacterTrie::new(pages)?,
+            enpt: EncodedNamePrefixTrie::new(pages)?,
+            management: Management::new(pages)?,
             entries: 0,
             capacity_entries,
             prefetch,
@@ -174,7 +175,7 @@ mod tests {
     }
 
     fn with(names: &[&str]) -> NameComponentEncoding {
-        let mut nce = NameComponentEncoding::new(10, BatchPrefetch::Batch).unwrap();
+        let mut nce = NameComponentEncoding::new(10, BatchPrefetch::Batch, PageSize::Base).unwrap();
         for (number, name) in names.iter().enumerate() {
             nce.insert(&example(name), number as u32).unwrap();
         }

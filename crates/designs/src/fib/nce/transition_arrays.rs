@@ -46,18 +46,19 @@ pub(super) struct TransitionArrays {
     /// The newest number that is free again; the base entry of this number holds the next free number.
     free_state: u32,
     arrays: [TransitionArray; ARRAYS],
+    pages: PageSize,
 }
 
 impl TransitionArrays {
     /// No states; `node_words[i]` is the size of the nodes of array `i`.
-    pub(super) fn new(node_words: [usize; ARRAYS]) -> io::Result<Self> {
-        let empty = || PageArray::zeroed(0, PageSize::Transparent);
+    pub(super) fn new(node_words: [usize; ARRAYS], pages: PageSize) -> io::Result<Self> {
+        let empty = || PageArray::zeroed_preferably(0, pages);
         let mut arrays = Vec::with_capacity(ARRAYS);
         for node_words in node_words {
             arrays.push(TransitionArray { words: empty()?, nodes: 0, node_words });
         }
         let arrays = arrays.try_into().unwrap_or_else(|_| unreachable!("as many were pushed"));
-        Ok(Self { base: empty()?, states: 0, free_state: NO_STATE, arrays })
+        Ok(Self { base: empty()?, states: 0, free_state: NO_STATE, arrays, pages })
     }
 
     /// Room for this many more nodes of an array and as many states.
@@ -131,7 +132,7 @@ impl TransitionArrays {
             self.base[moved as usize] = entry;
         } else if *nodes == 0
             && *node_words >= LARGE_NODE_WORDS
-            && let Ok(empty) = PageArray::zeroed(0, PageSize::Transparent)
+            && let Ok(empty) = PageArray::zeroed_preferably(0, self.pages)
         {
             // One state on its way up used it, and then perhaps none does any more. Not so small nodes:
             // room that was reserved for a state to come must stay.
@@ -198,8 +199,11 @@ mod tests {
 
     #[test]
     fn arrays_have_no_holes_and_states_keep_their_numbers() {
-        let mut arrays =
-            TransitionArrays::new(std::array::from_fn(|array| if array < 9 { array + 2 } else { 5000 })).unwrap();
+        let mut arrays = TransitionArrays::new(
+            std::array::from_fn(|array| if array < 9 { array + 2 } else { 5000 }),
+            PageSize::Base,
+        )
+        .unwrap();
         arrays.reserve(0, 4).unwrap();
         let states: Vec<u32> = (0..4).map(|_| arrays.add(0)).collect();
         for &state in &states {

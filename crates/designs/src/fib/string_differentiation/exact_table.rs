@@ -69,7 +69,7 @@ impl ExactTable {
             pointers: PageArray::zeroed(SUBTABLES * buckets, pages)?,
             buckets,
             len: 0,
-            strings: Arena::new(string_room, pages)?,
+            strings: Arena::new(string_room, pages)?.or_transparent(),
             string_bytes: 0,
             string_room,
             pages,

@@ -56,12 +56,12 @@ pub struct ForwardingTable<D> {
 }
 
 impl<D: Differentiator> ForwardingTable<D> {
-    /// An empty one. The key is that of the controller's RIB.
+    /// An empty one. The key is that of the controller's RIB; suffixes are on these pages.
     ///
     /// # Errors
     /// If the kernel does not map the first pages.
-    pub fn new(key: HashKey, differentiator: D) -> io::Result<Self> {
-        Ok(Self { key, differentiator, suffixes: Suffixes::new(PageSize::Transparent)?, default: None })
+    pub fn new(key: HashKey, differentiator: D, pages: PageSize) -> io::Result<Self> {
+        Ok(Self { key, differentiator, suffixes: Suffixes::new(pages)?, default: None })
     }
 
     /// What tells the root rules apart.

@@ -70,6 +70,7 @@ use namewire_tables::fib::FibRefusal;
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use namewire_tables::head_room::GrowthGuard;
 use namewire_tables::name_hash::HashKey;
+use namewire_tables::pages::PageSize;
 use rib::Rib;
 use std::io;
 
@@ -93,9 +94,10 @@ impl<C: DifferentiatorController> StringDifferentiation<C> {
         rib: Rib,
         differentiator: C,
         table: C::Table,
+        pages: PageSize,
         default_route: DefaultRoute,
     ) -> io::Result<Self> {
-        let table = ForwardingTable::new(*rib.key(), table)?;
+        let table = ForwardingTable::new(*rib.key(), table, pages)?;
         let controller = RouteController::new(capacity, rib, differentiator, default_route);
         let growth = GrowthGuard::new(controller.bytes() + table.bytes());
         let mut whole = Self { controller, table, instructions: Vec::new(), growth };
@@ -139,7 +141,7 @@ impl StringDifferentiation<FhtController> {
     ) -> io::Result<Self> {
         let (differentiator, table) = (FhtController::new(capacity, options)?, FhtTable::new(capacity, options)?);
         let rib = Rib::new(key, differentiator.hashes())?;
-        Self::from_parts(capacity, rib, differentiator, table, default_route)
+        Self::from_parts(capacity, rib, differentiator, table, options.pages, default_route)
     }
 }
 

@@ -131,7 +131,8 @@ impl StringDifferentiation<PatriciaController> {
     ) -> io::Result<Self> {
         let differentiator = PatriciaController::new(options, may_use_second_hash)?;
         let rib = Rib::new(key, u64::MAX)?; // found by all bits: no two nodes are to look alike
-        Self::from_parts(options.capacity_rules, rib, differentiator, PatriciaTable::new(options)?, default_route)
+        let table = PatriciaTable::new(options)?;
+        Self::from_parts(options.capacity_rules, rib, differentiator, table, options.pages, default_route)
     }
 }
 

@@ -82,7 +82,7 @@ impl<D: Differentiator> SplitTable for ForwardingTable<D> {
 pub fn fht(capacity: usize, key: HashKey, options: FhtOptions, default_route: DefaultRoute) -> io::Result<Split> {
     let differentiator = FhtController::new(capacity, options)?;
     let rib = Rib::new(key, differentiator.hashes())?;
-    let table = || ForwardingTable::new(key, FhtTable::new(capacity, options)?);
+    let table = || ForwardingTable::new(key, FhtTable::new(capacity, options)?, options.pages);
     let controller = RouteController::new(capacity, rib, differentiator, default_route);
     Ok(split(controller, [table()?, table()?]))
 }
@@ -99,7 +99,7 @@ pub fn patricia(
 ) -> io::Result<Split> {
     let differentiator = PatriciaController::new(options, may_use_second_hash)?;
     let rib = Rib::new(key, u64::MAX)?;
-    let table = || ForwardingTable::new(key, PatriciaTable::new(options)?);
+    let table = || ForwardingTable::new(key, PatriciaTable::new(options)?, options.pages);
     let controller = RouteController::new(options.capacity_rules, rib, differentiator, default_route);
     Ok(split(controller, [table()?, table()?]))
 }
