@@ -105,7 +105,8 @@ pub struct FibDesignOptions {
     pub matching: Option<StringMatching>,
     /// Of Yuan15's tables: how markers are kept right.
     pub maintenance: Option<MarkerMaintenance>,
-    /// Of the 2-stage search: M, the length that it begins with; 3, unless told otherwise.
+    /// Of the 2-stage search: M, the length that it begins with; the one that most prefixes have at the time, unless
+    /// told otherwise.
     pub first_components: Option<NonZeroU16>,
     /// Of Yuan15's tables: level pulling for prefixes with more children than this; none, unless told so.
     pub level_pulling: Option<NonZeroU32>,
@@ -219,7 +220,8 @@ impl FibDesign {
             Self::LongestFirst => self.hash_tables(HashSearch::LongestFirst, options, size, seed)?,
             Self::ShortestFirst => self.hash_tables(HashSearch::ShortestFirst, options, size, seed)?,
             Self::TwoStage => {
-                let first_components = options.first_components.unwrap_or(NonZeroU16::new(3).expect("not zero"));
+                // At first, where it is chosen.
+                let first_components = options.first_components.unwrap_or(NonZeroU16::MIN);
                 let search = HashSearch::TwoStage { first_components: first_components.get() };
                 self.hash_tables(search, options, size, seed)?
             }
@@ -312,6 +314,7 @@ impl FibDesign {
             matching: options.matching.unwrap_or(default.matching),
             maintenance: options.maintenance.unwrap_or(default.maintenance),
             pages: size.pages,
+            is_first_stage_chosen: options.first_components.is_none(),
             ..default
         };
         let tables = HashTables::new(size.capacity_entries, [seed, !seed], options)?;

@@ -41,6 +41,46 @@ fn two_stages_with_every_maintenance() {
     }
 }
 
+/// M follows the population: the tables are made anew, markers and all, while prefixes come and go.
+#[test]
+fn two_stages_that_choose_their_first_length() {
+    for options in with(two_stage(1)) {
+        for maintenance in MarkerMaintenance::ALL {
+            equals_the_model(make(HashTableOptions { maintenance, is_first_stage_chosen: true, ..options }));
+        }
+        survives_churn(make(HashTableOptions { is_first_stage_chosen: true, ..options }));
+    }
+}
+
+#[test]
+fn the_first_stage_is_the_length_that_most_prefixes_have() {
+    let options = HashTableOptions { search: two_stage(1), is_first_stage_chosen: true, ..HashTableOptions::SIP_E };
+    let mut table = HashTables::new(4_000, [1, 2], options).unwrap();
+    let name = |number: u32, components: u32| -> Vec<u8> {
+        value(&(0..components).map(|place| component(8, &(number + place).to_be_bytes())).collect::<Vec<_>>())
+    };
+    let mut names = Vec::new();
+    let mut add = |table: &mut HashTables, components: u32, count: u32| {
+        for number in 0..count {
+            names.push(name(number, components));
+            table.insert(names.last().expect("just pushed"), number).expect("room");
+        }
+        for name in &names {
+            let mut found = [None];
+            table.longest_prefix_match_batch(&[name], &mut found);
+            assert_eq!(found[0].map(|found| usize::from(found.prefix_bytes)), Some(name.len()));
+        }
+        table.options().search
+    };
+    assert_eq!(add(&mut table, 5, 100), two_stage(5));
+    assert_eq!(add(&mut table, 2, 90), two_stage(5));
+    assert_eq!(add(&mut table, 2, 2_000), two_stage(2));
+    let fixed = HashTableOptions { is_first_stage_chosen: false, ..options };
+    let mut table = HashTables::new(100, [1, 2], fixed).unwrap();
+    (0..100).for_each(|number| assert_eq!(table.insert(&name(number, 5), number), Ok(None)));
+    assert_eq!(table.options().search, two_stage(1));
+}
+
 #[test]
 fn linear_searches() {
     for search in [HashSearch::LongestFirst, HashSearch::ShortestFirst] {

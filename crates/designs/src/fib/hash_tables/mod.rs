@@ -39,6 +39,7 @@ mod name_entries;
 mod prefix_hashes;
 mod search;
 mod search_order;
+mod two_stage;
 mod update;
 
 pub use maintenance::MarkerMaintenance;
@@ -87,6 +88,8 @@ pub struct HashTableOptions {
     pub longest_components: usize,
     /// What the tables and the name prefix entries lie on.
     pub pages: PageSize,
+    /// Of the two-stage search: M becomes the length that most prefixes have ([`two_stage`]); else it stays.
+    pub is_first_stage_chosen: bool,
 }
 
 impl HashTableOptions {
@@ -99,6 +102,7 @@ impl HashTableOptions {
         maintenance: MarkerMaintenance::Partitions,
         longest_components: MAX_NAME_COMPONENTS,
         pages: PageSize::Transparent,
+        is_first_stage_chosen: false,
     };
     /// The paper's SipE, with the best prefetching, for all names.
     pub const SIP_E: Self = Self { hash: PrefixHash::Sip, matching: StringMatching::AtEnd, ..Self::CITY_A };
@@ -126,6 +130,8 @@ pub struct HashTables {
     len: usize,
     capacity: usize,
     longest_in_use: usize,
+    /// The two-stage search chooses M when there are this many prefixes.
+    next_choice: usize,
     /// No sizes were asked for.
     tables_begin_small: bool,
 }
@@ -169,6 +175,7 @@ impl HashTables {
             len: 0,
             capacity,
             longest_in_use: 0,
+            next_choice: two_stage::FIRST_CHOICE,
             tables_begin_small: sizes.table_prefixes.is_empty(),
         })
     }

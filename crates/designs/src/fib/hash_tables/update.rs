@@ -51,6 +51,7 @@ impl HashTables {
             self.add(prefix, prefixes, forwarding, present).map_err(|_| FibRefusal::NoMemory)?;
         }
         self.len += 1;
+        self.review_first_stage();
         Ok(None)
     }
 
@@ -149,6 +150,7 @@ impl HashTables {
             self.longest_in_use -= 1;
         }
         self.len -= 1;
+        self.expect_growth_from_here();
         Some(forwarding.number)
     }
 
