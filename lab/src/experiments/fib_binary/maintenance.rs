@@ -181,7 +181,7 @@ fn routes_with_prefixes(seed: u64, routes: usize) -> NameArena {
         prefixes.map(|(components, _)| components).chain([leaf]).map(move |components| (route, components))
     };
     let mut names: Vec<(u64, u64)> = (0..).flat_map(of_route).take(routes).collect();
-    names.sort_by_key(|&(route, components)| split_mix(seed ^ split_mix(route << 3 | components)));
+    names.sort_by_key(|&(route, components)| split_mix(seed ^ split_mix((route << 3) | components)));
     arena(seed, names.into_iter())
 }
 
@@ -209,7 +209,7 @@ fn push_name(seed: u64, route: u64, components: u64, out: &mut Vec<u8>) {
             _ => route,
         };
         out.extend_from_slice(&[8, COMPONENT_CHARACTERS as u8]);
-        let random = split_mix(seed ^ split_mix(part << 3 | place)).to_le_bytes();
+        let random = split_mix(seed ^ split_mix((part << 3) | place)).to_le_bytes();
         out.extend(random.map(|byte| b'a' + byte % 26));
     }
 }

@@ -9,13 +9,12 @@
 //! All variants of a size take turns by slices of 256 names, which are written shortly before they are timed; every
 //! answer is checked. Limits: names repeat after n / log₂(k + 1), and a router uses cache lines for other work too.
 
+mod headlines;
 mod maintenance;
 mod paper;
 mod slice;
 mod threads;
-mod worst_case;
-
-use std::collections::BTreeMap;
+pub(super) mod worst_case;
 
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::hash_tables::{
@@ -24,6 +23,7 @@ use namewire_designs::fib::hash_tables::{
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixTable as _};
 
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use headlines::Latencies;
 use slice::{SLICE_NAMES, Slice};
 use worst_case::WorstCase;
 
@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-binary",
     source: "Yuan15 Fig. 3.7-3.11, §3.3.1",
     question: "What does binary search of hash tables cost, beside linear search, what does prefetching save, and what do updates cost?",
-    needs: "quick: 1.5 min, 3.5 GiB (2 million names); full: 20 min, 20 GiB (32 million names, the paper's billion takes 200 GiB)",
+    needs: "quick: 2 min, 3.5 GiB (2 million names); full: 30 min, 14 GiB (50 million names, the paper's billion takes 235 GiB)",
     takes: None,
     run,
     sources: &["lab/src/experiments/fib_binary", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -41,9 +41,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 struct Case {
     components: u64,
     names: u64,
-    /// Includes linear search, which takes twice the memory of binary search.
-    with_linear: bool,
-    with_threads: bool,
+    with: With,
+}
+
+/// What is measured beside binary search, or how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum With {
+    Nothing,
+    /// Linear search, which takes twice the memory of binary search; and threads.
+    LinearAndThreads,
+    Linear,
+    /// Threads. CityA and SipE one after the other: both tables together do not fit into memory.
+    ThreadsApart,
 }
 
 /// Sizes of a run.
@@ -54,40 +63,40 @@ struct Size {
     slices: usize,
 }
 
-const fn case(components: u64, names: u64, with_linear: bool, with_threads: bool) -> Case {
-    Case { components, names, with_linear, with_threads }
+const fn case(components: u64, names: u64, with: With) -> Case {
+    Case { components, names, with }
 }
 
-/// The first case gives the headline.
+/// The first case gives the headline. Names of 7 and of 15 components are compared in tables of the same size.
 fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => {
-            Size { cases: vec![case(7, 6_000, true, true), case(15, 4_000, false, false)], repetitions: 3, slices: 8 }
-        }
-        Scale::Quick => Size {
-            cases: vec![
-                case(7, 2_000_000, true, true),
-                case(7, 250_000, false, false),
-                case(15, 1_000_000, false, false),
+    let (cases, repetitions, slices) = match scale {
+        Scale::Smoke => (vec![case(7, 6_000, With::LinearAndThreads), case(15, 6_000, With::Nothing)], 3, 8),
+        Scale::Quick => (
+            vec![
+                case(7, 2_000_000, With::LinearAndThreads),
+                case(7, 250_000, With::Nothing),
+                case(7, 1_000_000, With::Nothing),
+                case(15, 1_000_000, With::Nothing),
             ],
-            repetitions: 5,
-            slices: 80,
-        },
-        Scale::Full => Size {
-            cases: vec![
-                case(7, 8_000_000, true, false),
-                case(7, 1_000_000, false, false),
-                case(7, 32_000_000, false, true),
-                case(15, 8_000_000, false, false),
+            7,
+            80,
+        ),
+        Scale::Full => (
+            vec![
+                case(7, 8_000_000, With::Linear),
+                case(7, 1_000_000, With::Nothing),
+                case(7, 50_000_000, With::ThreadsApart),
+                case(15, 8_000_000, With::Nothing),
             ],
-            repetitions: 7,
-            slices: 400,
-        },
-    }
+            9,
+            400,
+        ),
+    };
+    Size { cases, repetitions, slices }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LookUp {
+pub(super) enum LookUp {
     FibPrefetch(FibPrefetch),
     /// Hashes are computed before the timed part; nothing is prefetched.
     Precomputed,
@@ -102,7 +111,7 @@ impl LookUp {
         Self::Precomputed,
     ];
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::FibPrefetch(prefetch) => prefetch.name(),
             Self::Precomputed => "precomputed",
@@ -111,17 +120,26 @@ impl LookUp {
 }
 
 /// A table and the look-up variants that are timed on it.
-struct Subject {
+pub(super) struct Subject {
     search: HashSearch,
     hash: PrefixHash,
     table: HashTables,
-    variants: Vec<Variant>,
+    pub(super) variants: Vec<Variant>,
 }
 
-struct Variant {
+pub(super) struct Variant {
     matching: StringMatching,
-    look_up: LookUp,
-    nanoseconds: Samples,
+    pub(super) look_up: LookUp,
+    pub(super) nanoseconds: Samples,
+}
+
+impl Subject {
+    /// The table is looked up in these ways; of each, how names are compared.
+    pub(super) fn new(table: HashTables, ways: impl IntoIterator<Item = (StringMatching, LookUp)>) -> Self {
+        let variant = |(matching, look_up)| Variant { matching, look_up, nanoseconds: Samples::default() };
+        let HashTableOptions { search, hash, .. } = table.options();
+        Self { search, hash, table, variants: ways.into_iter().map(variant).collect() }
+    }
 }
 
 impl Variant {
@@ -136,39 +154,70 @@ impl Variant {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    let steps = |case: &Case| 1 + size.repetitions + usize::from(case.with_threads);
+    let steps = |case: &Case| case.groups().len() * (1 + size.repetitions) + usize::from(case.has_threads());
     context.plan_steps(1 + size.cases.iter().map(steps).sum::<usize>());
     let mut outcome = Outcome { notes: paper::notes()?, ..Outcome::default() };
     context.begin_step("maintenance of markers")?;
     maintenance::measure(context, &mut outcome)?;
-    for (number, case) in size.cases.iter().enumerate() {
+    let mut latencies = Vec::new();
+    for case in &size.cases {
         let worst_case = WorstCase { seed: context.seed, names: case.names, components: case.components };
         let label = format!("{} components, {} names", case.components, case.names);
-        context.begin_step(&label)?;
-        let mut subjects = subjects(case, worst_case, context)?;
-        let mut lookups = Lookups::new(worst_case);
-        for _ in 0..size.repetitions {
+        let mut of_case = Latencies::default();
+        for group in case.groups() {
             context.begin_step(&label)?;
-            lookups.repetition(&mut subjects, size.slices, context)?;
+            let mut subjects = subjects(&group, case, worst_case, context)?;
+            let mut lookups = Lookups::new(worst_case);
+            for _ in 0..size.repetitions {
+                context.begin_step(&label)?;
+                lookups.repetition(&mut subjects, size.slices, context)?;
+            }
+            rows(&subjects, &label, &mut outcome);
+            of_case.add(&subjects);
+            if case.has_threads() {
+                context.begin_step("threads")?;
+                threads::measure(&mut subjects, worst_case, &label, size.slices / 4, context, &mut outcome)?;
+            }
         }
-        rows(&subjects, &label, &mut outcome);
-        if number == 0 {
-            headline(&subjects, &mut outcome.headline);
-        }
-        if case.with_threads {
-            context.begin_step("threads")?;
-            threads::measure(&mut subjects, worst_case, &label, size.slices / 4, context, &mut outcome)?;
+        latencies.push(of_case);
+    }
+    headlines::of_one_case(&latencies[0], &mut outcome);
+    for (first, second) in (0..size.cases.len()).flat_map(|second| (0..second).map(move |first| (first, second))) {
+        if size.cases[first].names == size.cases[second].names {
+            headlines::of_more_components(&latencies[first], &latencies[second], &mut outcome);
         }
     }
     Ok(outcome)
 }
 
-fn subjects(case: &Case, worst_case: WorstCase, context: &Context) -> anyhow::Result<Vec<Subject>> {
-    let searches: &[HashSearch] =
-        if case.with_linear { &[HashSearch::Binary, HashSearch::ShortestFirst] } else { &[HashSearch::Binary] };
+impl Case {
+    /// Tables that are in memory together.
+    fn groups(&self) -> Vec<Vec<HashTableOptions>> {
+        let both = [HashTableOptions::CITY_A, HashTableOptions::SIP_E];
+        if self.with == With::ThreadsApart { both.map(|options| vec![options]).to_vec() } else { vec![both.to_vec()] }
+    }
+
+    fn searches(&self) -> &'static [HashSearch] {
+        match self.with {
+            With::Linear | With::LinearAndThreads => &[HashSearch::Binary, HashSearch::ShortestFirst],
+            With::Nothing | With::ThreadsApart => &[HashSearch::Binary],
+        }
+    }
+
+    fn has_threads(&self) -> bool {
+        matches!(self.with, With::LinearAndThreads | With::ThreadsApart)
+    }
+}
+
+fn subjects(
+    group: &[HashTableOptions],
+    case: &Case,
+    worst_case: WorstCase,
+    context: &Context,
+) -> anyhow::Result<Vec<Subject>> {
     let mut subjects = Vec::new();
-    for &search in searches {
-        for options in [HashTableOptions::CITY_A, HashTableOptions::SIP_E] {
+    for &search in case.searches() {
+        for &options in group {
             let longest_components = case.components as usize;
             // No prefix is below another, so no marker ever changes, and none needs memory for changes.
             let options =
@@ -180,16 +229,14 @@ fn subjects(case: &Case, worst_case: WorstCase, context: &Context) -> anyhow::Re
                 StringMatching::AtEnd => StringMatching::Always,
             };
             let all = own.into_iter().chain([(other, LookUp::FibPrefetch(FibPrefetch::All))]);
-            let variants =
-                all.map(|(matching, look_up)| Variant { matching, look_up, nanoseconds: Samples::default() }).collect();
-            subjects.push(Subject { search, hash: options.hash, table, variants });
+            subjects.push(Subject::new(table, all));
         }
     }
     Ok(subjects)
 }
 
 /// Looks up names slice by slice.
-struct Lookups {
+pub(super) struct Lookups {
     worst_case: WorstCase,
     next: u64,
     names: Slice,
@@ -197,13 +244,18 @@ struct Lookups {
 }
 
 impl Lookups {
-    fn new(worst_case: WorstCase) -> Self {
+    pub(super) fn new(worst_case: WorstCase) -> Self {
         let hashes = vec![PrefixHashes::default(); SLICE_NAMES / DESIGN_BATCH_NAMES];
         Self { worst_case, next: 0, names: Slice::default(), hashes }
     }
 
     /// One repetition of all variants in turn.
-    fn repetition(&mut self, subjects: &mut [Subject], slices: usize, context: &Context) -> anyhow::Result<()> {
+    pub(super) fn repetition(
+        &mut self,
+        subjects: &mut [Subject],
+        slices: usize,
+        context: &Context,
+    ) -> anyhow::Result<()> {
         let mut took_ns: Vec<Vec<Vec<u64>>> =
             subjects.iter().map(|subject| vec![Vec::new(); subject.variants.len()]).collect();
         for _ in 0..slices {
@@ -263,35 +315,4 @@ fn rows(subjects: &[Subject], case: &str, outcome: &mut Outcome) {
             outcome.rows.push(samples.row(case, &subject.variants[0].subject(subject), metric, "bytes per name", None));
         }
     }
-}
-
-/// Ratios of look-up rates.
-fn headline(subjects: &[Subject], headline: &mut BTreeMap<String, f64>) {
-    let rate = |subject: &str, look_up: LookUp| {
-        let variants = subjects.iter().flat_map(|of| of.variants.iter().map(move |variant| (of, variant)));
-        let mut found = variants.filter(|(of, variant)| variant.subject(of) == subject && variant.look_up == look_up);
-        let (_, variant) = found.next()?;
-        variant.nanoseconds.row("", "", "", "", None).value.map(|value| 1e3 / value.median)
-    };
-    let mut ratio = |key: &str, over: Option<f64>, under: Option<f64>| {
-        if let (Some(over), Some(under)) = (over, under) {
-            headline.insert(key.to_owned(), over / under);
-        }
-    };
-    let [none, first, all, batched] = FibPrefetch::ALL.map(LookUp::FibPrefetch);
-    let precomputed = LookUp::Precomputed;
-    for (suffix, subject) in [("", "CityA"), ("_sip_end", "SipE")] {
-        let binary = |look_up| rate(&format!("{subject} binary"), look_up);
-        let linear = |look_up| rate(&format!("{subject} linear"), look_up);
-        ratio(&format!("binary_over_linear{suffix}"), binary(none), linear(none));
-        ratio(&format!("binary_over_linear_all{suffix}"), binary(all), linear(all));
-        ratio(&format!("first_over_none{suffix}"), binary(first), binary(none));
-        ratio(&format!("all_over_none{suffix}"), binary(all), binary(none));
-        ratio(&format!("batched_over_none{suffix}"), binary(batched), binary(none));
-        ratio(&format!("precomputed_over_none{suffix}"), binary(precomputed), binary(none));
-    }
-    let (sip, city) = (rate("SipE binary", precomputed), rate("CityA binary", precomputed));
-    ratio("sip_end_over_city_always_precomputed", sip, city);
-    ratio("city_always_all_mlookups", rate("CityA binary", all), Some(1.0));
-    ratio("city_always_batched_mlookups", rate("CityA binary", batched), Some(1.0));
 }

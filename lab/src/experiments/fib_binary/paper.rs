@@ -61,6 +61,7 @@ pub(super) fn notes() -> anyhow::Result<Vec<String>> {
         format!(
             "Yuan15 needs {bytes:.0} bytes per name and stores strings for a third of them; here all names have strings."
         ),
-        "Binary over linear, all over none and so on are ratios of look-ups per second on the first case.".to_owned(),
+        "Binary over linear, all over none and so on are ratios of look-ups per second on the first case; 15 over 7 components \
+         is a ratio of latencies in tables of as many names.".to_owned(),
     ])
 }

@@ -13,6 +13,7 @@ use crate::experiment::{Context, Outcome, Samples};
 
 /// Slices that a thread looks up between two barriers.
 const THREAD_SLICES: usize = 32;
+const REPETITIONS: usize = 5;
 
 /// Fig. 3.11: all buckets prefetched; the user's worker counts are the thread counts.
 pub(super) fn measure(
@@ -26,25 +27,25 @@ pub(super) fn measure(
     for subject in subjects.iter_mut().filter(|subject| subject.search == HashSearch::Binary) {
         let matching = subject.variants[0].matching;
         subject.table.set_look_up(FibPrefetch::All, matching);
-        let mut alone = None;
+        let mut alone = Samples::default();
         for &threads in &context.workers {
             context.check_interrupt()?;
             let mut rates = Samples::default();
-            for _ in 0..3 {
+            for _ in 0..REPETITIONS {
                 rates.add_resolved(million_look_ups_per_second(&subject.table, worst_case, threads, rounds, context)?);
             }
             let name = subject.variants[0].subject(subject);
             let row =
                 rates.row(case, &name, &format!("{threads} threads, prefetch all"), "million look-ups per s", None);
-            if let Some(value) = &row.value {
-                if threads == 1 {
-                    alone = Some(value.median);
-                }
-                if let Some(one) = alone.filter(|_| matching == StringMatching::Always) {
-                    outcome.headline.insert(format!("threads_{threads}_over_1"), value.median / one);
-                }
-            }
             outcome.rows.push(row);
+            if threads == 1 {
+                alone = rates.clone();
+            }
+            if matching == StringMatching::Always && alone.median().is_some() {
+                let mut ratios = Samples::default();
+                rates.taken().iter().zip(alone.taken()).for_each(|(rate, alone)| ratios.add(rate / alone));
+                outcome.add_steady(&format!("threads_{threads}_over_1"), &ratios);
+            }
         }
     }
     Ok(())

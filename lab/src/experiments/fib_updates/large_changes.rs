@@ -147,7 +147,7 @@ fn rule(number: u64, components: u64) -> Vec<u8> {
             _ => number,
         };
         name.extend_from_slice(&[8, 8]);
-        name.extend(split_mix(part << 3 | place).to_le_bytes().map(|byte| b'a' + byte % 26));
+        name.extend(split_mix((part << 3) | place).to_le_bytes().map(|byte| b'a' + byte % 26));
     }
     name
 }
