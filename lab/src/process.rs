@@ -159,6 +159,11 @@ pub fn resident_kib_max(pid: u32) -> Option<u64> {
     status_field_kib(pid, "VmHWM:")
 }
 
+/// Explicit huge pages that the process has; `None` if the system does not say.
+pub fn huge_pages_kib(pid: u32) -> Option<u64> {
+    status_field_kib(pid, "HugetlbPages:")
+}
+
 fn status_field_kib(pid: u32, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
