@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-binary",
     source: "Yuan15 Fig. 3.7-3.11, §3.3.1",
     question: "What does binary search of hash tables cost, beside linear search, what does prefetching save, and what do updates cost?",
-    needs: "quick: 2 min, 3.5 GiB (2 million names); full: 30 min, 14 GiB (50 million names, the paper's billion takes 235 GiB)",
+    needs: "quick: 3 min, 3.5 GiB (2 million names); full: 30 min, 13 GiB (50 million names, the paper's billion takes 235 GiB)",
     takes: None,
     run,
     sources: &["lab/src/experiments/fib_binary", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -57,7 +57,8 @@ enum With {
 
 /// Sizes of a run.
 struct Size {
-    cases: Vec<Case>,
+    /// Cases of a set take turns: names of 7 and of 15 components are compared in tables of the same size.
+    sets: Vec<Vec<Case>>,
     repetitions: usize,
     /// Slices per variant and repetition.
     slices: usize,
@@ -67,32 +68,36 @@ const fn case(components: u64, names: u64, with: With) -> Case {
     Case { components, names, with }
 }
 
-/// The first case gives the headline. Names of 7 and of 15 components are compared in tables of the same size.
+/// A set with as many names of 7 and of 15 components.
+fn both(names: u64) -> Vec<Case> {
+    vec![case(7, names, With::Nothing), case(15, names, With::Nothing)]
+}
+
+/// The first case gives the headline.
 fn size(scale: Scale) -> Size {
-    let (cases, repetitions, slices) = match scale {
-        Scale::Smoke => (vec![case(7, 6_000, With::LinearAndThreads), case(15, 6_000, With::Nothing)], 3, 8),
+    let (sets, repetitions, slices) = match scale {
+        Scale::Smoke => (vec![vec![case(7, 6_000, With::LinearAndThreads)], both(4_000)], 3, 8),
         Scale::Quick => (
             vec![
-                case(7, 2_000_000, With::LinearAndThreads),
-                case(7, 250_000, With::Nothing),
-                case(7, 1_000_000, With::Nothing),
-                case(15, 1_000_000, With::Nothing),
+                vec![case(7, 2_000_000, With::LinearAndThreads)],
+                vec![case(7, 250_000, With::Nothing)],
+                both(1_000_000),
             ],
             7,
-            80,
+            160,
         ),
         Scale::Full => (
             vec![
-                case(7, 8_000_000, With::Linear),
-                case(7, 1_000_000, With::Nothing),
-                case(7, 50_000_000, With::ThreadsApart),
-                case(15, 8_000_000, With::Nothing),
+                vec![case(7, 8_000_000, With::Linear)],
+                vec![case(7, 1_000_000, With::Nothing)],
+                vec![case(7, 50_000_000, With::ThreadsApart)],
+                both(8_000_000),
             ],
             9,
             400,
         ),
     };
-    Size { cases, repetitions, slices }
+    Size { sets, repetitions, slices }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,43 +159,64 @@ impl Variant {
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
-    let steps = |case: &Case| case.groups().len() * (1 + size.repetitions) + usize::from(case.has_threads());
-    context.plan_steps(1 + size.cases.iter().map(steps).sum::<usize>());
+    let steps = |set: &Vec<Case>| {
+        let threads = set.iter().filter(|case| case.has_threads()).count();
+        set[0].groups().len() * (set.len() + size.repetitions + threads)
+    };
+    context.plan_steps(1 + size.sets.iter().map(steps).sum::<usize>());
     let mut outcome = Outcome { notes: paper::notes()?, ..Outcome::default() };
     context.begin_step("maintenance of markers")?;
     maintenance::measure(context, &mut outcome)?;
-    let mut latencies = Vec::new();
-    for case in &size.cases {
-        let worst_case = WorstCase { seed: context.seed, names: case.names, components: case.components };
-        let label = format!("{} components, {} names", case.components, case.names);
-        let mut of_case = Latencies::default();
-        for group in case.groups() {
-            context.begin_step(&label)?;
-            let mut subjects = subjects(&group, case, worst_case, context)?;
-            let mut lookups = Lookups::new(worst_case);
-            for _ in 0..size.repetitions {
-                context.begin_step(&label)?;
-                lookups.repetition(&mut subjects, size.slices, context)?;
-            }
-            rows(&subjects, &label, &mut outcome);
-            of_case.add(&subjects);
-            if case.has_threads() {
-                context.begin_step("threads")?;
-                threads::measure(&mut subjects, worst_case, &label, size.slices / 4, context, &mut outcome)?;
-            }
+    for (number, set) in size.sets.iter().enumerate() {
+        let latencies = measure_set(set, &size, context, &mut outcome)?;
+        if number == 0 {
+            headlines::of_one_case(&latencies[0], &mut outcome);
         }
-        latencies.push(of_case);
-    }
-    headlines::of_one_case(&latencies[0], &mut outcome);
-    for (first, second) in (0..size.cases.len()).flat_map(|second| (0..second).map(move |first| (first, second))) {
-        if size.cases[first].names == size.cases[second].names {
-            headlines::of_more_components(&latencies[first], &latencies[second], &mut outcome);
+        if let [seven, fifteen] = &latencies[..] {
+            headlines::of_more_components(seven, fifteen, &mut outcome);
         }
     }
     Ok(outcome)
 }
 
+/// Gives the latencies of each case.
+fn measure_set(set: &[Case], size: &Size, context: &Context, outcome: &mut Outcome) -> anyhow::Result<Vec<Latencies>> {
+    let mut latencies: Vec<Latencies> = set.iter().map(|_| Latencies::default()).collect();
+    for group in set[0].groups() {
+        let mut tables = Vec::new();
+        for case in set {
+            context.begin_step(&case.label())?;
+            tables.push((
+                subjects(&group, case, case.worst_case(context), context)?,
+                Lookups::new(case.worst_case(context)),
+            ));
+        }
+        for _ in 0..size.repetitions {
+            context.begin_step(&set[0].label())?;
+            repetition(&mut tables, size.slices, context)?;
+        }
+        for ((case, latencies), (mut subjects, _)) in set.iter().zip(&mut latencies).zip(tables) {
+            rows(&subjects, &case.label(), outcome);
+            latencies.add(&subjects);
+            if case.has_threads() {
+                context.begin_step("threads")?;
+                let rounds = size.slices / 4;
+                threads::measure(&mut subjects, case.worst_case(context), &case.label(), rounds, context, outcome)?;
+            }
+        }
+    }
+    Ok(latencies)
+}
+
 impl Case {
+    fn label(&self) -> String {
+        format!("{} components, {} names", self.components, self.names)
+    }
+
+    fn worst_case(&self, context: &Context) -> WorstCase {
+        WorstCase { seed: context.seed, names: self.names, components: self.components }
+    }
+
     /// Tables that are in memory together.
     fn groups(&self) -> Vec<Vec<HashTableOptions>> {
         let both = [HashTableOptions::CITY_A, HashTableOptions::SIP_E];
@@ -249,31 +275,6 @@ impl Lookups {
         Self { worst_case, next: 0, names: Slice::default(), hashes }
     }
 
-    /// One repetition of all variants in turn.
-    pub(super) fn repetition(
-        &mut self,
-        subjects: &mut [Subject],
-        slices: usize,
-        context: &Context,
-    ) -> anyhow::Result<()> {
-        let mut took_ns: Vec<Vec<Vec<u64>>> =
-            subjects.iter().map(|subject| vec![Vec::new(); subject.variants.len()]).collect();
-        for _ in 0..slices {
-            context.check_interrupt()?;
-            for (subject, took_ns) in subjects.iter_mut().zip(&mut took_ns) {
-                for (variant, took_ns) in (0..subject.variants.len()).zip(took_ns) {
-                    took_ns.push(self.slice(subject, variant, context)?);
-                }
-            }
-        }
-        for (subject, took_ns) in subjects.iter_mut().zip(took_ns) {
-            for (variant, took_ns) in subject.variants.iter_mut().zip(took_ns) {
-                variant.nanoseconds.add_resolved(context.clock.median_ns(took_ns, SLICE_NAMES));
-            }
-        }
-        Ok(())
-    }
-
     fn slice(&mut self, subject: &mut Subject, variant: usize, context: &Context) -> anyhow::Result<u64> {
         let Variant { matching, look_up, .. } = subject.variants[variant];
         self.names.write(self.worst_case, self.next);
@@ -299,6 +300,34 @@ impl Lookups {
         self.names.check(self.worst_case)?;
         Ok(took_ns)
     }
+}
+
+/// One repetition of all variants of all cases, slice by slice in turn.
+pub(super) fn repetition(
+    cases: &mut [(Vec<Subject>, Lookups)],
+    slices: usize,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let variants =
+        |subjects: &[Subject]| subjects.iter().map(|subject| vec![Vec::new(); subject.variants.len()]).collect();
+    let mut took_ns: Vec<Vec<Vec<Vec<u64>>>> = cases.iter().map(|(subjects, _)| variants(subjects)).collect();
+    for _ in 0..slices {
+        context.check_interrupt()?;
+        for ((subjects, lookups), took_ns) in cases.iter_mut().zip(&mut took_ns) {
+            for (subject, took_ns) in subjects.iter_mut().zip(took_ns) {
+                for (variant, took_ns) in (0..subject.variants.len()).zip(took_ns) {
+                    took_ns.push(lookups.slice(subject, variant, context)?);
+                }
+            }
+        }
+    }
+    let subjects = cases.iter_mut().flat_map(|(subjects, _)| subjects);
+    for (subject, took_ns) in subjects.zip(took_ns.into_iter().flatten()) {
+        for (variant, took_ns) in subject.variants.iter_mut().zip(took_ns) {
+            variant.nanoseconds.add_resolved(context.clock.median_ns(took_ns, SLICE_NAMES));
+        }
+    }
+    Ok(())
 }
 
 fn rows(subjects: &[Subject], case: &str, outcome: &mut Outcome) {

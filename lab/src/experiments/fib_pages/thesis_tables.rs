@@ -15,7 +15,7 @@ use namewire_tables::PageSize;
 use super::reserved_pages::ReservedPages;
 use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::experiments::fib_binary::worst_case::WorstCase;
-use crate::experiments::fib_binary::{LookUp, Lookups, Subject};
+use crate::experiments::fib_binary::{LookUp, Lookups, Subject, repetition};
 use crate::{papers, process};
 
 const COMPONENTS: u64 = 7;
@@ -118,11 +118,12 @@ fn of_variant(
             }
         }
     }
-    let mut lookups = Lookups::new(worst_case);
+    let mut tables = [(subjects, Lookups::new(worst_case))];
     for _ in 0..repetitions {
         context.begin_step(&format!("{variant}, look-ups"))?;
-        lookups.repetition(&mut subjects, slices, context)?;
+        repetition(&mut tables, slices, context)?;
     }
+    let [(subjects, _)] = tables;
     let mut latencies = Vec::new();
     for (pages, subject) in measured.into_iter().zip(subjects) {
         for variant in subject.variants {
