@@ -3,7 +3,7 @@
 use crate::Settings;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 22] = [
+const LIVE: [&str; 23] = [
     "face",
     "route",
     "strategy",
@@ -21,6 +21,7 @@ const LIVE: [&str; 22] = [
     "cs.admission",
     "cs.filter_history",
     "cs.filter_counters",
+    "cs.filter_counters_per_name",
     "cs.filter_threshold",
     "cs.tiny_lfu_window",
     "cs.w_tiny_lfu_window",

@@ -5,6 +5,9 @@
 //! every scale of the run. The points simulate the router's own policy (Filter before FIFO) with a store without Data,
 //! at the scale of the run, and are compared with the model at the same scale.
 //!
+//! The paper's Filter has one counter for each name, the router's has two. At the paper's θ both are simulated, with as
+//! many counters per entry of the cache as in the paper.
+//!
 //! Only steady states are simulated: the less the Filter admits, the longer the cache depends on its initial content. A
 //! point is left out if [`TURNOVERS`] of the cache would take more requests than the run has.
 //!
@@ -12,7 +15,7 @@
 
 use anyhow::ensure;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
-use namewire_designs::policies::filter::FilterOptions;
+use namewire_designs::policies::filter::{COUNTERS_PER_NAME, DEFAULT_COUNTERS_PER_NAME, FilterOptions};
 use namewire_designs::policies::simulated_store::{Outcome as Stored, Request, SimulatedStore};
 
 use crate::cache_models::PopularityClasses;
@@ -47,6 +50,8 @@ struct Size {
     objects: u32,
     capacity: u32,
     counters_log2: u8,
+    /// Counters that are as many times the cache as in the paper, to the next power of two.
+    papers_counters_log2: u8,
     /// Counted requests of a point; also the most uncounted ones before.
     counted: u32,
     before_max: f64,
@@ -60,6 +65,7 @@ const fn size(scale: Scale) -> Size {
             objects: 20_000,
             capacity: 500,
             counters_log2: 18,
+            papers_counters_log2: 16,
             counted: 100_000,
             before_max: 200_000.0,
             deviation_max: 0.02,
@@ -68,6 +74,7 @@ const fn size(scale: Scale) -> Size {
             objects: 1_000_000,
             capacity: 10_000,
             counters_log2: 24,
+            papers_counters_log2: 21,
             counted: 4_000_000,
             before_max: 8e6,
             deviation_max: 0.01,
@@ -76,6 +83,7 @@ const fn size(scale: Scale) -> Size {
             objects: PAPER_OBJECTS,
             capacity: PAPER_CAPACITY,
             counters_log2: 24,
+            papers_counters_log2: 24,
             counted: 40_000_000,
             before_max: 8e7,
             deviation_max: 0.005,
@@ -94,7 +102,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut worst = FilterRates { hit: 0.0, insertion: 0.0 };
     for point in &points {
         context.begin_step(&point.subject())?;
-        let simulated = simulate(context, &web, &size, point)?;
+        let simulated = simulate(context, &web, &size, point, Counters::routers(&size))?;
         let deviation = FilterRates {
             hit: (simulated.hit - point.model.hit).abs(),
             insertion: (simulated.insertion - point.model.insertion).abs(),
@@ -109,6 +117,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         worst = FilterRates { hit: worst.hit.max(deviation.hit), insertion: worst.insertion.max(deviation.insertion) };
         for (kind, rates) in [("model", point.model), ("simulated", simulated)] {
             add(&mut outcome, &point.case(&size), &format!("{kind}, {}", point.subject()), rates);
+        }
+        if point.threshold == PAPER_THRESHOLD {
+            one_and_two_counters(context, &web, &size, point, &mut outcome)?;
         }
     }
     let history = f64::from(PAPER_CAPACITY);
@@ -142,6 +153,28 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             .to_owned(),
     ];
     Ok(outcome)
+}
+
+/// The paper's Filter beside the router's, both with the paper's counters per entry of the cache.
+fn one_and_two_counters(
+    context: &Context,
+    web: &Web,
+    size: &Size,
+    point: &Point,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    for per_name in COUNTERS_PER_NAME {
+        let counters = Counters { log2: size.papers_counters_log2, per_name };
+        let rates = simulate(context, web, size, point, counters)?;
+        let subject = format!("2^{} counters, {per_name} per name, {}", counters.log2, point.subject());
+        add(outcome, &point.case(size), &subject, rates);
+        if point.history == size.capacity {
+            outcome.headline.insert(format!("filter_{per_name}_per_name_hit_less_model"), rates.hit - point.model.hit);
+            let insertion = rates.insertion - point.model.insertion;
+            outcome.headline.insert(format!("filter_{per_name}_per_name_insertion_less_model"), insertion);
+        }
+    }
+    Ok(())
 }
 
 /// The model at the paper's scale, and other expected values there.
@@ -214,11 +247,31 @@ fn points(popularity: &PopularityClasses, size: &Size) -> Vec<Point> {
     all.filter_map(point).collect()
 }
 
-fn simulate(context: &Context, web: &Web, size: &Size, point: &Point) -> anyhow::Result<FilterRates> {
+/// The counters of a Filter.
+#[derive(Clone, Copy)]
+struct Counters {
+    log2: u8,
+    per_name: u8,
+}
+
+impl Counters {
+    fn routers(size: &Size) -> Self {
+        Self { log2: size.counters_log2, per_name: DEFAULT_COUNTERS_PER_NAME }
+    }
+}
+
+fn simulate(
+    context: &Context,
+    web: &Web,
+    size: &Size,
+    point: &Point,
+    counters: Counters,
+) -> anyhow::Result<FilterRates> {
     let filter = FilterOptions {
         history: Some(point.history),
-        counters_log2: Some(size.counters_log2),
+        counters_log2: Some(counters.log2),
         threshold: Some(u16::try_from(point.threshold)?),
+        counters_per_name: Some(counters.per_name),
     };
     let policy = PolicyChoice {
         eviction: EvictionName::Fifo,

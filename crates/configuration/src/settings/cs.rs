@@ -2,8 +2,8 @@
 
 use super::choice::Choice;
 use super::ranges::{
-    counted_prefixes, filter_counters, filter_history, filter_threshold, request_count_least, tiny_lfu_window,
-    w_tiny_lfu_window,
+    counted_prefixes, filter_counters, filter_counters_per_name, filter_history, filter_threshold, request_count_least,
+    tiny_lfu_window, w_tiny_lfu_window,
 };
 use crate::{text::Prefix, units::Bytes};
 use namewire_designs::policies::{
@@ -38,6 +38,9 @@ pub struct CsSection {
     /// For `filter`: counters of each worker, a power of two.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "filter_counters")]
     pub filter_counters: Option<u32>,
+    /// For `filter`: counters of a name, 1 as in the paper or 2.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "filter_counters_per_name")]
+    pub filter_counters_per_name: Option<u8>,
     /// For `filter`: how often the remembered Interests must have the name.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "filter_threshold")]
     pub filter_threshold: Option<u16>,
@@ -72,6 +75,7 @@ impl Default for CsSection {
             admission: Choice::default(),
             filter_history: None,
             filter_counters: None,
+            filter_counters_per_name: None,
             filter_threshold: None,
             tiny_lfu_window: None,
             w_tiny_lfu_window: None,
@@ -110,6 +114,7 @@ impl CsSection {
                     history: self.filter_history,
                     counters_log2: self.filter_counters.map(|counters| counters.ilog2() as u8),
                     threshold: self.filter_threshold,
+                    counters_per_name: self.filter_counters_per_name,
                 },
                 tiny_lfu: TinyLfuOptions { window: self.tiny_lfu_window.map(u64::from) },
                 w_tiny_lfu: WTinyLfuOptions { window_percent: self.w_tiny_lfu_window },

@@ -107,13 +107,14 @@ mod tests {
     #[test]
     fn the_content_store_has_the_policy_that_is_asked_for() {
         let text = "[cs]\npolicy = \"priority-fifo\"\nadmission = \"filter\"\nfilter_history = 100\n\
-                    filter_counters = 1024\nfilter_threshold = 3\ncount = [\"/a\", \"/b/c\"]\n\
+                    filter_counters = 1024\nfilter_threshold = 3\nfilter_counters_per_name = 1\ncount = [\"/a\", \"/b/c\"]\n\
                     tiny_lfu_window = 5000\nw_tiny_lfu_window = 20\nrequest_count_least = 4";
         let settings = from_toml(text).unwrap();
         let PolicyChoice { eviction, admission, options } = settings.cs.policy();
         assert_eq!((eviction, admission), (EvictionName::PriorityFifo, AdmissionName::Filter));
         let filter = options.filter;
         assert_eq!((filter.history, filter.counters_log2, filter.threshold), (Some(100), Some(10), Some(3)));
+        assert_eq!(filter.counters_per_name, Some(1));
         assert_eq!((options.tiny_lfu.window, options.request_count.least), (Some(5000), Some(4)));
         assert_eq!(options.w_tiny_lfu.window_percent, Some(20));
         assert_eq!(settings.engine_config().cs_counted_prefixes.len(), 2);
@@ -129,6 +130,7 @@ mod tests {
             ("[cs]\nprefix_lookup = \"al\"", "line 2: unknown value \"al\"; did you mean \"all\"?"),
             ("[cs]\nadmission = \"filer\"", "line 2: unknown value \"filer\"; did you mean \"filter\"?"),
             ("[cs]\nfilter_threshold = 0", "line 2: 0 is not from 1 to 65535"),
+            ("[cs]\nfilter_counters_per_name = 3", "line 2: 3 is not from 1 to 2"),
             ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
             ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 32 to 134217728"),
             ("[cs]\ntiny_lfu_window = 0", "line 2: 0 is not from 1 to 4294967295"),

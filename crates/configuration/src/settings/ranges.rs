@@ -3,7 +3,7 @@
 use super::tagnet::MAX_TREES;
 use crate::text::Prefix;
 use crate::units::{Bytes, Span};
-use namewire_designs::policies::filter::COUNTERS_LOG2;
+use namewire_designs::policies::filter::{COUNTERS_LOG2, COUNTERS_PER_NAME};
 use namewire_engine::{MAX_COUNTED_PREFIXES, dispatch::MAX_WORKERS};
 use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -65,6 +65,7 @@ ranges! {
     /// A limit for the whole router.
     filter_history: u32 = 1..=1 << 30;
     filter_threshold: u16 = 1..=u16::MAX;
+    filter_counters_per_name: u8 = COUNTERS_PER_NAME;
     /// A limit for the whole router.
     tiny_lfu_window: u32 = 1..=u32::MAX;
     w_tiny_lfu_window: u8 = 1..=100;

@@ -40,24 +40,28 @@ fn fifo(
     }
 }
 
-/// Two counters of a name: of 32 in a row, chosen by the upper bits of its hash.
-fn cells(hash: u64, counters: u64) -> [u64; 2] {
+/// The counters of a name, one or two: of 32 in a row, chosen by the upper bits of its hash.
+fn cells(hash: u64, counters: u64, per_name: usize) -> Vec<u64> {
     let row = hash % (counters / 32) * 32;
     let first = (hash >> 54) % 32;
-    [row + first, row + (first + 1 + (hash >> 59) % 31) % 32]
+    let both = [row + first, row + (first + 1 + (hash >> 59) % 31) % 32];
+    both[..per_name].to_vec()
 }
 
 /// A list of the last names, counted at every decision.
 #[test]
 fn filter_equals_a_list_of_names() {
     const CAPACITY: usize = 25;
-    for (seed, history, counters_log2, threshold) in [
-        (1, None, None, None),
-        (2, Some(7), Some(5), Some(2)),
-        (3, Some(200), Some(5), Some(9)),
-        (4, Some(90), Some(27), Some(3)),
+    for (seed, history, counters_log2, threshold, counters_per_name) in [
+        (1, None, None, None, None),
+        (2, Some(7), Some(5), Some(2), Some(2)),
+        (3, Some(200), Some(5), Some(9), None),
+        (4, Some(90), Some(27), Some(3), None),
+        (5, Some(200), Some(5), Some(9), Some(1)),
+        (6, None, Some(8), None, Some(1)),
     ] {
-        let filter = FilterOptions { history, counters_log2, threshold };
+        let filter = FilterOptions { history, counters_log2, threshold, counters_per_name };
+        let per_name = usize::from(counters_per_name.unwrap_or(2));
         let policy = PolicyChoice {
             eviction: EvictionName::Fifo,
             admission: AdmissionName::Filter,
@@ -67,7 +71,7 @@ fn filter_equals_a_list_of_names() {
         let names = RefCell::new(VecDeque::new());
         let request = |hash: u64| {
             let mut names = names.borrow_mut();
-            names.push_back(cells(hash, counters));
+            names.push_back(cells(hash, counters, per_name));
             if names.len() > history.map_or(CAPACITY, |history| history as usize) {
                 names.pop_front();
             }
@@ -75,7 +79,7 @@ fn filter_equals_a_list_of_names() {
         let admits = |hash: u64, _| {
             let names = names.borrow();
             let count = |cell| names.iter().filter(|cells| cells.contains(&cell)).count();
-            cells(hash, counters).into_iter().all(|cell| count(cell) >= usize::from(threshold.unwrap_or(2)))
+            cells(hash, counters, per_name).into_iter().all(|cell| count(cell) >= usize::from(threshold.unwrap_or(2)))
         };
         equals_the_model(policy, CAPACITY as u32, &operations(20_000, 100, seed), fifo(CAPACITY, request, admits));
     }
