@@ -1,12 +1,16 @@
 //! Contestants: the policies that are compared, and their names.
 //!
 //! A contestant is an admission before an eviction, written `admission/eviction`; an eviction that admits everything is
-//! written alone. Every eviction of the catalogue is a contestant. Admissions are combined with the evictions of their
-//! sources (Takemasa19 §5.4.1 and §5.4.2: Filter before FIFO and Random, TinyLFU before Random), and with modern
-//! evictions.
+//! written alone. Hit ratios: all pairs of the catalogue, 42 now. But `request-count` is only before LRU, because it
+//! counts Interests that wait, and Data that comes at once leaves none waiting. Costs: the pairs of [`TIMED`].
+//!
+//! Two further Filters have no name of their own in the router:
+//! - [`PAPERS_FILTER`] has one counter for each name, as in Takemasa19 §5.2.3;
+//! - [`CACHED_FILTER`] has so few counters that they stay in the processor's cache, for the cost of B2 alone.
 
 use anyhow::Context as _;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
+use namewire_designs::policies::filter::FilterOptions;
 
 /// A policy and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +20,31 @@ pub(in crate::experiments) struct Contestant {
     pub(in crate::experiments) policy: PolicyChoice,
 }
 
-/// Admissions and the evictions behind them.
-const BEHIND: &[(&str, &[&str])] = &[
-    ("filter", &["fifo", "random", "lru", "sieve"]),
-    ("tiny-lfu", &["random", "fifo", "lru", "sieve"]),
-    ("request-count", &["lru"]),
+/// The Filter of the paper before FIFO.
+pub(super) const PAPERS_FILTER: &str = "filter-1/fifo";
+/// A Filter of 2^12 counters, 8 KiB, before FIFO.
+pub(super) const CACHED_FILTER: &str = "filter-cached/fifo";
+/// See [`CACHED_FILTER`].
+const CACHED_COUNTERS_LOG2: u8 = 12;
+
+/// Pairs whose cost is measured: those of Takemasa19 §5.4, the modern ones and the default's neighbours.
+const TIMED: [&str; 16] = [
+    "fifo",
+    "lru",
+    "random",
+    "clock",
+    "sieve",
+    "s3-fifo",
+    "w-tiny-lfu",
+    "adaptive-window",
+    "arc",
+    "lfu",
+    "perfect-lfu",
+    "filter/fifo",
+    "filter/sieve",
+    "tiny-lfu/random",
+    PAPERS_FILTER,
+    CACHED_FILTER,
 ];
 
 /// Window of TinyLFU per entry in Takemasa19 §5.4.2.
@@ -32,15 +56,26 @@ impl Contestant {
     /// # Errors
     /// If there is no such policy.
     pub(in crate::experiments) fn named(name: &str) -> anyhow::Result<Self> {
-        let (admission, eviction) = match name.split_once('/') {
-            Some((admission, eviction)) => (admission.parse::<AdmissionName>()?, eviction),
-            None => (AdmissionName::All, name),
+        let (admission, eviction) = name.split_once('/').unwrap_or((AdmissionName::All.name(), name));
+        let filter = match name {
+            PAPERS_FILTER => FilterOptions { counters_per_name: Some(1), ..FilterOptions::default() },
+            CACHED_FILTER => FilterOptions { counters_log2: Some(CACHED_COUNTERS_LOG2), ..FilterOptions::default() },
+            _ => FilterOptions::default(),
         };
+        let is_filter = filter != FilterOptions::default();
+        let admission = if is_filter { AdmissionName::Filter } else { admission.parse()? };
         let eviction = eviction.parse::<EvictionName>().with_context(|| format!("in '{name}'"))?;
-        Ok(Self {
-            name: name.to_owned(),
-            policy: PolicyChoice { eviction, admission, options: PolicyOptions::default() },
-        })
+        let options = PolicyOptions { filter, ..PolicyOptions::default() };
+        Ok(Self { name: name.to_owned(), policy: PolicyChoice { eviction, admission, options } })
+    }
+
+    /// This eviction before this admission.
+    fn pair(admission: AdmissionName, eviction: EvictionName) -> Self {
+        let name = match admission {
+            AdmissionName::All => eviction.name().to_owned(),
+            admission => format!("{}/{}", admission.name(), eviction.name()),
+        };
+        Self { name, policy: PolicyChoice { eviction, admission, options: PolicyOptions::default() } }
     }
 
     /// The same with the window of Takemasa19 §5.4.2, which halves TinyLFU's counts after 50 C requests.
@@ -58,28 +93,29 @@ impl Contestant {
 
     /// The router's default policy.
     pub(in crate::experiments) fn default_one() -> Self {
-        let policy = PolicyChoice::default();
-        let eviction = policy.eviction.name();
-        let name = match policy.admission {
-            AdmissionName::All => eviction.to_owned(),
-            admission => format!("{}/{eviction}", admission.name()),
-        };
-        Self { name, policy }
+        let PolicyChoice { eviction, admission, .. } = PolicyChoice::default();
+        Self::pair(admission, eviction)
     }
 
-    /// All contestants, evictions first.
+    /// All pairs whose Data may come at once, evictions alone first.
+    pub(super) fn pairs() -> Vec<Self> {
+        let admissions = AdmissionName::ALL.into_iter().filter(|admission| *admission != AdmissionName::RequestCount);
+        admissions.flat_map(|admission| EvictionName::ALL.map(|eviction| Self::pair(admission, eviction))).collect()
+    }
+
+    /// Those that are simulated beside all pairs.
     ///
     /// # Errors
-    /// If the catalogue lacks a policy of the table.
-    pub(super) fn all() -> anyhow::Result<Vec<Self>> {
-        let mut names: Vec<String> = EvictionName::ALL.iter().map(|eviction| eviction.name().to_owned()).collect();
-        for (admission, evictions) in BEHIND {
-            names.extend(evictions.iter().map(|eviction| format!("{admission}/{eviction}")));
-        }
-        let default = Self::default_one();
-        if !names.contains(&default.name) {
-            names.push(default.name.clone());
-        }
-        names.iter().map(|name| Self::named(name)).collect()
+    /// If the catalogue lacks one of them.
+    pub(super) fn beside() -> anyhow::Result<Vec<Self>> {
+        ["request-count/lru", PAPERS_FILTER].into_iter().map(Self::named).collect()
+    }
+
+    /// Those whose cost is measured.
+    ///
+    /// # Errors
+    /// If the catalogue lacks one of them.
+    pub(super) fn timed() -> anyhow::Result<Vec<Self>> {
+        TIMED.into_iter().map(Self::named).collect()
     }
 }

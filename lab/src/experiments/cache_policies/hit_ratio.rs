@@ -1,7 +1,8 @@
 //! Hit ratios: how many requests each policy answers, and how many Data it stores.
 //!
 //! Every contestant in every case is one job. As many threads as processors share the jobs, because nothing is timed.
-//! All contestants of a case get the same requests.
+//! All contestants and cases of a workload get the same requests, which are made once and kept: a thread sees what is
+//! next and prefetches what it will touch.
 //!
 //! Data arrive at once, with one exception: under an admission that counts waiting Interests, Data arrive
 //! [`ROUND_TRIP_REQUESTS`] requests after their Interest; requests meanwhile miss and wait too.
@@ -21,6 +22,9 @@ use crate::requests::{Request, object_hash};
 
 /// 80 ms (Yuan15 §5.2) at a million Interests a second.
 pub(super) const ROUND_TRIP_REQUESTS: usize = 80_000;
+/// A request's place in the store and the policy's history are fetched this many requests before, its entry half as
+/// many.
+const FETCHED_AHEAD: usize = 16;
 /// Most requests that Belady's rule sees.
 const BOUND_REQUESTS_MAX: usize = 40_000_000;
 
@@ -87,42 +91,54 @@ pub(super) fn share_out<T: Send>(
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Runs every contestant in every case; by case, then contestant.
+/// Tallies by case, then contestant; bounds by case.
+pub(super) type Simulated = (Vec<Vec<Tally>>, Vec<Bounds>);
+
+/// Runs every contestant in every case, and the bounds of each case.
 ///
 /// # Errors
 /// If the user interrupted or memory is unavailable.
-pub(super) fn run_all(
-    context: &Context,
-    cases: &[Case],
-    contestants: &[Contestant],
-) -> anyhow::Result<Vec<Vec<Tally>>> {
-    let tallies = share_out(cases.len() * contestants.len(), |job| {
-        let (case, contestant) = (&cases[job / contestants.len()], &contestants[job % contestants.len()]);
-        context.begin_step(&format!("{} {}", case.title, contestant.name))?;
-        let tally = run(case, contestant, context.seed)?;
-        Ok(tally)
-    })?;
-    Ok(tallies.chunks(contestants.len()).map(<[Tally]>::to_vec).collect())
+pub(super) fn run_all(context: &Context, cases: &[Case], contestants: &[Contestant]) -> anyhow::Result<Simulated> {
+    let (mut tallies, mut bounds) = (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
+    for cases in cases.chunk_by(|one, next| one.title == next.title) {
+        let longest = cases.iter().map(Case::requests).max().unwrap_or(0);
+        let requests = cases[0].workload.requests(longest, context.seed);
+        let of_cases = share_out(cases.len() * contestants.len(), |job| {
+            let (case, contestant) = (&cases[job / contestants.len()], &contestants[job % contestants.len()]);
+            context.begin_step(&format!("{} {}", case.title, contestant.name))?;
+            run(case, contestant, &requests)
+        })?;
+        tallies.extend(of_cases.chunks(contestants.len()).map(<[Tally]>::to_vec));
+        bounds.extend(share_out(cases.len(), |place| {
+            context.begin_step(&format!("{} bounds", cases[place].title))?;
+            Ok(self::bounds(&cases[place], &requests))
+        })?);
+    }
+    Ok((tallies, bounds))
 }
 
-/// Runs one contestant in one case.
+/// Runs one contestant in one case, with the first of `requests`.
 ///
 /// # Errors
 /// If memory is unavailable.
-pub(super) fn run(case: &Case, contestant: &Contestant, seed: u64) -> anyhow::Result<Tally> {
+pub(super) fn run(case: &Case, contestant: &Contestant, requests: &[Request]) -> anyhow::Result<Tally> {
     let mut store = ObjectStore::new(contestant.policy, case.workload.objects(), case.capacity, object_hash(1))?;
-    let (mut tally, mut place) = (Tally::default(), 0);
+    let mut tally = Tally::default();
     let mut late = contestant.counts_waiting().then(OnTheWay::default);
-    case.workload.for_each(case.warm_up + case.counted, seed, |request| {
+    let requests = &requests[..case.requests().min(requests.len())];
+    for (place, &request) in requests.iter().enumerate() {
         if place == case.warm_up {
             tally = Tally::default();
         }
-        place += 1;
+        if let Some(ahead) = requests.get(place + FETCHED_AHEAD) {
+            store.prefetch_request(ahead.object);
+            store.prefetch_entry(requests[place + FETCHED_AHEAD / 2].object);
+        }
         match &mut late {
             None => tally.count(store.request(request, &mut Unwatched)),
             Some(on_the_way) => on_the_way.request(request, &mut store, &mut tally),
         }
-    });
+    }
     Ok(tally)
 }
 
@@ -170,23 +186,21 @@ pub(super) struct Bounds {
 }
 
 /// The bounds of a case. Of endless requests, the first ones are used, and half of them count.
-pub(super) fn bounds(case: &Case, seed: u64) -> Bounds {
-    let requests = (case.warm_up + case.counted).min(BOUND_REQUESTS_MAX);
+pub(super) fn bounds(case: &Case, requests: &[Request]) -> Bounds {
+    let taken = &requests[..case.requests().min(BOUND_REQUESTS_MAX).min(requests.len())];
     let is_trace = matches!(case.workload, Workload::Trace(_));
-    let counted_from = if is_trace { 0 } else { requests / 2 };
-    let mut taken = Vec::with_capacity(requests);
-    case.workload.for_each(requests, seed, |request| taken.push(request));
+    let counted_from = if is_trace { 0 } else { taken.len() / 2 };
     let counted = (taken.len() - counted_from).max(1) as f64;
     let most_popular = case.alpha.map(|_| {
         let hits = taken[counted_from..].iter().filter(|request| request.object < case.capacity).count();
         hits as f64 / counted
     });
-    let next_uses = NextUses::new(&taken, case.workload.objects(), counted_from);
+    let next_uses = NextUses::new(taken, case.workload.objects(), counted_from);
     Bounds {
         belady: next_uses.belady_hits(case.capacity as usize) as f64 / counted,
         without_limit: next_uses.hits_without_limit() as f64 / counted,
         most_popular,
-        requests: (requests, taken.len() - counted_from),
+        requests: (taken.len(), taken.len() - counted_from),
     }
 }
 
@@ -219,11 +233,12 @@ mod tests {
     #[test]
     fn simulation_and_model_agree_and_no_policy_is_beyond_its_bound() -> anyhow::Result<()> {
         let (case, popularity) = (web(20_000, 400), PopularityClasses::zipf(20_000, 0.8));
+        let requests = case.workload.requests(case.requests(), 1);
         for (name, expected) in [("fifo", fifo_hit(&popularity, 400.0)), ("lru", lru_hit(&popularity, 400.0))] {
-            let hit = run(&case, &Contestant::named(name)?, 1)?.hit_ratio();
+            let hit = run(&case, &Contestant::named(name)?, &requests)?.hit_ratio();
             assert!((hit - expected).abs() < 0.01, "{name}: {hit}, not {expected}");
         }
-        let bounds = bounds(&case, 1);
+        let bounds = bounds(&case, &requests);
         let most_popular = bounds.most_popular.unwrap_or(0.0);
         assert!((most_popular - optimum_hit(&popularity, 400.0)).abs() < 0.01, "{bounds:?}");
         assert!(most_popular < bounds.belady && bounds.belady < bounds.without_limit, "{bounds:?}");

@@ -1,13 +1,12 @@
 //! Which Data should a Content Store keep, and what does it cost to decide?
 //!
-//! Source: Takemasa19 §5.4.1-5.4.3 (Figs. 5.5-5.7, Tables 5.1 and 5.2), Yuan15 §6.1.3. The run covers every eviction of
-//! the catalogue, and admissions before the evictions of their sources, with the paper's web, video and mixed requests
-//! and with traces.
+//! Source: Takemasa19 §5.4.1-5.4.3 (Figs. 5.5-5.7, Tables 5.1 and 5.2), Yuan15 §6.1.3. The run covers every pair of
+//! admission and eviction that the router has, with the paper's web, video and mixed requests and with traces.
 //!
 //! Results:
 //! - hit ratios and insertion rates ([`hit_ratio`]), beside the analytic values, Belady's bound, a cache without limit
 //!   and, for independent requests, the most popular objects (the limit of LFU);
-//! - cycles of each policy's blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
+//! - cycles of some policies' blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
 //!   ([`equations`]);
 //! - cycles of a request in the router's own Content Store, which copies Data of 1,024 bytes ([`packet_cycles`]);
 //! - the distance of each policy from the best, over all cases ([`choice`]), which chose the default.
@@ -30,7 +29,7 @@ mod packet_cycles;
 
 use anyhow::ensure;
 use case::Case;
-use contestant::Contestant;
+use contestant::{Contestant, PAPERS_FILTER};
 use hit_ratio::{Bounds, Tally};
 
 use crate::cache_models::eviction::{fifo_hit, lru_hit};
@@ -43,7 +42,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-policies",
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
     question: "Which Data should a Content Store keep, and what does it cost to decide?",
-    needs: "quick: half an hour with traces, 5 GiB; full: hours, 8 GiB",
+    needs: "quick: 3 min with traces, 3 GiB; full: hours, 9 GiB",
     takes: Some(Input::Trace),
     run,
     sources: &[
@@ -75,40 +74,37 @@ struct Found {
     /// By case, then contestant.
     tallies: Vec<Vec<Tally>>,
     bounds: Vec<Bounds>,
+    /// Contestants of the paper, then those beside them.
     papers: Vec<Contestant>,
     /// The web case of the paper, with its exponent and with the other one.
     papers_points: [Case; 2],
     /// By case of `papers_points`, then contestant of the paper.
     papers_tallies: Vec<Vec<Tally>>,
+    papers_bounds: Vec<Bounds>,
     blocks: Vec<block_cycles::BlockCycles>,
     packets: Vec<packet_cycles::PacketCycles>,
 }
 
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = case::size(context.scale);
-    let contestants = Contestant::all()?;
-    let timed: Vec<Contestant> =
-        contestants.iter().filter(|contestant| !contestant.counts_waiting()).cloned().collect();
+    let contestants: Vec<Contestant> = Contestant::pairs().into_iter().chain(Contestant::beside()?).collect();
+    let timed = Contestant::timed()?;
     let papers_points = [PAPER_ALPHA, OTHER_ALPHA].map(|alpha| case::web_point(alpha, &size));
-    let papers = PAPERS.iter().map(|name| Ok(Contestant::named(name)?.with_papers_window(papers_points[0].capacity)));
+    let papers = PAPERS.into_iter().chain(["lru", PAPERS_FILTER]);
+    let papers = papers.map(|name| Ok(Contestant::named(name)?.with_papers_window(papers_points[0].capacity)));
     let papers = papers.collect::<anyhow::Result<Vec<_>>>()?;
     let cases = case::cases(context, &size)?;
     let (blocks_size, packets_size) = timing_sizes(context.scale);
-    let simulated = cases.len() * (contestants.len() + 1) + papers_points.len() * papers.len();
+    let simulated = cases.len() * (contestants.len() + 1) + papers_points.len() * (papers.len() + 1);
     context.plan_steps(simulated + 2 * timed.len() + blocks_size.repetitions + packets_size.repetitions);
 
-    let tallies = hit_ratio::run_all(context, &cases, &contestants)?;
+    let (tallies, bounds) = hit_ratio::run_all(context, &cases, &contestants)?;
     if context.scale != Scale::Smoke {
         for (case, tallies) in cases.iter().zip(&tallies) {
             agrees_with_models(case, &contestants, tallies)?;
         }
     }
-    let bounds = hit_ratio::share_out(cases.len(), |place| {
-        context.begin_step(&format!("{} bounds", cases[place].title))?;
-        let bounds = hit_ratio::bounds(&cases[place], context.seed);
-        Ok(bounds)
-    })?;
-    let papers_tallies = hit_ratio::run_all(context, &papers_points, &papers)?;
+    let (papers_tallies, papers_bounds) = hit_ratio::run_all(context, &papers_points, &papers)?;
     let blocks = block_cycles::measure(context, &papers_points[0], &timed, &blocks_size)?;
     let packets = packet_cycles::measure(context, &papers_points[0], &timed, &packets_size)?;
     outcome::outcome(&Found {
@@ -119,6 +115,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         papers,
         papers_points,
         papers_tallies,
+        papers_bounds,
         blocks,
         packets,
     })
@@ -158,13 +155,13 @@ const fn timing_sizes(scale: Scale) -> (block_cycles::Size, packet_cycles::Size)
         Scale::Quick => (
             block_cycles::Size {
                 warm_up: 4_000_000,
-                repetitions: 7,
-                slices: 31,
+                repetitions: 5,
+                slices: 15,
                 requests_per_slice: 1_024,
                 outstanding: 4_096,
                 other_lines: 4 << 20,
             },
-            packet_cycles::Size { warm_up: 4_000_000, repetitions: 7, slices: 31, requests_per_slice: 4_096 },
+            packet_cycles::Size { warm_up: 4_000_000, repetitions: 5, slices: 15, requests_per_slice: 4_096 },
         ),
         Scale::Full => (
             block_cycles::Size {

@@ -103,8 +103,20 @@ impl ObjectStore {
     #[inline]
     pub(super) fn interest(&mut self, request: Request, watch: &mut impl Watch) -> bool {
         watch.begin();
-        self.policy.request(object_hash(request.object));
+        self.update_history(request);
         watch.end(Block::Request);
+        self.look_up(request, watch)
+    }
+
+    /// The policy's history gets an Interest.
+    #[inline]
+    pub(super) fn update_history(&mut self, request: Request) {
+        self.policy.request(object_hash(request.object));
+    }
+
+    /// The rest of an Interest; returns whether it hit.
+    #[inline]
+    pub(super) fn look_up(&mut self, request: Request, watch: &mut impl Watch) -> bool {
         let slot = self.slot_of[request.object as usize];
         if slot == ABSENT {
             return false;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::block_cycles::{BLOCKS, BlockCycles, Order};
 use super::case::{Case, THOUSANDTHS, Workload};
-use super::contestant::{Contestant, PAPERS_WINDOW_PER_ENTRY};
+use super::contestant::{CACHED_FILTER, Contestant, PAPERS_FILTER, PAPERS_WINDOW_PER_ENTRY};
 use super::equations::{PolicyBlocks, Table51};
 use super::hit_ratio::{ROUND_TRIP_REQUESTS, Tally};
 use super::object_store::Block;
@@ -103,15 +103,11 @@ fn models(case: &Case, metric: &str) -> Vec<Row> {
 
 /// The web case for which the paper gives figures.
 fn paper_point(found: &Found, outcome: &mut Outcome) {
-    let is_point = |case: &Case| case.alpha == Some(PAPER_ALPHA) && case.thousandths == 10;
-    let Some(place) = found.cases.iter().position(is_point) else { return };
-    let (case, bounds) = (&found.cases[place], &found.bounds[place]);
-    let of = |contestants: &[Contestant], tallies: &[Tally], name: &str| {
-        Some(tallies[contestants.iter().position(|contestant| contestant.name == name)?])
-    };
-    let tally = |name: &str| of(&found.papers, &found.papers_tallies[0], name);
-    let hit_of = |tally: Option<Tally>| tally.map_or(f64::NAN, |tally| tally.hit_ratio());
-    let hit = |name: &str| hit_of(tally(name));
+    let (case, bounds) = (&found.papers_points[0], &found.papers_bounds[0]);
+    let place = |name: &str| found.papers.iter().position(|contestant| contestant.name == name);
+    let tally = |name: &str| place(name).map(|place| found.papers_tallies[0][place]);
+    let hit = |name: &str| tally(name).map_or(f64::NAN, |tally| tally.hit_ratio());
+    let insertion = |name: &str| tally(name).map_or(f64::NAN, |tally| tally.insertion_rate());
     let popularity = PopularityClasses::zipf(case.workload.objects(), PAPER_ALPHA);
     let capacity = f64::from(case.capacity);
     let model = filter_rates(&popularity, capacity, capacity, THRESHOLD);
@@ -122,13 +118,15 @@ fn paper_point(found: &Found, outcome: &mut Outcome) {
     for (key, value) in [
         ("fifo_hit", hit("fifo")),
         ("random_hit", hit("random")),
-        ("lru_hit", hit_of(of(&found.contestants, &found.tallies[place], "lru"))),
+        ("lru_hit", hit("lru")),
         ("lfu_hit", hit("perfect-lfu")),
         ("arc_hit", hit("arc")),
         ("tinylfu_hit", hit("tiny-lfu/random")),
         ("filter_hit", hit("filter/fifo")),
-        ("filter_insertion", tally("filter/fifo").map_or(f64::NAN, |tally| tally.insertion_rate())),
-        ("tinylfu_insertion", tally("tiny-lfu/random").map_or(f64::NAN, |tally| tally.insertion_rate())),
+        ("filter_insertion", insertion("filter/fifo")),
+        ("filter_one_counter_hit", hit(PAPERS_FILTER)),
+        ("filter_one_counter_insertion", insertion(PAPERS_FILTER)),
+        ("tinylfu_insertion", insertion("tiny-lfu/random")),
         ("optimum_hit", bounds.most_popular.unwrap_or(f64::NAN)),
         ("belady_hit", bounds.belady),
         ("fifo_hit_model", fifo_hit(&popularity, capacity)),
@@ -175,16 +173,24 @@ fn block_rows(found: &Found, outcome: &mut Outcome) {
         let both = |blocks: &BlockCycles| blocks.of(Block::Request) + b13(blocks);
         put(outcome, &format!("filter_over_tinylfu_cost{suffix}"), b13(filter) / b13(tiny_lfu));
         put(outcome, &format!("filter_over_tinylfu_b2_b13{suffix}"), both(filter) / both(tiny_lfu));
-        put(outcome, &format!("filter_b13_cycles{suffix}"), b13(filter));
-        put(outcome, &format!("tinylfu_b13_cycles{suffix}"), b13(tiny_lfu));
+        for (name, blocks) in [("filter", filter), ("tinylfu", tiny_lfu)] {
+            put(outcome, &format!("{name}_b2_cycles{suffix}"), blocks.of(Block::Request));
+            put(outcome, &format!("{name}_b13_cycles{suffix}"), b13(blocks));
+            put(outcome, &format!("{name}_b2_b13_cycles{suffix}"), both(blocks));
+        }
+        if let Some(cached) = of(CACHED_FILTER, order) {
+            put(outcome, &format!("filter_b2_cycles_cached{suffix}"), cached.of(Block::Request));
+        }
     }
 }
 
 /// Fig. 5.7: cycles by the paper's equations, with measured blocks and with the paper's.
 fn equation_rows(found: &Found, paper: &Section54, outcome: &mut Outcome) {
-    let web = found.cases.iter().zip(&found.tallies).filter(|(case, _)| case.alpha == Some(PAPER_ALPHA));
-    for (case, tallies) in web {
-        for (contestant, tally) in found.contestants.iter().zip(tallies) {
+    let all = found.cases.iter().zip(&found.tallies).map(|(case, tallies)| (case, &found.contestants, tallies));
+    let points = found.papers_points.iter().zip(&found.papers_tallies);
+    let all = all.chain(points.map(|(case, tallies)| (case, &found.papers, tallies)));
+    for (case, contestants, tallies) in all.filter(|(case, ..)| case.alpha == Some(PAPER_ALPHA)) {
+        for (contestant, tally) in contestants.iter().zip(tallies) {
             let (hit, insertion) = (tally.hit_ratio(), tally.insertion_rate());
             let mut add = |metric: &str, blocks: PolicyBlocks| {
                 let cycles = paper.table_5_1.cycles(blocks, hit, insertion);
@@ -238,25 +244,30 @@ fn choice_rows(found: &Found, outcome: &mut Outcome) {
     let default = Contestant::default_one();
     if let Some(place) = by_name(&default.name) {
         put(outcome, "default_mean_hit_minus_arc", standings[place].mean_hit - arc);
-        put(outcome, "default_worst_gap_to_best", standings[place].worst_gap);
+        put(outcome, "default_worst_gap_to_best_of_all", standings[place].worst_gap);
+        put(outcome, "pairs_of_all", Contestant::pairs().len() as f64);
         let packets = found.packets.iter().find(|packets| packets.contestant == default);
         if let Some(over_lru) = packets.and_then(|packets| packets.over_lru.median()) {
             put(outcome, "default_cost_over_lru", over_lru);
         }
-        outcome
-            .notes
-            .push(format!("default_policy: {}. Its worst case: {}.", default.name, standings[place].worst_case));
+        let standing = &standings[place];
+        outcome.notes.push(format!(
+            "default_policy: {}. Its worst case: {}, where {} is best.",
+            default.name, standing.worst_case, found.contestants[standing.best_there].name
+        ));
     }
 }
 
 fn notes(found: &Found, paper: &Section54, outcome: &mut Outcome) {
-    if let Some(case) = found.cases.iter().find(|case| case.alpha == Some(PAPER_ALPHA) && case.thousandths == 10) {
-        outcome.notes.push(format!(
-            "Requests of constant popularity: {} are counted after {} for warm-up (web, 1 %). Traces run once, from an empty \
-             store, and every request counts.",
-            case.counted, case.warm_up
-        ));
+    for case in [&found.cases[0], &found.papers_points[0]] {
+        outcome.notes.push(format!("{}: {} requests are counted after {}.", case.name(), case.counted, case.warm_up));
     }
+    let longest =
+        found.cases.iter().filter(|case| matches!(case.workload, Workload::Trace(_))).map(Case::requests).max();
+    outcome.notes.push(format!(
+        "Traces run once, from an empty store, and every request counts; the longest has {} requests.",
+        longest.unwrap_or(0)
+    ));
     for case in &found.cases {
         if let Workload::Trace(trace) = &case.workload
             && trace.left_out > 0

@@ -20,6 +20,7 @@ use namewire_tables::{
 
 use super::case::Case;
 use super::contestant::Contestant;
+use super::hit_ratio::share_out;
 use crate::experiment::{Context, Samples};
 use crate::requests::Request;
 use crate::split_mix::split_mix;
@@ -74,8 +75,8 @@ pub(super) fn measure(
     tsc::required()?;
     let key = HashKey::from_seed(context.seed);
     let names = SyntheticNames::new(context.seed, u64::from(case.workload.objects()));
-    let mut stores = Vec::new();
-    for contestant in contestants {
+    let mut stores = share_out(contestants.len(), |place| {
+        let contestant = &contestants[place];
         context.begin_step(&format!("a Content Store under {}", contestant.name))?;
         let mut store = RealStore::new(contestant, case.capacity, key, names)?;
         let mut warmed = Ok(());
@@ -84,9 +85,8 @@ pub(super) fn measure(
                 warmed = store.warm(request);
             }
         });
-        warmed?;
-        stores.push(store);
-    }
+        warmed.map(|()| store)
+    })?;
     let lru = contestants
         .iter()
         .position(|contestant| contestant.name == "lru")
