@@ -20,7 +20,9 @@
 //! A reading waits until everything before it has executed; otherwise a later part would include an earlier wait for
 //! memory. The cost of a reading is measured and subtracted. What the compiler does differently because of a reading
 //! (it saves registers) is not. `instructions, whole` has no readings. Longer names (15 components, Yuan15 Fig. 3.9)
-//! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own.
+//! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own, and so are the state in which the
+//! thesis' prototype was measured (Data come while their PIT entries are still in the caches: 1,024 Interests are
+//! outstanding), and a store that admits by TinyLFU.
 //!
 //! Instruction counts do not depend on the machine's load: two runs of one program agree except for the effect of table
 //! addresses. Stalls by cause and loads (Tables 3.2-3.6) would need hardware counters, which the lab does not read.
@@ -30,7 +32,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
 use anyhow::ensure;
-use namewire_designs::policies::catalogue::EvictionName;
+use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
 use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
 use namewire_tables::{Fib, HashKey};
@@ -38,6 +40,7 @@ use namewire_testbed::Worker;
 
 use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of};
 use super::prefetch::populate;
+use super::prefetch::regimes::FEW_OUTSTANDING;
 use super::prefetch::traffic::PAYLOAD_BYTES;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::instruction_count;
@@ -50,7 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "packet-costs",
     source: "Takemasa19 Tables 3.1, 3.2 and 5.1, Takemasa17 Table 1",
     question: "Where do the cycles of a packet go?",
-    needs: "quick: 1 min, 3 GiB; full: 5 min, 5 GiB",
+    needs: "quick: 2 min, 4 GiB; full: 10 min, 6 GiB",
     takes: None,
     run,
     sources: &["lab/src/experiments/packet_costs.rs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
@@ -87,7 +90,7 @@ const fn size(scale: Scale) -> Size {
             store_bytes: 256 << 20,
             repetitions: 9,
             slices: 20,
-            counted_shapes: SHAPES.len(),
+            counted_shapes: COUNTED_SHAPES,
             counted_packets: BATCH_PACKETS,
         },
         Scale::Full => Size {
@@ -96,25 +99,49 @@ const fn size(scale: Scale) -> Size {
             store_bytes: 512 << 20,
             repetitions: 9,
             slices: 200,
-            counted_shapes: SHAPES.len(),
+            counted_shapes: COUNTED_SHAPES,
             counted_packets: BATCH_PACKETS,
         },
     }
 }
 
-/// The form of the packets.
+/// The form of the packets, and the state of the engine that they meet.
 struct Shape {
     /// Suffix of the names of cases with this shape.
     suffix: &'static str,
     name_components: u64,
     payload_bytes: usize,
+    /// Outstanding Interests, if not as many as the run's size has.
+    outstanding: Option<u64>,
+    admission: AdmissionName,
 }
 
-const SHAPES: [Shape; 3] = [
-    Shape { suffix: "", name_components: NAME_COMPONENTS, payload_bytes: PAYLOAD_BYTES },
-    Shape { suffix: "; 15 components", name_components: 15, payload_bytes: PAYLOAD_BYTES },
-    Shape { suffix: "; Data of 1143 bytes", name_components: NAME_COMPONENTS, payload_bytes: LARGE_PAYLOAD_BYTES },
+const PLAIN: Shape = Shape {
+    suffix: "",
+    name_components: NAME_COMPONENTS,
+    payload_bytes: PAYLOAD_BYTES,
+    outstanding: None,
+    admission: AdmissionName::All,
+};
+
+const SHAPES: [Shape; 5] = [
+    PLAIN,
+    Shape { suffix: "; 15 components", name_components: 15, ..PLAIN },
+    Shape { suffix: "; Data of 1143 bytes", payload_bytes: LARGE_PAYLOAD_BYTES, ..PLAIN },
+    Shape { suffix: "; TinyLFU store", admission: AdmissionName::TinyLfu, ..PLAIN },
+    Shape { suffix: "; 1,024 outstanding", outstanding: Some(FEW_OUTSTANDING), ..PLAIN },
 ];
+
+/// Shapes whose instructions are counted: not the last one, whose engine executes the same as that of the first.
+const COUNTED_SHAPES: usize = SHAPES.len() - 1;
+
+impl Shape {
+    /// Whether Data stays in the store. Names do not repeat, so TinyLFU stores hardly any.
+    fn has_hits(&self) -> bool {
+        self.admission == AdmissionName::All
+    }
+}
+
 /// The Content of a Data of [`LARGE_DATA_BYTES`] with a name of 7 components.
 const LARGE_PAYLOAD_BYTES: usize = 1017;
 /// Takemasa19 §5.4.4.
@@ -142,9 +169,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         let setup = Setup {
             names: names.with_name_components(shape.name_components),
             payload_bytes: shape.payload_bytes,
-            outstanding: size.outstanding,
+            outstanding: shape.outstanding.unwrap_or(size.outstanding),
             store_bytes: size.store_bytes,
-            policy: EvictionName::Fifo.into(),
+            policy: PolicyChoice { admission: shape.admission, ..EvictionName::Fifo.into() },
             key,
             first_name: (place as u64) << 37,
         };
@@ -160,7 +187,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     for _ in 0..size.repetitions {
         context.begin_step("packets")?;
         for (shape, forwarder) in SHAPES.iter().zip(&mut forwarders) {
-            repetition(forwarder, &fib, size.slices, shape.suffix, reading_cycles, &mut table)?;
+            repetition(forwarder, &fib, size.slices, shape, reading_cycles, &mut table)?;
         }
         batch_sizes(&mut forwarders[0], &fib, size.slices, &mut table)?;
     }
@@ -241,7 +268,7 @@ fn repetition(
     forwarder: &mut Forwarder,
     fib: &Fib,
     slices: usize,
-    suffix: &str,
+    shape: &Shape,
     reading_cycles: f64,
     table: &mut SampleTable,
 ) -> anyhow::Result<()> {
@@ -258,8 +285,10 @@ fn repetition(
             by_name[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
             forwarder.prepare(BATCHES_BY_TOKEN, Finding::Token);
             by_token[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
-            let age = age_of_hits(forwarder, slice * WAYS.len() + place);
-            hits[place].append(&mut forwarder.hits_by(fib, BATCH_PACKETS, BATCHES_OF_HITS, age, decide)?);
+            if shape.has_hits() {
+                let age = age_of_hits(forwarder, slice * WAYS.len() + place);
+                hits[place].append(&mut forwarder.hits_by(fib, BATCH_PACKETS, BATCHES_OF_HITS, age, decide)?);
+            }
         }
     }
     for (place, way) in WAYS.into_iter().enumerate() {
@@ -269,7 +298,9 @@ fn repetition(
             (DATA, &by_name[place].data),
             (DATA_BY_TOKEN, &by_token[place].data),
         ] {
-            add(table, &format!("{case}{suffix}"), way, batches, reading_cycles);
+            if !batches.is_empty() {
+                add(table, &format!("{case}{}", shape.suffix), way, batches, reading_cycles);
+            }
         }
     }
     Ok(())
@@ -360,12 +391,13 @@ fn count_instructions(
         let mut results = results.iter_mut();
         let mut note = |count| *results.next().expect("there are more places than results") = count;
         let per_reading = instruction_count::step(|| StageCosts::ticks_of_a_reading(instruction_count::clock));
-        for forwarder in forwarders {
+        for (forwarder, shape) in forwarders.iter_mut().zip(&SHAPES) {
+            let has_hits = shape.has_hits();
             for (order, _) in COUNTED {
                 let decide = |worker: &mut Worker<'_>, frames: &mut [Frame<'_>]| {
                     worker.process_measured(frames, order, instruction_count::clock)
                 };
-                for costs in count_batches(forwarder, fib, batch_packets, decide)? {
+                for costs in count_batches(forwarder, fib, batch_packets, has_hits, decide)? {
                     let count = |stage| costs.ticks(stage) - u64::from(costs.readings(stage)) * per_reading;
                     Stage::ALL.into_iter().map(count).for_each(&mut note);
                 }
@@ -376,13 +408,14 @@ fn count_instructions(
                 worker.process(frames);
                 instruction_count::clock() - before
             };
-            count_batches(forwarder, fib, batch_packets, decide)?.into_iter().for_each(&mut note);
+            count_batches(forwarder, fib, batch_packets, has_hits, decide)?.into_iter().for_each(&mut note);
         }
         Ok(())
     })?;
     let mut counts = counts.into_iter();
     for shape in &SHAPES[..shapes] {
-        let cases = [MISS, DATA, DATA_BY_TOKEN, HIT].map(|case| format!("{case}{}", shape.suffix));
+        let mut cases = [MISS, DATA, DATA_BY_TOKEN, HIT].map(|case| format!("{case}{}", shape.suffix)).to_vec();
+        cases.truncate(if shape.has_hits() { 4 } else { 3 });
         let mut add = |case: &str, subject: &str, metric, count: u64| {
             table.add(case, subject, metric, "instructions per packet", count as f64 / batch_packets as f64);
         };
@@ -402,14 +435,15 @@ fn count_instructions(
     Ok(())
 }
 
-/// In the copy: what `decide` returns for a batch of Interests, of Data by name, of Data by token and of hits. Its
-/// instructions are counted.
+/// In the copy: what `decide` returns for a batch of Interests, of Data by name, of Data by token and, if there are, of
+/// hits. Its instructions are counted.
 fn count_batches<T: Copy>(
     forwarder: &mut Forwarder,
     fib: &Fib,
     batch_packets: usize,
+    has_hits: bool,
     decide: impl Fn(&mut Worker<'_>, &mut [Frame<'_>]) -> T,
-) -> anyhow::Result<[T; 4]> {
+) -> anyhow::Result<Vec<T>> {
     let decide =
         |mut worker: Worker<'_>, frames: &mut [Frame<'_>]| Ok(instruction_count::step(|| decide(&mut worker, frames)));
     let age = age_of_hits(forwarder, 0);
@@ -418,8 +452,11 @@ fn count_batches<T: Copy>(
     let by_name = forwarder.run_prepared_by(fib, batch_packets, decide)?;
     forwarder.prepare_packets(batch_packets, Finding::Token);
     let by_token = forwarder.run_prepared_by(fib, batch_packets, decide)?;
-    let hits = forwarder.hits_by(fib, batch_packets, 1, age, decide)?;
-    Ok([by_name.interests[0], by_name.data[0], by_token.data[0], hits[0]])
+    let mut counted = vec![by_name.interests[0], by_name.data[0], by_token.data[0]];
+    if has_hits {
+        counted.push(forwarder.hits_by(fib, batch_packets, 1, age, decide)?[0]);
+    }
+    Ok(counted)
 }
 
 const BATCH_SIZE_NAMES: [&str; BATCH_SIZES.len()] =
@@ -450,6 +487,10 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
         ("interest_hit_cycles", HIT, "vector", "whole"),
         ("data_cycles", DATA, "vector", "whole"),
         ("data_by_token_cycles", DATA_BY_TOKEN, "vector", "whole"),
+        ("interest_miss_naive_cycles_papers_regime", "Interest, miss; 1,024 outstanding", "naive", "whole"),
+        ("data_naive_cycles_papers_regime", "Data by name; 1,024 outstanding", "naive", "whole"),
+        ("interest_miss_cycles_papers_regime", "Interest, miss; 1,024 outstanding", "vector", "whole"),
+        ("data_cycles_papers_regime", "Data by name; 1,024 outstanding", "vector", "whole"),
         ("interest_miss_naive_cycles", MISS, "naive", "whole"),
         ("interest_hit_naive_cycles", HIT, "naive", "whole"),
         ("data_naive_cycles", DATA, "naive", "whole"),

@@ -8,7 +8,7 @@ use super::block_cycles::{BLOCKS, BlockCycles, Order};
 use super::case::{Case, THOUSANDTHS, Workload};
 use super::contestant::{CACHED_FILTER, Contestant, PAPERS_FILTER, PAPERS_WINDOW_PER_ENTRY};
 use super::equations::{PolicyBlocks, Table51};
-use super::hit_ratio::{ROUND_TRIP_REQUESTS, Tally};
+use super::hit_ratio::ROUND_TRIP_REQUESTS;
 use super::object_store::Block;
 use super::{Found, OTHER_ALPHA, PAPERS, THRESHOLD, choice};
 use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};

@@ -24,7 +24,7 @@
 
 mod fib_alone;
 pub(super) mod forwarder;
-mod regimes;
+pub(super) mod regimes;
 pub(super) mod traffic;
 
 use std::collections::BTreeMap;

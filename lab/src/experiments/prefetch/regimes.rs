@@ -18,7 +18,7 @@ pub(super) const PAPERS: &str = "Interest and Data, 1,024 outstanding";
 pub(super) const TINY_LFU: &str = "Interest and Data, TinyLFU store";
 
 /// Outstanding Interests of [`PAPERS`].
-const FEW_OUTSTANDING: u64 = 1_024;
+pub(in crate::experiments) const FEW_OUTSTANDING: u64 = 1_024;
 
 /// An engine in one regime.
 pub(super) struct Regime {
