@@ -23,7 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     takes: None,
     run,
     sources: &[
-        "lab/src/experiments/fib_pages.rs",
+        "lab/src/experiments/fib_pages",
         "crates/tables/src/fib",
         "crates/designs/src/fib",
         "crates/tables/src/pages.rs",
