@@ -7,6 +7,7 @@
 //! * `paper_results`: every table and figure of the papers, with our result beside it.
 //! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
 //! * `report`: a page of records, with the figures of others beside ours.
+//! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
 //! * `attack`: what `hostile` sets on a router.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
 //!   another process puts on it.
@@ -38,6 +39,7 @@ mod numbered_names;
 pub mod paper_results;
 mod papers;
 mod peers;
+pub mod power;
 pub mod process;
 pub mod record;
 pub mod report;

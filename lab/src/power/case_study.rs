@@ -230,12 +230,7 @@ impl Study {
 
     pub fn naive(&self, assumptions: &Assumptions) -> Router {
         let CaseStudy { naive: Requests { hit, insertion }, fib_bytes, .. } = self.chapter.case_study;
-        Router {
-            cycles: self.table_5_1,
-            memory_bytes: self.memory_bytes(fib_bytes.naive, assumptions),
-            hit,
-            insertion,
-        }
+        Router { cycles: self.table_5_1, memory_bytes: self.memory_bytes(fib_bytes.naive, assumptions), hit, insertion }
     }
 
     pub fn optimized(&self, assumptions: &Assumptions) -> Router {
