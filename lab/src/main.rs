@@ -13,7 +13,7 @@ use namewire_lab::kept_records::{Age, KeptRecords};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::paper_results::{self, Records};
 use namewire_lab::record::{Record, write_whole};
-use namewire_lab::{baseline, budget, experiments, interrupt, report};
+use namewire_lab::{baseline, budget, experiments, interrupt, power, report};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -54,6 +54,9 @@ enum Command {
     },
     /// List the kept records and which are older than the code that they measured
     Records(RecordsArguments),
+    /// Model the power of a router: fit a computer's parameters, predict, measure
+    #[command(subcommand)]
+    Power(power::command::Power),
     /// Count the instructions of each stage of a packet; fails if one takes over 3 % more than FILE allows
     Budget {
         /// The budget: lab/budget.json
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Command::Papers { write, records } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
         Command::Records(arguments) => records(&arguments),
+        Command::Power(command) => interrupt::listen().and_then(|()| power::command::run(&command)),
         Command::Budget { file, write } => check_budget(&file, write),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),

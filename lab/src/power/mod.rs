@@ -9,17 +9,19 @@
 //! * [`cpu`]: processors with C-states and P-states, Eqs. 6.2-6.8.
 //! * [`flows`]: cycles, bytes and packets of a router, from its blocks, hit ratio and insertion rate, Eqs. 6.11-6.15.
 //! * [`fit`]: the parameters of a computer from measurements, by least squares.
-//! * [`measurements`]: measurements as a CSV file.
-//! * [`case_study`]: the thesis' comparison of two routers.
+//! * [`measurements`]: measurements as a CSV file; [`rapl`]: measuring the processor by the kernel's powercap.
+//! * [`case_study`]: the thesis' comparison of two routers; [`command`]: all of it for users' own machines.
 //!
 //! The model knows loads, not programs: a computer whose cores spin in a poll loop takes more than it says (Takemasa19
 //! assumes cores that sleep when there are no packets). Cycles are those of the computer's own clock.
 
 pub mod case_study;
+pub mod command;
 pub mod cpu;
 pub mod fit;
 pub mod flows;
 pub mod measurements;
+pub mod rapl;
 
 use serde::{Deserialize, Serialize};
 
