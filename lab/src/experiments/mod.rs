@@ -21,6 +21,7 @@ mod pit_fingerprint;
 mod pit_model;
 #[cfg(feature = "networks")]
 mod pit_network;
+mod power;
 mod prefetch;
 #[cfg(feature = "networks")]
 mod repo;
@@ -54,6 +55,7 @@ pub const TABLE: &[Experiment] = &[
     level_pulling::EXPERIMENT,
     fib_binary::EXPERIMENT,
     dram_model::EXPERIMENT,
+    power::EXPERIMENT,
     string_differentiation::EXPERIMENT,
     distributed_fib::EXPERIMENT,
     hash_flood::EXPERIMENT,
