@@ -216,6 +216,13 @@ impl Samples {
         if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.spread_percent) }
     }
 
+    /// Repetition by repetition, these over those.
+    pub fn over(&self, others: &Self) -> Self {
+        let refused = self.refused.clone().or_else(|| others.refused.clone());
+        let taken = self.taken.iter().zip(&others.taken).map(|(one, other)| one / other).collect();
+        Self { taken, refused }
+    }
+
     /// The row for these samples.
     pub fn row(&self, case: &str, subject: &str, metric: &str, unit: &str, remark: Option<String>) -> Row {
         let value = if self.refused.is_some() { None } else { Summary::of(&self.taken) };

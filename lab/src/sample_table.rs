@@ -34,6 +34,21 @@ impl SampleTable {
         self.samples(case, subject, metric, unit).add(value);
     }
 
+    /// Adds the median of each of these quantities as one repetition.
+    pub fn add_medians(&mut self, of: Self) {
+        for Quantity { case, subject, metric, unit, samples } in of.quantities {
+            if let Some(median) = samples.median() {
+                self.add(&case, &subject, metric, unit, median);
+            }
+        }
+    }
+
+    /// The repetitions of a quantity, if there are any.
+    pub fn find(&self, case: &str, subject: &str, metric: &str) -> Option<&Samples> {
+        let is_it = |known: &&Quantity| (&*known.case, &*known.subject, known.metric) == (case, subject, metric);
+        self.quantities.iter().find(is_it).map(|quantity| &quantity.samples)
+    }
+
     /// Forgets all repetitions of a subject in a case, to measure it again.
     pub fn forget(&mut self, case: &str, subject: &str) {
         let of_it = |known: &&mut Quantity| (&*known.case, &*known.subject) == (case, subject);

@@ -136,10 +136,11 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         context.begin_step(subject.name)?;
         let fib = populate(context, subject, names, key)?;
         check_answers(context, &fib, names, &size)?;
+        let mut of_default = SampleTable::default();
         for _ in 0..size.repetitions {
             let [by_default, cycles] = [&default_fib, &fib].map(|fib| interest_cycles(&mut forwarders[0], fib));
             let (by_default, cycles) = (by_default?, cycles?);
-            table.add(INTEREST, DEFAULT, "cycles", CYCLES, by_default);
+            of_default.add(INTEREST, DEFAULT, "cycles", CYCLES, by_default);
             table.add(INTEREST, subject.name, "cycles", CYCLES, cycles);
             table.add(INTEREST, subject.name, OVER_DEFAULT, "ratio", cycles / by_default);
             for &count in &threads {
@@ -147,7 +148,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 let forwarders = &mut forwarders[..count];
                 let by_default = one_pass(forwarders, &default_fib, Schedule::default())?;
                 let mpps = one_pass(forwarders, &fib, Schedule::default())?;
-                for (name, mpps) in [(DEFAULT, by_default), (subject.name, mpps)] {
+                for (table, name, mpps) in [(&mut of_default, DEFAULT, by_default), (&mut table, subject.name, mpps)] {
                     table.add(&case, name, "throughput", "Mpps", mpps);
                     table.add(&case, name, "throughput on Ethernet", "Gb/s", gbps(mpps));
                 }
@@ -155,6 +156,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 context.check_interrupt()?;
             }
         }
+        table.add_medians(of_default);
     }
     forwarders.iter().try_for_each(Forwarder::check)?;
     Ok(outcome(&table, &threads, &size))
@@ -219,33 +221,33 @@ fn make_forwarders(size: &Size, names: SyntheticNames, key: HashKey, count: usiz
 }
 
 fn outcome(table: &SampleTable, threads: &[usize], size: &Size) -> Outcome {
-    let rows = table.rows();
+    let mut outcome = Outcome {
+        rows: table.rows(),
+        notes: vec![
+            format!("{} prefixes of 2 to 6 components, names of 7 that never repeat", size.prefixes),
+            "a packet is an Interest or a Data; half of them are looked up in the FIB".to_owned(),
+            "the default takes turns with each design; a sample of it is the median of its repetitions beside one design"
+                .to_owned(),
+        ],
+        ..Outcome::default()
+    };
     let most = threads.iter().copied().max().unwrap_or(1);
-    let median = |workers: usize, subject: &str, metric: &str| {
-        let case = format!("{workers} worker{}", if workers == 1 { "" } else { "s" });
-        let row = rows.iter().find(|row| row.case == case && row.subject == subject && row.metric == metric)?;
-        Some(row.value.as_ref()?.median)
+    let workers = |count: usize| format!("{count} worker{}", if count == 1 { "" } else { "s" });
+    let of = |case: &str, subject: &str, metric: &str| table.find(case, subject, metric).cloned().unwrap_or_default();
+    let over_default = |subject: &str| of(INTEREST, subject, OVER_DEFAULT);
+    let all_over_none = |hash: &str| {
+        let [none, all] = ["none", "all"].map(|prefetch| over_default(&format!("{hash}, prefetch {prefetch}")));
+        none.over(&all)
     };
-    // Each design took turns with the default.
-    let cycles_over_default = |subject: &str| {
-        let row = rows.iter().find(|row| {
-            (row.case.as_str(), row.subject.as_str(), row.metric.as_str()) == (INTEREST, subject, OVER_DEFAULT)
-        })?;
-        Some(row.value.as_ref()?.median)
-    };
-    let ratio = |over: &str, under: &str| Some(cycles_over_default(under)? / cycles_over_default(over)?);
-    let headline = [
-        ("forwarding_default_mpps", median(1, DEFAULT, "throughput")),
-        ("forwarding_default_gbps_all_workers", median(most, DEFAULT, "throughput on Ethernet")),
-        ("forwarding_city_a_all_over_none", ratio("CityA, prefetch all", "CityA, prefetch none")),
-        ("forwarding_sip_e_all_over_none", ratio("SipE, prefetch all", "SipE, prefetch none")),
-        ("forwarding_default_over_sip_e_all", cycles_over_default("SipE, prefetch all")),
-        ("forwarding_default_over_name_trie", cycles_over_default("name-trie")),
-    ];
-    let notes = vec![
-        format!("{} prefixes of 2 to 6 components, names of 7 that never repeat", size.prefixes),
-        "a packet is an Interest or a Data; half of them are looked up in the FIB".to_owned(),
-    ];
-    let headline = headline.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-    Outcome { rows, headline, notes }
+    for (key, samples) in [
+        ("forwarding_default_mpps", of(&workers(1), DEFAULT, "throughput")),
+        ("forwarding_default_gbps_all_workers", of(&workers(most), DEFAULT, "throughput on Ethernet")),
+        ("forwarding_city_a_all_over_none", all_over_none("CityA")),
+        ("forwarding_sip_e_all_over_none", all_over_none("SipE")),
+        ("forwarding_default_over_sip_e_all", over_default("SipE, prefetch all")),
+        ("forwarding_default_over_name_trie", over_default("name-trie")),
+    ] {
+        outcome.add_steady(key, &samples);
+    }
+    outcome
 }

@@ -71,7 +71,5 @@ pub(super) fn of_more_components(seven: &Latencies, fifteen: &Latencies, outcome
 /// Nothing is said of what was not measured.
 fn add_ratio(key: &str, over: Option<&Samples>, under: Option<&Samples>, outcome: &mut Outcome) {
     let (Some(over), Some(under)) = (over, under) else { return };
-    let mut ratios = Samples::default();
-    over.taken().iter().zip(under.taken()).for_each(|(over, under)| ratios.add(over / under));
-    outcome.add_steady(key, &ratios);
+    outcome.add_steady(key, &over.over(under));
 }

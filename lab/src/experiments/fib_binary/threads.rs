@@ -42,9 +42,7 @@ pub(super) fn measure(
                 alone = rates.clone();
             }
             if matching == StringMatching::Always && alone.median().is_some() {
-                let mut ratios = Samples::default();
-                rates.taken().iter().zip(alone.taken()).for_each(|(rate, alone)| ratios.add(rate / alone));
-                outcome.add_steady(&format!("threads_{threads}_over_1"), &ratios);
+                outcome.add_steady(&format!("threads_{threads}_over_1"), &rates.over(&alone));
             }
         }
     }

@@ -77,7 +77,7 @@ fn add_shares(rows: &[Row], outcome: &mut Outcome) {
         ("redis_share_writes", plain, WRITES),
         ("redis_indexed_share_writes", indexed, WRITES),
     ] {
-        let share = ratio(&samples(rows, ALONE, subject, metric), &samples(rows, ALONE, BENCHMARK, metric));
+        let share = samples(rows, ALONE, subject, metric).over(&samples(rows, ALONE, BENCHMARK, metric));
         if share.median().is_none() {
             continue;
         }
@@ -100,7 +100,7 @@ fn add_shares(rows: &[Row], outcome: &mut Outcome) {
 
 fn add_python(rows: &[Row], outcome: &mut Outcome) {
     let python = samples(rows, STACK, PYTHON, READS);
-    let ratio = ratio(&samples(rows, STACK, Subject::Embedded.label(), READS), &python);
+    let ratio = samples(rows, STACK, Subject::Embedded.label(), READS).over(&python);
     if let (Some(python), Some(_)) = (python.median(), ratio.median()) {
         outcome.add_steady("reads_over_python_repo", &ratio);
         outcome
@@ -116,11 +116,4 @@ fn samples(rows: &[Row], case: &str, subject: &str, metric: &str) -> Samples {
     let mut samples = Samples::default();
     taken.iter().for_each(|&value| samples.add(value));
     samples
-}
-
-/// One quotient for each repetition that both have.
-fn ratio(ours: &Samples, theirs: &Samples) -> Samples {
-    let mut ratio = Samples::default();
-    ours.taken().iter().zip(theirs.taken()).for_each(|(ours, theirs)| ratio.add(ours / theirs));
-    ratio
 }
