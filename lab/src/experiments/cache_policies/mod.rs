@@ -42,7 +42,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-policies",
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
     question: "Which Data should a Content Store keep, and what does it cost to decide?",
-    needs: "quick: 3 min with traces, 3 GiB; full: hours, 9 GiB",
+    needs: "quick: 5 min with traces, 3 GiB; full: hours, 9 GiB",
     takes: Some(Input::Trace),
     run,
     sources: &[
@@ -161,7 +161,8 @@ const fn timing_sizes(scale: Scale) -> (block_cycles::Size, packet_cycles::Size)
                 outstanding: 4_096,
                 other_lines: 4 << 20,
             },
-            packet_cycles::Size { warm_up: 4_000_000, repetitions: 5, slices: 15, requests_per_slice: 4_096 },
+            // The default policy needs up to 70 requests per entry until it has chosen its window.
+            packet_cycles::Size { warm_up: 8_000_000, repetitions: 5, slices: 15, requests_per_slice: 4_096 },
         ),
         Scale::Full => (
             block_cycles::Size {
