@@ -81,14 +81,19 @@ pub(in crate::experiments) enum Finding {
 const MAX_BATCHES: usize = 512;
 
 /// One turn of a worker, as far as it concerns the engine: due timers, and a batch under the engine's schedule. Returns
-/// TSC cycles. Packets that timers send are ignored here; [`Forwarder::check`] checks that there were none.
+/// TSC cycles.
 pub(in crate::experiments) fn cycles_of(mut worker: Worker<'_>, frames: &mut [Frame<'_>]) -> anyhow::Result<u64> {
     let before = tsc::required()?;
+    run_timers(&mut worker);
+    worker.process(frames);
+    Ok(tsc::read().unwrap_or(before) - before)
+}
+
+/// Timers that are due. Packets that they send are ignored here; [`Forwarder::check`] checks that there were none.
+pub(in crate::experiments) fn run_timers(worker: &mut Worker<'_>) {
     if worker.engine.next_deadline().is_some_and(|at| at <= worker.now) {
         worker.engine.run_timers(worker.now, &worker.view, worker.out);
     }
-    worker.process(frames);
-    Ok(tsc::read().unwrap_or(before) - before)
 }
 
 /// The only worker of its own router, between the consumer and the producer.

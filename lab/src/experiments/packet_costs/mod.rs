@@ -1,4 +1,4 @@
-//! Where do the cycles of a packet go?
+//! Where do the cycles and bytes of a packet go, and how near is the router to the machine's limits?
 //!
 //! Source: Takemasa19 §3.2-3.3 (Tables 3.1 and 3.2: cycles of an Interest that misses, of one that the Content Store
 //! answers, and of a Data), §5.4.3 (Table 5.1: cycles by function block), Takemasa17 Table 1. Set-up as in `prefetch`:
@@ -16,6 +16,10 @@
 //! | `by part` | the same | within the first and the last stage, after every part of a packet |
 //! | `by batch size` | `vector` | around batches of 1 to 64 |
 //! | `instructions, …` | both, and `vector` | one batch stepped in a copy of the process ([`instruction_count`]) |
+//! | `bytes fetched, …`, `bytes written, …` | both | the same, by simulation ([`memory`]) |
+//!
+//! `blocks over whole` is the sum of `by stage` and of due timers over `whole`, batches of each kind together. [`limits`]
+//! has the limits of Eq. 3.1 for this machine.
 //!
 //! A reading waits until everything before it has executed; otherwise a later part would include an earlier wait for
 //! memory. The cost of a reading is measured and subtracted. What the compiler does differently because of a reading
@@ -28,22 +32,25 @@
 //! addresses. Stalls by cause and loads (Tables 3.2-3.6) would need hardware counters, which the lab does not read.
 //! `router-sockets` measures sockets and drivers.
 
+mod limits;
+mod memory;
+
 use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
 use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
 use namewire_tables::{Fib, HashKey};
 use namewire_testbed::Worker;
 
-use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of};
+use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of, run_timers};
 use super::prefetch::populate;
 use super::prefetch::regimes::FEW_OUTSTANDING;
 use super::prefetch::traffic::PAYLOAD_BYTES;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
-use crate::instruction_count;
+use crate::instruction_count::{self, Counts};
 use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
 use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
@@ -52,11 +59,11 @@ use crate::tsc;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "packet-costs",
     source: "Takemasa19 Tables 3.1, 3.2 and 5.1, Takemasa17 Table 1",
-    question: "Where do the cycles of a packet go?",
+    question: "Where do the cycles and bytes of a packet go, and how near is the router to the machine's limits?",
     needs: "quick: 2 min, 4 GiB; full: 10 min, 6 GiB",
     takes: None,
     run,
-    sources: &["lab/src/experiments/packet_costs.rs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
+    sources: &["lab/src/experiments/packet_costs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
 };
 
 /// Sizes of a run.
@@ -157,24 +164,25 @@ const BATCHES_OF_HITS: usize = 4;
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size = size(context.scale);
     tsc::required()?;
-    context.plan_steps(2 + SHAPES.len() + size.repetitions);
+    context.plan_steps(4 + SHAPES.len() + size.repetitions);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
     let key = HashKey::from_seed(context.seed);
     let fib = populate(context, names, key)?;
 
+    let setup = |(place, shape): (usize, &Shape)| Setup {
+        names: names.with_name_components(shape.name_components),
+        payload_bytes: shape.payload_bytes,
+        outstanding: shape.outstanding.unwrap_or(size.outstanding),
+        store_bytes: size.store_bytes,
+        policy: PolicyChoice { admission: shape.admission, ..EvictionName::Fifo.into() },
+        key,
+        first_name: (place as u64) << 37,
+    };
+    let setups: Vec<Setup> = SHAPES.iter().enumerate().map(setup).collect();
     let mut forwarders = Vec::new();
-    for (place, shape) in SHAPES.iter().enumerate() {
+    for &setup in &setups {
         context.begin_step("outstanding Interests, full store")?;
-        let setup = Setup {
-            names: names.with_name_components(shape.name_components),
-            payload_bytes: shape.payload_bytes,
-            outstanding: shape.outstanding.unwrap_or(size.outstanding),
-            store_bytes: size.store_bytes,
-            policy: PolicyChoice { admission: shape.admission, ..EvictionName::Fifo.into() },
-            key,
-            first_name: (place as u64) << 37,
-        };
         let mut forwarder = Forwarder::new(setup)?;
         forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
         forwarders.push(forwarder);
@@ -196,10 +204,23 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     context.begin_step("instructions")?;
     let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
     crate::interrupt::check()?;
+    context.begin_step("lines of memory")?;
+    let counted = counted.and_then(|()| memory::measure(&mut forwarders[0], &fib, size.counted_packets, &mut table));
+    crate::interrupt::check()?;
     let mut outcome = outcome(&table, &forwarders, &fib, reading_cycles);
     if let Err(error) = counted {
-        outcome.notes.push(format!("Instructions were not counted: {error:#}."));
+        outcome.notes.push(format!("Instructions and lines were not counted: {error:#}."));
     }
+    context.begin_step("limits of this machine")?;
+    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
+    forwarders.truncate(1);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for thread in 1..threads {
+        let mut forwarder = Forwarder::new(Setup { first_name: ((SHAPES.len() + thread) as u64) << 37, ..setups[0] })?;
+        forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
+        forwarders.push(forwarder);
+    }
+    limits::measure(context.scale, tsc_hz, &mut forwarders, &fib, size.repetitions, &table, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -222,14 +243,26 @@ const WAYS: [Way; 5] = [
 /// The measurement of one batch.
 enum Batch {
     Whole(u64),
-    Staged(StageCosts),
+    Staged {
+        costs: StageCosts,
+        /// Cycles of due timers, which `Whole` has, too.
+        timers: u64,
+    },
 }
+
+/// Of due timers.
+const TIMERS: &str = "timers";
 
 impl Way {
     fn decide(self, mut worker: Worker<'_>, frames: &mut [Frame<'_>]) -> anyhow::Result<Batch> {
         Ok(match self {
             Way::Whole(_) => Batch::Whole(cycles_of(worker, frames)?),
-            Way::Staged(order) => Batch::Staged(worker.process_measured(frames, order, clock)),
+            Way::Staged(order) => {
+                let before = clock();
+                run_timers(&mut worker);
+                let timers = clock() - before;
+                Batch::Staged { costs: worker.process_measured(frames, order, clock), timers }
+            }
         })
     }
 
@@ -291,13 +324,17 @@ fn repetition(
             }
         }
     }
+    let interests = by_name.each_ref().map(|taken| &taken.interests);
+    let data = by_name.each_ref().map(|taken| &taken.data);
+    let data_by_token = by_token.each_ref().map(|taken| &taken.data);
+    if shape.has_hits() {
+        let ratio = blocks_over_whole([interests, hits.each_ref(), data], reading_cycles);
+        table.add(&format!("Interest, hit and Data{}", shape.suffix), "vector", BLOCKS_OVER_WHOLE, "ratio", ratio);
+    }
     for (place, way) in WAYS.into_iter().enumerate() {
-        for (case, batches) in [
-            (MISS, &by_name[place].interests),
-            (HIT, &hits[place]),
-            (DATA, &by_name[place].data),
-            (DATA_BY_TOKEN, &by_token[place].data),
-        ] {
+        for (case, batches) in
+            [(MISS, interests[place]), (HIT, &hits[place]), (DATA, data[place]), (DATA_BY_TOKEN, data_by_token[place])]
+        {
             if !batches.is_empty() {
                 add(table, &format!("{case}{}", shape.suffix), way, batches, reading_cycles);
             }
@@ -318,16 +355,23 @@ fn add(table: &mut SampleTable, case: &str, way: Way, batches: &[Batch], reading
     if let Way::Whole(schedule) = way {
         let cycles = batches.iter().filter_map(|batch| match batch {
             Batch::Whole(cycles) => Some(*cycles as f64),
-            Batch::Staged(_) => None,
+            Batch::Staged { .. } => None,
         });
         return table.add(case, schedule.name(), metric, CYCLES, per_packet(cycles, BATCH_PACKETS));
     }
     let staged = || {
         batches.iter().filter_map(|batch| match batch {
-            Batch::Staged(costs) => Some(costs),
+            Batch::Staged { costs, .. } => Some(costs),
             Batch::Whole(_) => None,
         })
     };
+    if way != Way::Staged(MeasuredOrder::StageByStage { split: true }) {
+        let cycles = batches.iter().filter_map(|batch| match batch {
+            Batch::Staged { timers, .. } => Some(*timers as f64 - reading_cycles),
+            Batch::Whole(_) => None,
+        });
+        table.add(case, TIMERS, metric, CYCLES, per_packet(cycles, BATCH_PACKETS).max(0.0));
+    }
     for stage in Stage::ALL.into_iter().filter(|&stage| shows(stage)) {
         if staged().all(|costs| costs.readings(stage) == 0) {
             continue;
@@ -336,6 +380,32 @@ fn add(table: &mut SampleTable, case: &str, way: Way, batches: &[Batch], reading
             staged().map(|costs| costs.ticks(stage) as f64 - f64::from(costs.readings(stage)) * reading_cycles);
         table.add(case, stage.name(), metric, CYCLES, per_packet(cycles, BATCH_PACKETS).max(0.0));
     }
+}
+
+/// All parts of a batch in the order of stages over the batch as a whole, for batches of each kind together.
+fn blocks_over_whole(of_kinds: [[&Vec<Batch>; WAYS.len()]; 3], reading_cycles: f64) -> f64 {
+    let (mut blocks, mut whole) = (0.0, 0.0);
+    for of_kind in of_kinds {
+        for (way, batches) in WAYS.into_iter().zip(of_kind) {
+            let cycles = batches.iter().map(|batch| match batch {
+                Batch::Whole(cycles) => *cycles as f64,
+                Batch::Staged { costs, timers } => {
+                    let of_stages = Stage::ALL
+                        .into_iter()
+                        .map(|stage| costs.ticks(stage) as f64 - f64::from(costs.readings(stage)) * reading_cycles);
+                    of_stages.sum::<f64>() + *timers as f64 - reading_cycles
+                }
+            });
+            match way {
+                Way::Whole(Schedule::Vector) => whole += per_packet(cycles, BATCH_PACKETS),
+                Way::Staged(MeasuredOrder::StageByStage { split: false }) => {
+                    blocks += per_packet(cycles, BATCH_PACKETS);
+                }
+                _ => {}
+            }
+        }
+    }
+    blocks / whole
 }
 
 /// Cycles per packet of the median batch.
@@ -387,7 +457,7 @@ fn count_instructions(
     table: &mut SampleTable,
 ) -> anyhow::Result<()> {
     let shapes = forwarders.len();
-    let counts = instruction_count::in_a_copy(|results| {
+    let counts = instruction_count::in_a_copy(Counts::Instructions, |results| {
         let mut results = results.iter_mut();
         let mut note = |count| *results.next().expect("there are more places than results") = count;
         let per_reading = instruction_count::step(|| StageCosts::ticks_of_a_reading(instruction_count::clock));
@@ -463,6 +533,9 @@ const BATCH_SIZE_NAMES: [&str; BATCH_SIZES.len()] =
     ["batch of 1", "batch of 2", "batch of 4", "batch of 8", "batch of 16", "batch of 32", "batch of 64"];
 
 const CYCLES: &str = "TSC cycles per packet";
+/// The kinds of packets.
+const CASES: [&str; 4] = [MISS, HIT, DATA, DATA_BY_TOKEN];
+const BLOCKS_OVER_WHOLE: &str = "blocks over whole";
 const MISS: &str = "Interest, miss";
 const HIT: &str = "Interest, hit";
 const DATA: &str = "Data by name";
@@ -482,6 +555,12 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
         Some(row.value.as_ref()?.median)
     };
     let mut headline = BTreeMap::from([("reading_cycles".to_owned(), reading_cycles)]);
+    let ratio = median("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE);
+    headline.extend(ratio.map(|ratio| ("blocks_over_whole".to_owned(), ratio)));
+    for (key, case) in [("interest_miss", MISS), ("interest_hit", HIT), ("data", DATA)] {
+        let bytes = memory::of_packet(table, case);
+        headline.extend(bytes.map(|bytes| (format!("{key}_memory_bytes"), bytes)));
+    }
     for (key, case, subject, metric) in [
         ("interest_miss_cycles", MISS, "vector", "whole"),
         ("interest_hit_cycles", HIT, "vector", "whole"),

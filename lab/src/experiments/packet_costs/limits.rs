@@ -1,0 +1,163 @@
+//! What limits the packet rate of this machine, and how near does our router come?
+//!
+//! Source: Takemasa19 §3.2.1, Eq. 3.1: at most N·F/C packets a second by cycles, at most B/M by memory. C and M are those
+//! of our router, measured in the same run with names that never repeat: as many Interests as Data. B is measured on the
+//! spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24 bytes a step as STREAM counts, on all processors; and reads of
+//! random lines, which is what tables do. The rate of our router is that of engines on all processors over one FIB.
+//!
+//! Limits: caches, sockets and drivers have no part in it.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use namewire_tables::Fib;
+
+use super::super::prefetch::forwarder::Forwarder;
+use super::super::prefetch::one_pass;
+use super::{DATA, MISS, memory};
+use crate::experiment::{Outcome, Samples, Scale};
+use crate::process;
+use crate::sample_table::SampleTable;
+use crate::split_mix::split_mix;
+
+const CASE: &str = "limits of this machine";
+/// Passes over the arrays; the best counts, as in STREAM.
+const PASSES: usize = 5;
+const LINE_BYTES: usize = 64;
+/// Bytes of a step of the triad.
+const TRIAD_BYTES: usize = 24;
+/// Lines of one read round: enough of them are on their way at once.
+const READS: usize = 1 << 20;
+
+/// Bytes of each array: far more than the caches.
+const fn array_bytes(scale: Scale) -> usize {
+    match scale {
+        Scale::Smoke => 1 << 20,
+        Scale::Quick => 256 << 20,
+        Scale::Full => 1 << 30,
+    }
+}
+
+/// Bytes a second on all of `threads` processors: of the triad, and of random lines.
+pub(super) fn bandwidth(scale: Scale, threads: usize) -> [f64; 2] {
+    let elements = array_bytes(scale) / size_of::<f64>() / threads;
+    let triad = together(threads, || {
+        let (b, c) = (vec![1.0_f64; elements], vec![2.0_f64; elements]);
+        let mut a = vec![0.0_f64; elements];
+        let pass = move || {
+            for ((a, b), c) in a.iter_mut().zip(&b).zip(&c) {
+                *a = *b + 3.0 * *c;
+            }
+            black_box(a.as_slice());
+        };
+        (pass, elements * TRIAD_BYTES)
+    });
+    let lines = array_bytes(scale) / LINE_BYTES;
+    let random = together(threads, || {
+        let memory = vec![1_u64; lines * LINE_BYTES / size_of::<u64>()];
+        let mut round = 0;
+        let pass = move || {
+            round += 1;
+            let place = |read: usize| split_mix((round * READS + read) as u64) as usize % lines * (LINE_BYTES / 8);
+            black_box((0..READS).fold(0, |sum: u64, read| sum.wrapping_add(memory[place(read)])));
+        };
+        (pass, READS * LINE_BYTES)
+    });
+    [triad, random]
+}
+
+/// The best pass: all threads begin together, and the last one ends it.
+fn together<P: FnMut()>(threads: usize, make: impl Fn() -> (P, usize) + Sync) -> f64 {
+    let barrier = Barrier::new(threads);
+    let passes: Vec<Vec<(Instant, Instant, usize)>> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (barrier, make) = (&barrier, &make);
+                scope.spawn(move || {
+                    process::run_on_processor(thread);
+                    let (mut pass, bytes) = make();
+                    (0..=PASSES)
+                        .map(|_| {
+                            barrier.wait();
+                            let started = Instant::now();
+                            pass();
+                            (started, Instant::now(), bytes)
+                        })
+                        .collect()
+                })
+            })
+            .collect();
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    // The first pass touches the memory first.
+    let of_pass = |pass: usize| {
+        let threads = || passes.iter().map(move |of_thread| of_thread[pass]);
+        let started = threads().map(|(started, ..)| started).min();
+        let ended = threads().map(|(_, ended, _)| ended).max();
+        let bytes: usize = threads().map(|(.., bytes)| bytes).sum();
+        let took = started.zip(ended).map_or(0.0, |(started, ended)| (ended - started).as_secs_f64());
+        bytes as f64 / took
+    };
+    (1..=PASSES).map(of_pass).fold(0.0, f64::max)
+}
+
+/// Adds limits, our rate, and its share of the lower limit.
+///
+/// # Errors
+/// If an engine fails.
+pub(super) fn measure(
+    scale: Scale,
+    tsc_hz: f64,
+    forwarders: &mut [Forwarder],
+    fib: &Fib,
+    repetitions: usize,
+    table: &SampleTable,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let threads = forwarders.len();
+    let mut ours = Samples::default();
+    for _ in 0..repetitions {
+        ours.add(one_pass(forwarders, fib, namewire_engine::Schedule::default())?);
+    }
+    let [triad, random] = bandwidth(scale, threads);
+    let mut put = |subject: &str, (metric, unit), value| outcome.add_value(CASE, subject, (metric, unit), value);
+    put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
+    put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
+    outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
+    let whole = |case: &str| table.find(case, "vector", "whole")?.median();
+    let cycles = whole(MISS).zip(whole(DATA)).map(|(interest, data)| f64::midpoint(interest, data));
+    let bytes = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA));
+    let (Some(cycles), Some(ours)) = (cycles, ours.median()) else { return Ok(()) };
+    let by_cycles = threads as f64 * tsc_hz / cycles / 1e6;
+    outcome.add_value(CASE, "N·F/C", ("packets", "Mpps"), by_cycles);
+    outcome.headline.insert("limit_by_cycles_mpps".to_owned(), by_cycles);
+    let mut limit = by_cycles;
+    if let Some((interest, data)) = bytes {
+        let per_packet = f64::midpoint(interest, data);
+        let by_memory = triad / per_packet / 1e6;
+        outcome.add_value(CASE, "B/M, triad", ("packets", "Mpps"), by_memory);
+        outcome.add_value(CASE, "B/M, random lines", ("packets", "Mpps"), random / per_packet / 1e6);
+        outcome.headline.insert("our_memory_bytes_per_packet".to_owned(), per_packet);
+        outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
+        limit = limit.min(by_memory);
+    }
+    outcome.headline.insert("our_mpps".to_owned(), ours);
+    outcome.headline.insert("our_share_of_limit".to_owned(), ours / limit);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidth_is_a_number_of_bytes() {
+        for bytes_per_s in bandwidth(Scale::Smoke, 2) {
+            assert!((1e7..1e13).contains(&bytes_per_s), "{bytes_per_s}");
+        }
+    }
+}
