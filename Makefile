@@ -175,6 +175,10 @@ system: build
 	$(call say,system: the live page in a browser)
 	@tools/setup.sh browser
 	@crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures || [ $$? = 3 ]
+	$(call say,system: the report of the kept records in a browser)
+	@mkdir -p $(TARGET)/report && cp lab/record/*.json $(TARGET)/report && $(LAB) report $(TARGET)/report
+	@REPORT=$(TARGET)/report/report.html crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures \
+		lab/browser/report_test.mjs || [ $$? = 3 ]
 	@$(MAKE) --no-print-directory test-prometheus
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \

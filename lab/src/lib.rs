@@ -6,7 +6,7 @@
 //! * `budget`: the instructions that each stage of a packet may take.
 //! * `paper_results`: every table and figure of the papers, with our result beside it.
 //! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
-//! * `report`: a page of records, with the figures of others beside ours.
+//! * `terminal`: a record as text; `report`: all records as a page with plots. Both have the figures of others beside ours.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
 //! * `attack`: what `hostile` sets on a router.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
@@ -17,7 +17,6 @@
 #![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
 pub mod attack;
-mod bar_chart;
 pub mod baseline;
 pub mod budget;
 mod cache_models;
@@ -54,5 +53,6 @@ pub mod statistics;
 mod synthetic_names;
 #[cfg(feature = "networks")]
 mod tag_sets;
+pub mod terminal;
 mod text_lines;
 mod tsc;

@@ -5,15 +5,16 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 use namewire_lab::attack::{self, AttackPlan};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::kept_records::{Age, KeptRecords};
 use namewire_lab::load::{self, LoadPlan, relay};
+use namewire_lab::machine::source_commit;
 use namewire_lab::paper_results::{self, Records};
 use namewire_lab::record::{Record, write_whole};
-use namewire_lab::{baseline, budget, experiments, interrupt, power, report};
+use namewire_lab::{baseline, budget, experiments, interrupt, power, report, terminal};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -25,11 +26,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List every experiment: id, question, source, needs
+    /// List every experiment by paper: id, question, source, needs
     List,
     /// Run experiments and write DIR/ID.json for each
     Run(RunArguments),
-    /// Make one HTML page of the records in a directory: DIR/report.html
+    /// Make one HTML page of the records in a directory, DIR/report.html, and plots and rows in DIR/report
     Report {
         /// Directory with records
         dir: PathBuf,
@@ -51,6 +52,16 @@ enum Command {
         /// Folder with records
         #[arg(long, value_name = "DIR", default_value = "lab/record")]
         records: PathBuf,
+    },
+    /// Show two records of one experiment beside each other: of two machines, or of two commits
+    Compare {
+        /// A record
+        a: PathBuf,
+        /// Another one
+        b: PathBuf,
+        /// Rows whose repetitions overlap, too
+        #[arg(long)]
+        all: bool,
     },
     /// List the kept records and which are older than the code that they measured
     Records(RecordsArguments),
@@ -94,7 +105,8 @@ struct RecordsArguments {
 
 #[derive(clap::Args)]
 struct RunArguments {
-    /// Ids of experiments, as `list` shows them
+    /// Ids of experiments, as `list` shows them; or `all`, which leaves out those whose record is in DIR already, from
+    /// this commit and at this scale
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// smoke: seconds; quick: about a minute; full: the source's own scale
@@ -124,6 +136,9 @@ struct RunArguments {
     /// Print the records to standard output too
     #[arg(long)]
     json: bool,
+    /// Print every row, not only the headline
+    #[arg(long)]
+    all: bool,
     /// Numbers of workers of the routers under test
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = worker_count)]
     workers: Vec<usize>,
@@ -150,6 +165,7 @@ fn main() -> ExitCode {
         Command::Report { dir } => make_report(&dir),
         Command::Papers { write, records } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
+        Command::Compare { a, b, all } => compare(&a, &b, all),
         Command::Records(arguments) => records(&arguments),
         Command::Power(command) => interrupt::listen().and_then(|()| power::command::run(&command)),
         Command::Budget { file, write } => check_budget(&file, write),
@@ -177,15 +193,44 @@ fn make_load(plan: &LoadPlan) -> anyhow::Result<()> {
 }
 
 fn list() -> anyhow::Result<()> {
-    for experiment in experiments::TABLE {
-        println!("{:24} {}", experiment.id, experiment.question);
-        println!("{:24} source: {}; {}", "", experiment.source, experiment.needs);
+    let papers = ["Yuan15", "Takemasa17", "Takemasa19", "TagNet16", "NameTrie18"];
+    for paper in papers {
+        println!("{paper}");
+        experiments::TABLE.iter().filter(|experiment| experiment.source.contains(paper)).for_each(list_one);
     }
+    println!("ours");
+    let is_ours = |experiment: &&Experiment| !papers.iter().any(|paper| experiment.source.contains(paper));
+    experiments::TABLE.iter().filter(is_ours).for_each(list_one);
     Ok(())
 }
 
+fn list_one(experiment: &Experiment) {
+    println!("  {:24} {}", experiment.id, experiment.question);
+    println!("  {:24} source: {}; {}", "", experiment.source, experiment.needs);
+}
+
+fn compare(a: &Path, b: &Path, all: bool) -> anyhow::Result<()> {
+    print_long(&terminal::comparison(&Record::read(a)?, &Record::read(b)?, all)?)
+}
+
+/// The experiments that the user named; with `all`, those without a record like the one that this run would make.
+fn chosen(arguments: &RunArguments) -> anyhow::Result<Vec<&'static Experiment>> {
+    if arguments.ids != ["all"] {
+        return arguments.ids.iter().map(|id| find(id)).collect();
+    }
+    let is_missing = |experiment: &&Experiment| {
+        let kept = Record::read(&arguments.out.join(format!("{}.json", experiment.id)));
+        let is_like =
+            |record: &Record| record.commit == source_commit() && record.command == command_line(experiment, arguments);
+        !kept.is_ok_and(|record| is_like(&record))
+    };
+    let chosen: Vec<&Experiment> = experiments::TABLE.iter().filter(is_missing).collect();
+    println!("{} of {} experiments are left", chosen.len(), experiments::TABLE.len());
+    Ok(chosen)
+}
+
 fn run(arguments: &RunArguments) -> anyhow::Result<()> {
-    let chosen: Vec<&Experiment> = arguments.ids.iter().map(|id| find(id)).collect::<anyhow::Result<_>>()?;
+    let chosen = chosen(arguments)?;
     for (option, file, takes) in [
         ("--names", &arguments.names, chosen.iter().any(|experiment| experiment.takes == Some(Input::Names))),
         ("--trace", &arguments.trace, chosen.iter().any(|experiment| experiment.takes == Some(Input::Trace))),
@@ -193,7 +238,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--tags", &arguments.tags, chosen.iter().any(|experiment| experiment.takes == Some(Input::Tags))),
     ] {
         let Some(file) = file else { continue };
-        ensure!(takes, "none of these experiments uses {option}");
+        ensure!(takes || chosen.is_empty(), "none of these experiments uses {option}");
         ensure!(file.is_file() || file.is_dir(), "{option}: {} is neither a file nor a folder", file.display());
     }
     interrupt::listen()?;
@@ -203,8 +248,16 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     context.trace.clone_from(&arguments.trace);
     context.graph.clone_from(&arguments.graph);
     context.tags.clone_from(&arguments.tags);
+    let mut failed = Vec::new();
     for experiment in chosen {
-        let mut record = experiment.record(&context, command_line(experiment, arguments))?;
+        let mut record = match experiment.record(&context, command_line(experiment, arguments)) {
+            Err(error) if arguments.ids == ["all"] && !error.is::<interrupt::Interrupted>() => {
+                failed.push(experiment.id);
+                eprintln!("namewire-lab: {}: {error:#}", experiment.id);
+                continue;
+            }
+            result => result?,
+        };
         if let Some(program) = &arguments.baseline {
             baseline::add(&mut record, program, &context)?;
         }
@@ -212,10 +265,11 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         if arguments.json {
             println!("{}", serde_json::to_string_pretty(&record)?);
         } else {
-            print!("{}", report::text(&record)?);
+            print!("{}", terminal::text(&record, arguments.all)?);
             println!("written to {}", path.display());
         }
     }
+    ensure!(failed.is_empty(), "these experiments failed: {}", failed.join(", "));
     Ok(())
 }
 
@@ -348,18 +402,8 @@ fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {
 }
 
 fn make_report(dir: &Path) -> anyhow::Result<()> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir)
-        .with_context(|| format!("cannot read {}", dir.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
-    paths.sort();
-    if paths.is_empty() {
-        bail!("no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
-    }
-    let records: Vec<Record> = paths.iter().map(|path| Record::read(path)).collect::<anyhow::Result<_>>()?;
-    let path = dir.join("report.html");
-    write_whole(&path, report::html(&records)?.as_bytes())?;
-    println!("written to {}", path.display());
+    let records = Records::read(dir)?;
+    ensure!(!records.0.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
+    println!("written to {}", report::write(&records, dir)?.display());
     Ok(())
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# The page in a real browser, with a made-up router behind it.
+# A page in a real browser: the router's, with a made-up router behind it, or that of another test.
 #
-# Usage: run.sh NODE_DIR OUT_DIR
+# Usage: run.sh NODE_DIR OUT_DIR [TEST]
 #   NODE_DIR  a folder for the packages of package-lock.json; made and filled if need be
 #   OUT_DIR   a folder for screenshots
+#   TEST      the program of another page's test, which gets NODE_DIR and OUT_DIR
 #
 # Needs node (18 or later), npm and chromium. What is missing is said in one line, and the exit status is 3.
 # Exit status 0: all checks passed; 1: some failed; 2: wrong use.
@@ -12,7 +13,7 @@
 #              CHROMIUM  the browser (default: chromium or chromium-browser of PATH)
 set -eu
 
-[ $# = 2 ] || { echo "usage: run.sh NODE_DIR OUT_DIR" >&2; exit 2; }
+[ $# = 2 ] || [ $# = 3 ] || { echo "usage: run.sh NODE_DIR OUT_DIR [TEST]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" "$2"
 node_dir=$(cd "$1" && pwd)
@@ -34,6 +35,8 @@ if ! cmp -s "$here/package-lock.json" "$node_dir/package-lock.json" || [ ! -d "$
     (cd "$node_dir" && npm ci --ignore-scripts --no-audit --no-fund --silent) ||
         { rm -f "$node_dir/package-lock.json"; missing "npm cannot get the packages"; }
 fi
+
+[ $# = 2 ] || exec node "$3" "$node_dir" "$out_dir"
 
 if [ -z "${DEMO:-}" ]; then
     (cd "$here/.." && cargo build --quiet -p namewire-observe --example demo)

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::papers;
 
 pub use comparison::{Compared, Records, Verdict, compare};
-pub use table::{markdown, one, write_between_marks};
+pub use table::{cells, markdown, one, verdict_text, write_between_marks};
 
 /// One table or figure of a paper.
 #[derive(Clone, Debug, Deserialize)]

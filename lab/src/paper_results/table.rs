@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 
 use super::comparison::{Compared, ComparedFigure, Records, Verdict, compare};
 use super::{Paper, PaperResult};
-use crate::report::figure;
+use crate::terminal::figure;
 
 /// Follows the name of a record whose sources have changed since.
 pub(super) const STALE: &str = " (stale)";
@@ -64,7 +64,7 @@ fn write_result(
 }
 
 /// Number, paper, ours, ratio, spread.
-fn cells(compared: &ComparedFigure) -> [String; 5] {
+pub fn cells(compared: &ComparedFigure) -> [String; 5] {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     let unit = if compared.unit.is_empty() { String::new() } else { format!(", {}", compared.unit) };
     [
@@ -76,7 +76,8 @@ fn cells(compared: &ComparedFigure) -> [String; 5] {
     ]
 }
 
-fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
+/// What became of it, in a sentence; `**` encloses what differs.
+pub fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
     let reason = |text: &Option<String>| text.clone().unwrap_or_default();
     match compared.verdict {
         Verdict::FoundAgain => "found again".to_owned(),

@@ -1,0 +1,300 @@
+//! Which rows become which plot.
+//!
+//! `lab/plots.json` lists the plots. A plot takes the rows of one experiment that its pattern matches, written as
+//! `metric | case | subject`. Named parts of the pattern say what a row is in the plot:
+//!
+//! | part | meaning |
+//! | --- | --- |
+//! | `x` | the place on the x axis, a number; commas between thousands are dropped |
+//! | `category` | instead of `x`: the row's line in a plot by category |
+//! | `series`, `series2` | the curve that the row belongs to |
+//!
+//! The figures of papers and peers that stand beside our rows ([`crate::peers`]) are matched in the same way, and become
+//! curves of their own.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::{Context as _, ensure};
+use regex_lite::Regex;
+use serde::Deserialize;
+
+use crate::paper_results::{self, Records, compare};
+use crate::peers;
+
+/// One plot of `lab/plots.json`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlotSpec {
+    /// Name of its files.
+    pub id: String,
+    pub experiment: String,
+    pub title: String,
+    /// The pattern.
+    pub rows: String,
+    pub x: Axis,
+    pub y: Axis,
+    /// The table or figure of a paper that it is in the form of.
+    pub like: Option<String>,
+}
+
+/// An axis. In a plot by category, x is the axis of values, and y that of categories.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    pub label: String,
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// A plot with its points.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    pub spec: PlotSpec,
+    /// In the order of the rows.
+    pub series: Vec<Series>,
+    /// In the order of the rows; empty if the plot has an x axis of numbers.
+    pub categories: Vec<String>,
+}
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub struct Series {
+    pub name: String,
+    /// Not a figure of others.
+    pub is_ours: bool,
+    pub points: Vec<Point>,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The number on the x axis, or the place among the categories.
+    pub at: f64,
+    pub value: f64,
+    /// Of the repetitions.
+    pub low: f64,
+    pub high: f64,
+}
+
+const PLOTS: &str = include_str!("../../plots.json");
+
+/// Every plot whose experiment has a record with such rows.
+///
+/// # Errors
+/// If a plot is malformed.
+pub fn all(records: &Records) -> anyhow::Result<Vec<Plot>> {
+    let specs: Vec<PlotSpec> = serde_json::from_str(PLOTS).context("lab/plots.json")?;
+    specs
+        .into_iter()
+        .filter_map(|spec| {
+            let id = spec.id.clone();
+            plot(spec, records).with_context(|| format!("plot {id}")).transpose()
+        })
+        .collect()
+}
+
+/// Our numbers over those of the papers, for each experiment that has some.
+///
+/// # Errors
+/// If a data file is malformed.
+pub fn ratios(records: &Records) -> anyhow::Result<Vec<Plot>> {
+    let papers = paper_results::all()?;
+    let results = || papers.iter().flat_map(|paper| paper.results.iter().map(move |result| (paper, result)));
+    let of_experiment = |experiment: &String| {
+        let (mut points, mut categories): (Vec<Point>, Vec<String>) = Default::default();
+        for (paper, result) in results().filter(|(_, result)| result.experiment.as_ref() == Some(experiment)) {
+            let Ok(compared) = compare(paper, result, records) else { continue };
+            for figure in &compared.figures {
+                let Some(ratio) = figure.ratio().filter(|ratio| *ratio > 0.0) else { continue };
+                points.push(Point { at: categories.len() as f64, value: ratio, low: ratio, high: ratio });
+                categories.push(format!("{}, {}", result.id, figure.what));
+            }
+        }
+        let axis = |label: &str, log| Axis { label: label.to_owned(), log };
+        let spec = PlotSpec {
+            id: format!("{experiment}-over-paper"),
+            experiment: experiment.clone(),
+            title: format!("{experiment}: our number over the paper's"),
+            rows: String::new(),
+            x: axis("times the paper's number", true),
+            y: axis("number", false),
+            like: None,
+        };
+        let series = vec![Series { name: "ours over the paper's".to_owned(), is_ours: true, points }];
+        Plot { spec, series, categories }
+    };
+    Ok(records.0.keys().map(of_experiment).filter(|plot| !plot.categories.is_empty()).collect())
+}
+
+/// `None` without a row of ours.
+fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
+    let pattern = Regex::new(&spec.rows)?;
+    let names: Vec<&str> = pattern.capture_names().flatten().collect();
+    ensure!(names.contains(&"x") != names.contains(&"category"), "a pattern has `x` or `category`");
+    let Some(record) = records.0.get(&spec.experiment) else { return Ok(None) };
+    let ours = record.rows.iter().filter_map(|row| {
+        let value = row.value.as_ref()?;
+        Some((text(&row.metric, &row.case, &row.subject), true, (value.median, value.low, value.high)))
+    });
+    let beside = peers::for_experiment(&spec.experiment)?;
+    let figures = beside.iter().flat_map(|source| &source.figures);
+    let theirs = figures.flat_map(|figure| {
+        let values = figure.values.iter();
+        values.map(|(subject, &value)| (text(&figure.metric, &figure.case, subject), false, (value, value, value)))
+    });
+    let (mut series, mut categories): (Vec<Series>, Vec<String>) = Default::default();
+    let mut rows = HashSet::new();
+    for (row, is_ours, (value, low, high)) in ours.chain(theirs) {
+        // A record may measure something twice; the first time counts.
+        if !rows.insert((row.clone(), is_ours)) {
+            continue;
+        }
+        let Some(parts) = pattern.captures(&row) else { continue };
+        let part = |name: &str| parts.name(name).map(|part| part.as_str().trim().to_owned());
+        let at = match (part("x"), part("category")) {
+            (Some(x), _) => x.replace(',', "").parse().with_context(|| format!("{x:?} in {row:?} is no number"))?,
+            (None, category) => {
+                let category = category.unwrap_or_default();
+                let known = categories.iter().position(|known| *known == category);
+                known.unwrap_or_else(|| {
+                    categories.push(category);
+                    categories.len() - 1
+                }) as f64
+            }
+        };
+        let name = [part("series"), part("series2")].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let place = series.iter().position(|known| known.name == name && known.is_ours == is_ours);
+        let place = place.unwrap_or_else(|| {
+            series.push(Series { name, is_ours, points: Vec::new() });
+            series.len() - 1
+        });
+        series[place].points.push(Point { at, value, low, high });
+    }
+    if !series.iter().any(|series| series.is_ours) {
+        return Ok(None);
+    }
+    for series in &mut series {
+        series.points.sort_by(|one, other| one.at.total_cmp(&other.at));
+        if series.name.is_empty() {
+            series.name = if series.is_ours { "here".to_owned() } else { "elsewhere".to_owned() };
+        }
+    }
+    ensure_distinct(&series)?;
+    Ok(Some(Plot { spec, series, categories }))
+}
+
+#[cfg(test)]
+pub fn count_specs() -> usize {
+    serde_json::from_str::<Vec<PlotSpec>>(PLOTS).map_or(0, |specs| specs.len())
+}
+
+fn text(metric: &str, case: &str, subject: &str) -> String {
+    format!("{metric} | {case} | {subject}")
+}
+
+/// A pattern that confuses two rows is wrong.
+fn ensure_distinct(series: &[Series]) -> anyhow::Result<()> {
+    for Series { name, points, .. } in series {
+        let mut places: BTreeMap<u64, u32> = BTreeMap::new();
+        points.iter().for_each(|point| *places.entry(point.at.to_bits()).or_default() += 1);
+        ensure!(places.values().all(|&rows| rows == 1), "two rows are at one place of the curve {name:?}");
+    }
+    Ok(())
+}
+
+impl Plot {
+    pub fn is_by_category(&self) -> bool {
+        !self.categories.is_empty()
+    }
+
+    /// What a point's place is called.
+    pub fn place_name(&self, point: &Point) -> String {
+        let category = self.categories.get(point.at as usize).filter(|_| self.is_by_category());
+        category.cloned().unwrap_or_else(|| crate::terminal::figure(point.at))
+    }
+
+    /// The plot in a sentence, for those who do not see it.
+    pub fn description(&self) -> String {
+        let values = || self.series.iter().flat_map(|series| &series.points).map(|point| point.value);
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let axis = if self.is_by_category() { &self.spec.x } else { &self.spec.y };
+        format!(
+            "{}. {} curves: {}. {} from {} to {}. The table below has all values.",
+            self.spec.title,
+            self.series.len(),
+            self.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; "),
+            axis.label,
+            crate::terminal::figure(least),
+            crate::terminal::figure(most)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Outcome;
+    use crate::record::Record;
+
+    fn records() -> anyhow::Result<Records> {
+        let mut outcome = Outcome::default();
+        for (case, subject, value) in
+            [("2,000 names", "a", 3.0), ("1,000 names", "a", 1.0), ("1,000 names", "b", 2.0), ("none", "a", 9.0)]
+        {
+            outcome.add_value(case, subject, ("speed", "per s"), value);
+        }
+        let text = format!(
+            r#"{{"experiment": "dram-model", "question": "", "scale": "quick", "commit": "", "command": "", "seed": 1,
+            "machine": {}, "started_unix_s": 0, "duration_s": 0, "headline": {{}}, "notes": [], "rows": {}}}"#,
+            serde_json::to_string(&crate::machine::Machine::describe(&crate::clock::Clock::calibrate()))?,
+            serde_json::to_string(&outcome.rows)?
+        );
+        let record: Record = serde_json::from_str(&text)?;
+        Ok(Records([(record.experiment.clone(), record)].into()))
+    }
+
+    fn spec(rows: &str) -> PlotSpec {
+        let axis = Axis { label: "x".to_owned(), log: false };
+        PlotSpec {
+            id: "p".to_owned(),
+            experiment: "dram-model".to_owned(),
+            title: "t".to_owned(),
+            rows: rows.to_owned(),
+            x: axis.clone(),
+            y: axis,
+            like: None,
+        }
+    }
+
+    #[test]
+    fn rows_become_points_in_order() -> anyhow::Result<()> {
+        let plot = plot(spec(r"^speed \| (?P<x>[\d,]+) names \| (?P<series>.*)$"), &records()?)?.context("points")?;
+        let points = |place: usize| plot.series[place].points.iter().map(|p| (p.at, p.value)).collect::<Vec<_>>();
+        assert_eq!((points(0), points(1)), (vec![(1000.0, 1.0), (2000.0, 3.0)], vec![(1000.0, 2.0)]));
+        assert_eq!(plot.series[1].name, "b");
+        Ok(())
+    }
+
+    #[test]
+    fn categories_are_in_the_order_of_the_rows() -> anyhow::Result<()> {
+        let plot = plot(spec(r"^speed \| (?P<category>.*) \| a$"), &records()?)?.context("points")?;
+        assert_eq!(plot.categories, ["2,000 names", "1,000 names", "none"]);
+        assert_eq!(plot.place_name(&plot.series[0].points[1]), "1,000 names");
+        assert!(plot.description().contains("here"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_wrong_pattern_is_an_error() -> anyhow::Result<()> {
+        for (rows, reason) in [
+            (r"^speed \| (?P<x>[\d,]+) names \| .*$", "two rows are at one place"),
+            (r"^speed \| none \| (?P<x>.*)$", "is no number"),
+            (r"^speed", "has `x` or `category`"),
+        ] {
+            let error = format!("{:#}", plot(spec(rows), &records()?).unwrap_err());
+            assert!(error.contains(reason), "{error}");
+        }
+        assert!(plot(spec(r"^none \| (?P<x>.*)$"), &records()?)?.is_none());
+        Ok(())
+    }
+}
