@@ -8,6 +8,7 @@
 //! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
 //! * `terminal`: a record as text; `report`: all records as a page with plots. Both have the figures of others beside ours.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
+//! * `scenario`: simulated networks from a file, for the program `namewire-sim`.
 //! * `attack`: what `hostile` sets on a router.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
 //!   another process puts on it.
@@ -48,6 +49,8 @@ mod route_load;
 pub mod router_control;
 pub mod router_process;
 mod sample_table;
+#[cfg(feature = "networks")]
+pub mod scenario;
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;

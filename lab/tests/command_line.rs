@@ -19,11 +19,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_experiment_runs_at_smoke_scale_and_its_record_makes_a_page() {
+fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().to_str().expect("a UTF-8 path");
+    let options = ["--scale", "smoke", "--workers", "1,4", "--out", out];
     for experiment in experiments::TABLE {
-        let dir = tempfile::tempdir().expect("a directory");
-        let out = dir.path().to_str().expect("a UTF-8 path");
-        let run = lab(&["run", experiment.id, "--scale", "smoke", "--workers", "1,4", "--out", out, "--json"]);
+        let run = lab(&[&["run", experiment.id, "--json"], &options[..]].concat());
         assert!(run.status.success(), "{}: {}", experiment.id, text(&run.stderr));
         let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
         let written = Record::read(&dir.path().join(format!("{}.json", experiment.id))).expect("the record is there");
@@ -31,11 +32,49 @@ fn every_experiment_runs_at_smoke_scale_and_its_record_makes_a_page() {
         assert!(!written.rows.is_empty() && !written.headline.is_empty(), "{}: nothing was measured", experiment.id);
         assert_eq!(written.headline.get("lost").copied().unwrap_or(0.0), 0.0, "{}", experiment.id);
         assert!(written.headline.values().all(|value| value.is_finite()));
-        let report = lab(&["report", out]);
-        assert!(report.status.success(), "{}", text(&report.stderr));
-        let page = std::fs::read_to_string(dir.path().join("report.html")).expect("the page is there");
-        assert!(page.contains("<svg") && page.contains(experiment.question));
     }
+    let report = lab(&["report", out]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    let page = std::fs::read_to_string(dir.path().join("report.html")).expect("the page is there");
+    for experiment in experiments::TABLE {
+        let section = page.split("<section id=\"").find(|part| part.starts_with(&format!("{}\"", experiment.id)));
+        let section = section.unwrap_or_else(|| panic!("{} has no section", experiment.id));
+        assert!(section.contains("<svg") && section.contains("<table"), "{}", experiment.id);
+    }
+    // All records are there already, but for one.
+    std::fs::remove_file(dir.path().join("pit-model.json")).expect("it was there");
+    let rest = lab(&[&["run", "all"], &options[..]].concat());
+    assert!(rest.status.success(), "{}", text(&rest.stderr));
+    assert!(text(&rest.stdout).contains(&format!("1 of {} experiments are left", experiments::TABLE.len())));
+    assert!(text(&rest.stdout).contains("pit-model: ") && dir.path().join("pit-model.json").exists());
+    let record = dir.path().join("pit-model.json");
+    let record = record.to_str().expect("a UTF-8 path");
+    let same = lab(&["compare", record, record]);
+    assert!(same.status.success() && text(&same.stdout).contains("0 rows differ"), "{}", text(&same.stdout));
+}
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_namewire-sim")).args(arguments).output().expect("the simulator starts")
+}
+
+#[test]
+fn a_scenario_becomes_a_record() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().to_str().expect("a UTF-8 path");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/failover.toml");
+    let run = sim(&["run", scenario, "--out", out]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let record = Record::read(&dir.path().join("failover.json")).expect("the record is there");
+    assert!(record.headline["satisfied_share"] > 0.99, "{:?}", record.headline);
+    let taken = |case: &str| {
+        let row = record.rows.iter().find(|row| row.case == case && row.metric == "sent").expect("a link");
+        row.value.as_ref().expect("a count").median
+    };
+    assert!(taken("link left to lower") > 3_000.0, "the longer way takes over");
+    assert!(taken("link left to upper") > 3_000.0, "the shorter way comes first");
+    assert_eq!(record.command, "namewire-sim run failover.toml --seed 1");
+    let missing = sim(&["run", "nowhere.toml"]);
+    assert!(!missing.status.success() && text(&missing.stderr).contains("nowhere.toml"));
 }
 
 /// The baseline is this program itself, so both sides of each row agree where the result is a computation.
