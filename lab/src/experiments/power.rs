@@ -6,11 +6,11 @@
 //! - the curves of Figs. 6.1-6.4 from the parameters of the three servers, whether Eq. 6.8 gives the power that Tables
 //!   6.1-6.3 print for each frequency, with the table's ν and with the text's, and the straight lines of §6.3.3;
 //! - the case study of §6.5 under the assumptions of [`crate::power::case_study`], and under each other reading;
-//! - the same server under other routers: ours with the cycles of the kept record of `packet-costs`, and NFD with the
+//! - the same server under other routers: ours with cycles and bytes of the kept record of `packet-costs`, and NFD with the
 //!   processor time per packet that `lab/papers/peers.json` has.
 //!
-//! Limits: cycles of another processor count as cycles of server 2. Bytes of memory of our router and of NFD are unknown
-//! here, so their rows have the power of processors and network cards alone.
+//! Limits: cycles of another processor count as cycles of server 2. The bytes of memory that NFD moves are unknown, so its
+//! rows lack their power.
 
 use anyhow::Context as _;
 
@@ -18,8 +18,8 @@ use crate::experiment::{Context, Experiment, Outcome};
 use crate::peers;
 use crate::power::case_study::{Assumptions, PapersServer, PerPacket, Study, by_packet};
 use crate::power::cpu::watts_at_frequency;
+use crate::power::fit;
 use crate::power::flows::{Blocks, Router};
-use crate::power::{Server, fit};
 use crate::record::Record;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -208,28 +208,32 @@ fn readings(study: &Study, outcome: &mut Outcome) -> anyhow::Result<()> {
 /// Our router and NFD on the case study's server.
 fn other_routers(study: &Study, outcome: &mut Outcome) -> anyhow::Result<()> {
     let plain = Assumptions::default();
-    let server = Server { joules_per_byte: 0.0, ..study.server(&plain) };
+    let server = study.server(&plain);
     let record: Record = serde_json::from_str(PACKET_COSTS)?;
     let headline = |key: &str| record.headline.get(key).copied().with_context(|| format!("packet-costs has no {key}"));
     let naive = study.naive(&plain);
-    let router = |costs: &PerPacket| Router {
-        cycles: by_packet(costs),
-        memory_bytes: Blocks::default(),
+    let router = |cycles: &PerPacket, memory_bytes: Blocks| Router {
+        cycles: by_packet(cycles),
+        memory_bytes,
         hit: naive.hit,
         insertion: naive.insertion,
     };
-    let ours = router(&PerPacket {
-        interest_miss: headline("interest_miss_cycles")?,
-        interest_hit: headline("interest_hit_cycles")?,
-        data: headline("data_cycles")?,
-    });
+    let of_packets = |what: &str| {
+        anyhow::Ok(PerPacket {
+            interest_miss: headline(&format!("interest_miss_{what}"))?,
+            interest_hit: headline(&format!("interest_hit_{what}"))?,
+            data: headline(&format!("data_{what}"))?,
+        })
+    };
+    let ours = router(&of_packets("cycles")?, by_packet(&of_packets("memory_bytes")?));
     let nfd_cycles = nfd_cycles_per_packet()?;
-    let nfd = router(&PerPacket { interest_miss: nfd_cycles, interest_hit: nfd_cycles, data: nfd_cycles });
+    let nfd_costs = PerPacket { interest_miss: nfd_cycles, interest_hit: nfd_cycles, data: nfd_cycles };
+    let nfd = router(&nfd_costs, Blocks::default());
     for (name, router) in [("naive, Takemasa19", naive), ("ours", ours), ("NFD", nfd)] {
         let cycles = router.cycles.per_interest(router.hit, router.insertion);
         // The rate that the server's cores sustain.
         let most_gbps = server.processors.capacity_hz() / cycles * study.chapter.case_study.data_bytes * 8.0 / 1e9;
-        let case = "server 2 under other routers, without memory";
+        let case = "server 2 under other routers";
         outcome.add_value(case, name, ("cycles", "per Interest"), cycles);
         outcome.add_value(case, name, ("greatest Data rate", "Gb/s"), most_gbps);
         for gbps in [0.5, 10.0, 58.0] {

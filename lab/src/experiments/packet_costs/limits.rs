@@ -11,12 +11,14 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
+use anyhow::Context as _;
+use namewire_engine::Schedule;
 use namewire_tables::Fib;
 
-use super::super::prefetch::forwarder::Forwarder;
-use super::super::prefetch::one_pass;
-use super::{DATA, MISS, memory};
-use crate::experiment::{Outcome, Samples, Scale};
+use super::super::prefetch::forwarder::{Forwarder, Setup};
+use super::super::prefetch::several_threads;
+use super::{DATA, MISS, SHAPES, memory};
+use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::process;
 use crate::sample_table::SampleTable;
 use crate::split_mix::split_mix;
@@ -105,49 +107,68 @@ fn together<P: FnMut()>(threads: usize, make: impl Fn() -> (P, usize) + Sync) ->
     (1..=PASSES).map(of_pass).fold(0.0, f64::max)
 }
 
-/// Adds limits, our rate, and its share of the lower limit.
+/// What was measured before any process was copied: after that, pages fault.
+pub(super) struct Rates {
+    threads: usize,
+    tsc_hz: f64,
+    /// Bytes a second.
+    triad: f64,
+    random: f64,
+    /// Millions of packets a second.
+    ours: Samples,
+}
+
+/// Measures bandwidths, and the packets of fresh engines on all processors.
 ///
 /// # Errors
-/// If an engine fails.
-pub(super) fn measure(
-    scale: Scale,
-    tsc_hz: f64,
-    forwarders: &mut [Forwarder],
-    fib: &Fib,
-    repetitions: usize,
-    table: &SampleTable,
-    outcome: &mut Outcome,
-) -> anyhow::Result<()> {
-    let threads = forwarders.len();
+/// If an engine fails, or the processor has no time stamp counter.
+pub(super) fn measure(context: &Context, setup: Setup, fib: &Fib, repetitions: usize) -> anyhow::Result<Rates> {
+    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut forwarders = Vec::new();
+    for thread in 0..threads {
+        let first_name = ((SHAPES.len() + thread) as u64) << 37;
+        let mut forwarder = Forwarder::new(Setup { first_name, ..setup })?;
+        forwarder.fill(fib, &|| Ok(crate::interrupt::check()?))?;
+        forwarders.push(forwarder);
+    }
     let mut ours = Samples::default();
     for _ in 0..repetitions {
-        ours.add(one_pass(forwarders, fib, namewire_engine::Schedule::default())?);
+        ours.add(several_threads(&mut forwarders, fib, Schedule::default())?);
     }
-    let [triad, random] = bandwidth(scale, threads);
-    let mut put = |subject: &str, (metric, unit), value| outcome.add_value(CASE, subject, (metric, unit), value);
-    put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
-    put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
-    outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
-    let whole = |case: &str| table.find(case, "vector", "whole")?.median();
-    let cycles = whole(MISS).zip(whole(DATA)).map(|(interest, data)| f64::midpoint(interest, data));
-    let bytes = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA));
-    let (Some(cycles), Some(ours)) = (cycles, ours.median()) else { return Ok(()) };
-    let by_cycles = threads as f64 * tsc_hz / cycles / 1e6;
-    outcome.add_value(CASE, "N·F/C", ("packets", "Mpps"), by_cycles);
-    outcome.headline.insert("limit_by_cycles_mpps".to_owned(), by_cycles);
-    let mut limit = by_cycles;
-    if let Some((interest, data)) = bytes {
-        let per_packet = f64::midpoint(interest, data);
-        let by_memory = triad / per_packet / 1e6;
-        outcome.add_value(CASE, "B/M, triad", ("packets", "Mpps"), by_memory);
-        outcome.add_value(CASE, "B/M, random lines", ("packets", "Mpps"), random / per_packet / 1e6);
-        outcome.headline.insert("our_memory_bytes_per_packet".to_owned(), per_packet);
-        outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
-        limit = limit.min(by_memory);
+    drop(forwarders);
+    let [triad, random] = bandwidth(context.scale, threads);
+    Ok(Rates { threads, tsc_hz, triad, random, ours })
+}
+
+impl Rates {
+    /// Adds limits, our rate, and its share of the lower limit.
+    pub(super) fn add_to(&self, table: &SampleTable, outcome: &mut Outcome) {
+        let Self { threads, tsc_hz, triad, random, ours } = self;
+        let mut put = |subject: &str, (metric, unit), value| outcome.add_value(CASE, subject, (metric, unit), value);
+        put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
+        put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
+        outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
+        let whole = |case: &str| table.find(case, "vector", "whole")?.median();
+        let cycles = whole(MISS).zip(whole(DATA)).map(|(interest, data)| f64::midpoint(interest, data));
+        let bytes = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA));
+        let (Some(cycles), Some(ours)) = (cycles, ours.median()) else { return };
+        let by_cycles = *threads as f64 * tsc_hz / cycles / 1e6;
+        outcome.add_value(CASE, "N·F/C", ("packets", "Mpps"), by_cycles);
+        outcome.headline.insert("limit_by_cycles_mpps".to_owned(), by_cycles);
+        let mut limit = by_cycles;
+        if let Some((interest, data)) = bytes {
+            let per_packet = f64::midpoint(interest, data);
+            let by_memory = triad / per_packet / 1e6;
+            outcome.add_value(CASE, "B/M, triad", ("packets", "Mpps"), by_memory);
+            outcome.add_value(CASE, "B/M, random lines", ("packets", "Mpps"), random / per_packet / 1e6);
+            outcome.headline.insert("our_memory_bytes_per_packet".to_owned(), per_packet);
+            outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
+            limit = limit.min(by_memory);
+        }
+        outcome.headline.insert("our_mpps".to_owned(), ours);
+        outcome.headline.insert("our_share_of_limit".to_owned(), ours / limit);
     }
-    outcome.headline.insert("our_mpps".to_owned(), ours);
-    outcome.headline.insert("our_share_of_limit".to_owned(), ours / limit);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ mod memory;
 use std::collections::{BTreeMap, HashSet};
 use std::hint::black_box;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice};
 use namewire_engine::batch::measured::{MeasuredOrder, Stage, StageCosts};
 use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
@@ -200,6 +200,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         batch_sizes(&mut forwarders[0], &fib, size.slices, &mut table)?;
     }
     forwarders.iter().try_for_each(Forwarder::check)?;
+    context.begin_step("limits of this machine")?;
+    let rates = limits::measure(context, setups[0], &fib, size.repetitions)?;
     // Last: after the copy, each page that it saw faults once more.
     context.begin_step("instructions")?;
     let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
@@ -211,16 +213,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     if let Err(error) = counted {
         outcome.notes.push(format!("Instructions and lines were not counted: {error:#}."));
     }
-    context.begin_step("limits of this machine")?;
-    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
-    forwarders.truncate(1);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    for thread in 1..threads {
-        let mut forwarder = Forwarder::new(Setup { first_name: ((SHAPES.len() + thread) as u64) << 37, ..setups[0] })?;
-        forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
-        forwarders.push(forwarder);
-    }
-    limits::measure(context.scale, tsc_hz, &mut forwarders, &fib, size.repetitions, &table, &mut outcome)?;
+    rates.add_to(&table, &mut outcome);
     Ok(outcome)
 }
 

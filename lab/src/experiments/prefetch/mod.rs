@@ -236,7 +236,7 @@ pub(super) fn per_packet(batches: &[u64]) -> f64 {
 /// Millions of packets per second that all forwarders pass together under `schedule`.
 ///
 /// N.B. The median of some passes of 20 ms each: with one pass `scaling_2` of five runs was 1.29 to 2.13.
-fn several_threads(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
+pub(super) fn several_threads(forwarders: &mut [Forwarder], fib: &Fib, schedule: Schedule) -> anyhow::Result<f64> {
     let passes = (0..PASSES).map(|_| one_pass(forwarders, fib, schedule)).collect::<anyhow::Result<Vec<f64>>>()?;
     Ok(Summary::of(&passes).map_or(f64::NAN, |summary| summary.median))
 }
