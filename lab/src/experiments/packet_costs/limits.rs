@@ -27,6 +27,8 @@ const CASE: &str = "limits of this machine";
 /// Passes over the arrays; the best counts, as in STREAM.
 const PASSES: usize = 5;
 const LINE_BYTES: usize = 64;
+/// Measurements of our engines that do not count.
+const WARM_UP: usize = 4;
 /// Bytes of a step of the triad.
 const TRIAD_BYTES: usize = 24;
 /// Lines of one read round: enough of them are on their way at once.
@@ -132,6 +134,10 @@ pub(super) fn measure(context: &Context, setup: Setup, fib: &Fib, repetitions: u
         forwarder.fill(fib, &|| Ok(crate::interrupt::check()?))?;
         forwarders.push(forwarder);
     }
+    // Pages that the system gave in pieces become large ones meanwhile.
+    for _ in 0..WARM_UP {
+        several_threads(&mut forwarders, fib, Schedule::default())?;
+    }
     let mut ours = Samples::default();
     for _ in 0..repetitions {
         ours.add(several_threads(&mut forwarders, fib, Schedule::default())?);
@@ -152,7 +158,7 @@ impl Rates {
         let whole = |case: &str| table.find(case, "vector", "whole")?.median();
         let cycles = whole(MISS).zip(whole(DATA)).map(|(interest, data)| f64::midpoint(interest, data));
         let bytes = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA));
-        let (Some(cycles), Some(ours)) = (cycles, ours.median()) else { return };
+        let Some(cycles) = cycles else { return };
         let by_cycles = *threads as f64 * tsc_hz / cycles / 1e6;
         outcome.add_value(CASE, "N·F/C", ("packets", "Mpps"), by_cycles);
         outcome.headline.insert("limit_by_cycles_mpps".to_owned(), by_cycles);
@@ -166,8 +172,10 @@ impl Rates {
             outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
             limit = limit.min(by_memory);
         }
-        outcome.headline.insert("our_mpps".to_owned(), ours);
-        outcome.headline.insert("our_share_of_limit".to_owned(), ours / limit);
+        outcome.add_steady("our_mpps", ours);
+        let mut share = Samples::default();
+        ours.taken().iter().for_each(|mpps| share.add(mpps / limit));
+        outcome.add_steady("our_share_of_limit", &share);
     }
 }
 

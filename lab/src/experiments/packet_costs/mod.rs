@@ -548,8 +548,6 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
         Some(row.value.as_ref()?.median)
     };
     let mut headline = BTreeMap::from([("reading_cycles".to_owned(), reading_cycles)]);
-    let ratio = median("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE);
-    headline.extend(ratio.map(|ratio| ("blocks_over_whole".to_owned(), ratio)));
     for (key, case) in [("interest_miss", MISS), ("interest_hit", HIT), ("data", DATA)] {
         let bytes = memory::of_packet(table, case);
         headline.extend(bytes.map(|bytes| (format!("{key}_memory_bytes"), bytes)));
@@ -602,5 +600,9 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
          by cause (Takemasa19 Tables 3.2-3.6) would need hardware counters."
             .to_owned(),
     ];
-    Outcome { rows, headline, notes }
+    let mut outcome = Outcome { rows, headline, notes };
+    if let Some(ratios) = table.find("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE) {
+        outcome.add_steady("blocks_over_whole", ratios);
+    }
+    outcome
 }
