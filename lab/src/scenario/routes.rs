@@ -1,8 +1,8 @@
 //! Next hops along the shortest paths to each producer.
 //!
-//! A neighbour is a next hop if it is nearer to the producer than the node itself; so no Interest goes round in a circle,
-//! and a strategy has other next hops than the best one. The cost is the delay of the path through the neighbour, in
-//! microseconds.
+//! A neighbour is a next hop if its own shortest path does not lead back through the node (RFC 5286, inequality 1, with
+//! the link between them as the distance); so a strategy has other next hops than the best one. The cost is the delay of
+//! the path through the neighbour, in microseconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +29,7 @@ pub fn next_hops(neighbours: &[Vec<Neighbour>], producer: usize) -> Vec<NextHop>
     for (node, of_node) in neighbours.iter().enumerate() {
         for neighbour in of_node {
             if let (Some(own), Some(theirs)) = (delays[node], delays[neighbour.node])
-                && theirs < own
+                && theirs < own + neighbour.delay_us.max(1)
             {
                 next_hops.push(NextHop { node, neighbour: neighbour.node, cost: theirs + neighbour.delay_us });
             }
@@ -60,7 +60,7 @@ mod tests {
 
     /// A square 0-1-3, 0-2-3 whose lower way is longer, and 4 apart.
     #[test]
-    fn nearer_neighbours_are_next_hops() {
+    fn neighbours_that_do_not_lead_back_are_next_hops() {
         let link = |node, delay_us| Neighbour { node, delay_us };
         let neighbours = [
             vec![link(1, 10), link(2, 30)],
@@ -72,8 +72,8 @@ mod tests {
         let hop = |node, neighbour, cost| NextHop { node, neighbour, cost };
         assert_eq!(
             next_hops(&neighbours, 3),
-            [hop(0, 1, 20), hop(1, 3, 10), hop(2, 0, 50), hop(2, 3, 30)],
-            "0 is no nearer than 2 through 2; 2 may go back through 0"
+            [hop(0, 1, 20), hop(0, 2, 60), hop(1, 3, 10), hop(2, 0, 50), hop(2, 3, 30)],
+            "1 would go to 3 through 0 only by itself"
         );
     }
 }
