@@ -6,7 +6,8 @@
 //! * `budget`: the instructions that each stage of a packet may take.
 //! * `paper_results`: every table and figure of the papers, with our result beside it.
 //! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
-//! * `terminal`: a record as text; `report`: all records as a page with plots. Both have the figures of others beside ours.
+//! * `terminal`: a record as text; `report`: all records as a page with plots. Both have the figures of others beside
+//!   ours.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
 //! * `scenario`: simulated networks from a file, for the program `namewire-sim`.
 //! * `attack`: what `hostile` sets on a router.

@@ -10,9 +10,9 @@
 //! * The longest-first hash table can fetch the buckets of all lengths in parallel, but an entry only after its bucket.
 //!   So it has 2 dependent accesses; in total it reads one bucket per probe, and the entry.
 //! * Packets per second: at most N·F/C (cores, cycles per second, cycles per packet) and at most B/M (bytes per second
-//!   and per packet), Eq. 3.1. C and M follow from Table 3.1 and 30 % hits, in one of two ways: there is a Data for each
-//!   Interest (926 and 803), or for each that misses (990 and 800). The thesis prints 925.4 and 800.7, which no single
-//!   reading gives: C of the first, M of the second.
+//!   and per packet), Eq. 3.1. C and M follow from Table 3.1 and 30 % hits, in one of two ways: there is a Data for
+//!   each Interest (926 and 803), or for each that misses (990 and 800). The thesis prints 925.4 and 800.7, which no
+//!   single reading gives: C of the first, M of the second.
 
 use std::collections::BTreeMap;
 
@@ -119,15 +119,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 
     let limits: PacketLimits = papers::figures(papers::TAKEMASA_19, "/section_3_2_3")?;
     let Table31 { cycles, memory_bytes, .. } = &limits.table_3_1;
-    for (subject, data_on_hits) in [("a Data per Interest", true), ("a Data per miss", false)] {
-        let of = |costs: &PerPacket| per_packet(costs, limits.hit, data_on_hits);
-        put("C and M of Eq. 3.1", subject, "cycles", "per packet", of(cycles));
-        put("C and M of Eq. 3.1", subject, "memory", "bytes per packet", of(memory_bytes));
-    }
-    put("C and M of Eq. 3.1", "Takemasa19", "cycles", "per packet", limits.cycles_per_packet);
-    put("C and M of Eq. 3.1", "Takemasa19", "memory", "bytes per packet", limits.dram_bytes_per_packet);
-    agrees("C", per_packet(cycles, limits.hit, true), limits.cycles_per_packet)?;
-    agrees("M", per_packet(memory_bytes, limits.hit, false), limits.dram_bytes_per_packet)?;
+    cycles_and_bytes(&limits, &mut put)?;
     let dram_limit = limits.dram_bandwidth_bytes_per_s / limits.dram_bytes_per_packet;
     agrees("B/M", dram_limit, limits.dram_limit_packets_per_s)?;
     put("B/M", "computed", "limit", "Mpps", dram_limit / 1e6);
@@ -156,6 +148,21 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             .to_owned(),
     ];
     Ok(Outcome { rows, headline, notes })
+}
+
+/// C and M of Eq. 3.1, in both readings.
+fn cycles_and_bytes(limits: &PacketLimits, put: &mut impl FnMut(&str, &str, &str, &str, f64)) -> anyhow::Result<()> {
+    let Table31 { cycles, memory_bytes, .. } = &limits.table_3_1;
+    for (subject, data_on_hits) in [("a Data per Interest", true), ("a Data per miss", false)] {
+        let of = |costs: &PerPacket| per_packet(costs, limits.hit, data_on_hits);
+        put("C and M of Eq. 3.1", subject, "cycles", "per packet", of(cycles));
+        put("C and M of Eq. 3.1", subject, "memory", "bytes per packet", of(memory_bytes));
+    }
+    put("C and M of Eq. 3.1", "Takemasa19", "cycles", "per packet", limits.cycles_per_packet);
+    put("C and M of Eq. 3.1", "Takemasa19", "memory", "bytes per packet", limits.dram_bytes_per_packet);
+    agrees("C", per_packet(cycles, limits.hit, true), limits.cycles_per_packet)?;
+    agrees("M", per_packet(memory_bytes, limits.hit, false), limits.dram_bytes_per_packet)?;
+    Ok(())
 }
 
 fn agrees(what: &str, computed: f64, printed: f64) -> anyhow::Result<()> {

@@ -1,16 +1,16 @@
 //! What do fewer cycles per packet save of a router's power?
 //!
-//! Source: Takemasa19 ch. 6 (Eqs. 6.1-6.15, Tables 6.1-6.3, Figs. 6.1-6.4, 6.9, 6.10). Nothing is measured here: the run
-//! computes the model ([`crate::power`]) and
+//! Source: Takemasa19 ch. 6 (Eqs. 6.1-6.15, Tables 6.1-6.3, Figs. 6.1-6.4, 6.9, 6.10). Nothing is measured here: the
+//! run computes the model ([`crate::power`]) and
 //!
 //! - the curves of Figs. 6.1-6.4 from the parameters of the three servers, whether Eq. 6.8 gives the power that Tables
 //!   6.1-6.3 print for each frequency, with the table's ν and with the text's, and the straight lines of §6.3.3;
 //! - the case study of §6.5 under the assumptions of [`crate::power::case_study`], and under each other reading;
-//! - the same server under other routers: ours with cycles and bytes of the kept record of `packet-costs`, and NFD with the
-//!   processor time per packet that `lab/papers/peers.json` has.
+//! - the same server under other routers: ours with cycles and bytes of the kept record of `packet-costs`, and NFD with
+//!   the processor time per packet that `lab/papers/peers.json` has.
 //!
-//! Limits: cycles of another processor count as cycles of server 2. The bytes of memory that NFD moves are unknown, so its
-//! rows lack their power.
+//! Limits: cycles of another processor count as cycles of server 2. The bytes of memory that NFD moves are unknown, so
+//! its rows lack their power.
 
 use anyhow::Context as _;
 

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Only code under [`step`] is counted. A repeated string instruction traps at every iteration and counts once,
-//! because its address stays the same. [`lines`] says how lines are counted, if that is asked for. Cost: an instruction takes 22 microseconds on a virtual machine. Limits: it
-//! needs x86-64 Linux that lets a process trace its child, and gives an error elsewhere; the results fill one page.
+//! because its address stays the same. [`lines`] says how lines are counted, if that is asked for. Cost: an instruction
+//! takes 22 microseconds on a virtual machine. Limits: it needs x86-64 Linux that lets a process trace its child, and
+//! gives an error elsewhere; the results fill one page.
 #![allow(unsafe_code, reason = "leaf: fork, ptrace and a page shared with the copy")]
 
 #[cfg(target_arch = "x86_64")]
@@ -71,8 +72,8 @@ fn counted(word: usize) -> u64 {
     if page.is_null() {
         return 0;
     }
-    // SAFETY: set by `in_a_copy` to a page of `WORDS` words that stays mapped to the end of the copy; the callers' words
-    // are below `COUNTERS`.
+    // SAFETY: set by `in_a_copy` to a page of `WORDS` words that stays mapped to the end of the copy; the callers'
+    // words are below `COUNTERS`.
     unsafe { &*page.add(word) }.load(Ordering::Relaxed)
 }
 

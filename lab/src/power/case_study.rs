@@ -2,25 +2,25 @@
 //!
 //! Source: Takemasa19 §6.4.4 and §6.5 (Figs. 6.7-6.10: 11.3 % at 58 Gb/s of Data on server 2).
 //!
-//! The costs of the blocks are in Figs. 6.7 and 6.8, which the text lacks. The assumptions, written down before the first
-//! result; those in *italics* have other readings ([`Assumptions::readings`]), which the experiment shows beside:
+//! The costs of the blocks are in Figs. 6.7 and 6.8, which the text lacks. The assumptions, written down before the
+//! first result; those in *italics* have other readings ([`Assumptions::readings`]), which the experiment shows beside:
 //!
-//! 1. Cycles of the naive router: Table 5.1 with the blocks of FIFO (Table 5.2). Its path of a miss has the text's 2,016
-//!    cycles. Table 3.1 is another reading; with it 58 Gb/s need 4.01 cores, and server 2 has four: the model says that
-//!    this cannot be, and opens no second processor.
+//! 1. Cycles of the naive router: Table 5.1 with the blocks of FIFO (Table 5.2). Its path of a miss has the text's
+//!    2,016 cycles. Table 3.1 is another reading; with it 58 Gb/s need 4.01 cores, and server 2 has four: the model
+//!    says that this cannot be, and opens no second processor.
 //! 2. Cycles of the optimized router: the same with the blocks of Filter, less what SHTL saves (§4.4): 28.85 % of an
 //!    Interest that misses (B1, B3, B5, B6, B7), *which is saved where tables are read: of B3, B5 and B6, each in
 //!    proportion*; and 11.98 % of a Data (B8 to B11), *which is saved of B10*: §4.4 explains it by the fetch of the
 //!    Data that is replaced. Where Filter stores nothing, nothing is replaced, and nothing is saved twice.
-//! 3. *B2 of Filter costs what Table 5.2 says.* (The text to Fig. 6.8 has no cycles there "because of FIFO"; that is true
-//!    of Fig. 6.7.)
+//! 3. *B2 of Filter costs what Table 5.2 says.* (The text to Fig. 6.8 has no cycles there "because of FIFO"; that is
+//!    true of Fig. 6.7.)
 //! 4. Bytes: Table 3.1 for both routers, with an FIB of 89 bytes in the naive and of 281 in the optimized router. *Half
-//!    the bytes of a Data are those of B10.* Table 3.1 is for Data of 128 bytes, the case study for 1,024: *each further
-//!    byte crosses the memory's bus once when its Data is received, once when it is stored, and once when it is fetched
-//!    for a hit.*
+//!    the bytes of a Data are those of B10.* Table 3.1 is for Data of 128 bytes, the case study for 1,024: *each
+//!    further byte crosses the memory's bus once when its Data is received, once when it is stored, and once when it is
+//!    fetched for a hit.*
 //! 5. Requests, power of the network cards, Data rate: as in §6.5. All costs are per Interest.
-//! 6. *The chassis takes 34.20 W.* §6.3.2 gives this mean for server 2, with the confidence interval of server 1, and then
-//!    settles on 68.90 W for server 2.
+//! 6. *The chassis takes 34.20 W.* §6.3.2 gives this mean for server 2, with the confidence interval of server 1, and
+//!    then settles on 68.90 W for server 2.
 
 use serde::Deserialize;
 

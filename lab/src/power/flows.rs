@@ -4,7 +4,8 @@
 //! both, because a router without admission has an insertion rate of 1 and an empty B13:
 //!
 //! ```text
-//! always + hit · B4 + (1 - hit) · (B5 + B6 + B7 + B8 + B9 + B13 + insertion · (B10 + B12))     always = B1 + B2 + B3 + B11
+//! always + hit · B4 + (1 - hit) · (B5 + B6 + B7 + B8 + B9 + B13 + insertion · (B10 + B12))     always = B1 + B2 + B3 +
+//! B11
 //! ```
 //!
 //! All costs are per Interest: Data comes for the share of them that misses. B11, which sends the Data to who asked, is
@@ -72,7 +73,8 @@ impl Router {
         Load {
             cycles_per_s: interests_per_s * self.cycles.per_interest(self.hit, self.insertion),
             memory_bytes_per_s: interests_per_s * self.memory_bytes.per_interest(self.hit, self.insertion),
-            // Eq. 6.13: each Interest comes in, and each is sent on or answered; the Data of a miss comes in and leaves.
+            // Eq. 6.13: each Interest comes in, and each is sent on or answered; the Data of a miss comes in and
+            // leaves.
             packets_per_s: interests_per_s * (2.0 - self.hit),
         }
     }

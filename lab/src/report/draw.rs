@@ -1,8 +1,8 @@
 //! Draws a plot with the library kuva.
 //!
-//! Lines with a mark and the spread of the repetitions at each point; figures of others are dashed. In a plot by category
-//! the values are marks on a line for each category. On the page, colours of axes and text are those of the page (CSS
-//! variables), so that a plot is light or dark with it; in files they are black on white.
+//! Lines with a mark and the spread of the repetitions at each point; figures of others are dashed. In a plot by
+//! category the values are marks on a line for each category. On the page, colours of axes and text are those of the
+//! page (CSS variables), so that a plot is light or dark with it; in files they are black on white.
 
 use kuva::backend::svg::SvgBackend;
 use kuva::prelude::{Layout, LegendPosition, LinePlot, MarkerShape, ScatterPlot, Theme};
@@ -54,8 +54,8 @@ pub fn on_page(plot: &Plot) -> String {
     without_controls(&SvgBackend::new().render_scene(&scene)).replacen("<svg ", &start, 1)
 }
 
-/// The library's search field and its buttons have ids, which may not be twice on a page, and no label. The script works
-/// without them.
+/// The library's search field and its buttons have ids, which may not be twice on a page, and no label. The script
+/// works without them.
 fn without_controls(svg: &str) -> String {
     let (Some(start), Some(end)) = (svg.find("<foreignObject"), svg.rfind("<script")) else { return svg.to_owned() };
     format!("{}{}", &svg[..start], &svg[end..])

@@ -1,7 +1,8 @@
 //! One page of all records: `namewire-lab report`.
 //!
 //! Question answered: what did the lab find, and how does that compare with the papers? The page needs nothing from
-//! outside: its style and its plots are in it. Beside it are the plots as SVG and PNG, and the rows of each record as CSV.
+//! outside: its style and its plots are in it. Beside it are the plots as SVG and PNG, and the rows of each record as
+//! CSV.
 //!
 //! * [`plots`]: which rows of which record become which plot (`lab/plots.json`).
 //! * [`draw`]: a plot as SVG, with or without the library's legend that mutes series, and as PNG.

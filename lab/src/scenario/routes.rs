@@ -1,8 +1,8 @@
 //! Next hops along the shortest paths to each producer.
 //!
 //! A neighbour is a next hop if its own shortest path does not lead back through the node (RFC 5286, inequality 1, with
-//! the link between them as the distance); so a strategy has other next hops than the best one. The cost is the delay of
-//! the path through the neighbour, in microseconds.
+//! the link between them as the distance); so a strategy has other next hops than the best one. The cost is the delay
+//! of the path through the neighbour, in microseconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

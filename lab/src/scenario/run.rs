@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use namewire_engine::EngineConfig;
+use namewire_engine::{EngineConfig, FaceId};
 use namewire_packet::NameBuf;
 use namewire_sim::{
     Attachment, Connection, Consumer, ConsumerOptions, LinkId, LinkOptions, Network, NodeId, NodeOptions, Outcome,
@@ -36,21 +36,17 @@ pub fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Found> {
             net.set_strategy(nodes[places[node.name.as_str()]], prefix, strategy);
         }
     }
-    let mut links: Vec<(usize, usize, Connection)> = Vec::new();
+    let mut links: Vec<Wire> = Vec::new();
     let mut neighbours: Vec<Vec<Neighbour>> = vec![Vec::new(); nodes.len()];
     for link in &scenario.link {
         let (a, b) = (places[link.a.as_str()], places[link.b.as_str()]);
-        links.push((a, b, net.connect(nodes[a], nodes[b], link_options(link))));
+        links.push(Wire { a, b, wire: net.connect(nodes[a], nodes[b], link_options(link)) });
         let delay_us = micros(link.delay.0);
         neighbours[a].push(Neighbour { node: b, delay_us });
         neighbours[b].push(Neighbour { node: a, delay_us });
     }
-    let link_of =
-        |a: usize, b: usize| links.iter().find(|link| (link.0, link.1) == (a, b) || (link.1, link.0) == (a, b));
-    let face_to = |node: usize, neighbour: usize| {
-        let (a, _, wire) = link_of(node, neighbour)?;
-        Some(if *a == node { wire.face_a } else { wire.face_b })
-    };
+    let link_of = |a: usize, b: usize| links.iter().find(|link| link.joins(a, b));
+    let face_to = |node: usize, neighbour: usize| link_of(node, neighbour).map(|link| link.face_of(node));
     for producer in &scenario.producer {
         let place = places[producer.node.as_str()];
         let application = Producer::of_content(producer.content.0 as usize, millis(producer.freshness.0));
@@ -68,18 +64,52 @@ pub fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Found> {
         let face = face_to(node, to).context("neighbours have a link")?;
         net.add_route(nodes[node], &route.prefix, face, route.cost);
     }
-    let mut consumers: Vec<Option<Attachment>> = vec![None; scenario.consumer.len()];
-    let mut starts: Vec<usize> = (0..scenario.consumer.len()).collect();
-    starts.sort_by_key(|place| scenario.consumer[*place].start.0);
     for event in &scenario.event {
         let (a, b) = (places[event.a.as_str()], places[event.b.as_str()]);
-        let link: LinkId = link_of(a, b).context("an event of a link")?.2.link;
+        let link: LinkId = link_of(a, b).context("an event of a link")?.wire.link;
         let (up, loss) = (event.up, event.loss);
         net.at(nanos(event.at.0), move |net| {
             up.into_iter().for_each(|up| net.set_link_up(link, up));
             loss.into_iter().for_each(|loss| net.set_loss(link, loss));
         });
     }
+    let (consumers, end) = run_consumers(&mut net, scenario, &nodes, &places)?;
+    let mut outcome = Found::default();
+    count_consumers(&net, scenario, &consumers, &mut outcome);
+    count_nodes(&net, &names, &nodes, &mut outcome);
+    count_links(&net, scenario, &links, &mut outcome);
+    outcome.notes = notes(net.now_ns(), end);
+    Ok(outcome)
+}
+
+/// A link of the network, by the places of its ends.
+struct Wire {
+    a: usize,
+    b: usize,
+    wire: Connection,
+}
+
+impl Wire {
+    fn joins(&self, one: usize, other: usize) -> bool {
+        (self.a, self.b) == (one, other) || (self.b, self.a) == (one, other)
+    }
+
+    /// The face of one end.
+    fn face_of(&self, node: usize) -> FaceId {
+        if self.a == node { self.wire.face_a } else { self.wire.face_b }
+    }
+}
+
+/// Runs to the end, with each consumer from its start on.
+fn run_consumers(
+    net: &mut Network,
+    scenario: &Scenario,
+    nodes: &[NodeId],
+    places: &HashMap<&str, usize>,
+) -> anyhow::Result<(Vec<Attachment>, RunEnd)> {
+    let mut consumers: Vec<Option<Attachment>> = vec![None; scenario.consumer.len()];
+    let mut starts: Vec<usize> = (0..scenario.consumer.len()).collect();
+    starts.sort_by_key(|place| scenario.consumer[*place].start.0);
     let mut end = RunEnd::Idle;
     for place in starts {
         let consumer = &scenario.consumer[place];
@@ -92,17 +122,15 @@ pub fn run(scenario: &Scenario, seed: u64) -> anyhow::Result<Found> {
         end = net.run_for(nanos(scenario.duration.0).saturating_sub(net.now_ns()));
     }
     anyhow::ensure!(end != RunEnd::EventLimit, "the run had {EVENTS_MAX} events without an end");
-    let mut outcome = Found::default();
-    let consumers: Vec<Attachment> = consumers.into_iter().flatten().collect();
-    count_consumers(&net, scenario, &consumers, &mut outcome);
-    count_nodes(&net, &names, &nodes, &mut outcome);
-    count_links(&net, scenario, &links, &mut outcome);
+    Ok((consumers.into_iter().flatten().collect(), end))
+}
+
+fn notes(now_ns: u64, end: RunEnd) -> Vec<String> {
     let ended = if end == RunEnd::Idle { "nothing was left to do" } else { "the time was over" };
-    outcome.notes.push(format!("The run ended after {:.3} s of simulated time: {ended}.", net.now_ns() as f64 / 1e9));
-    outcome
-        .notes
-        .push("Latencies are from the first Interest for a name to its Data, retransmissions included.".to_owned());
-    Ok(outcome)
+    vec![
+        format!("The run ended after {:.3} s of simulated time: {ended}.", now_ns as f64 / 1e9),
+        "Latencies are from the first Interest for a name to its Data, retransmissions included.".to_owned(),
+    ]
 }
 
 fn node_options(node: Option<&Node>) -> anyhow::Result<NodeOptions> {
@@ -230,10 +258,10 @@ fn count_nodes(net: &Network, names: &[&str], nodes: &[NodeId], outcome: &mut Fo
     outcome.headline.insert("hit_share".to_owned(), hits as f64 / asked.max(1) as f64);
 }
 
-fn count_links(net: &Network, scenario: &Scenario, links: &[(usize, usize, Connection)], outcome: &mut Found) {
+fn count_links(net: &Network, scenario: &Scenario, links: &[Wire], outcome: &mut Found) {
     let mut frames = 0;
-    for (link, (.., wire)) in scenario.link.iter().zip(links) {
-        let [there, back] = net.link_tally(wire.link);
+    for (link, joined) in scenario.link.iter().zip(links) {
+        let [there, back] = net.link_tally(joined.wire.link);
         for (case, tally) in
             [(format!("link {} to {}", link.a, link.b), there), (format!("link {} to {}", link.b, link.a), back)]
         {

@@ -1,9 +1,9 @@
 //! What limits the packet rate of this machine, and how near does our router come?
 //!
-//! Source: Takemasa19 §3.2.1, Eq. 3.1: at most N·F/C packets a second by cycles, at most B/M by memory. C and M are those
-//! of our router, measured in the same run with names that never repeat: as many Interests as Data. B is measured on the
-//! spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24 bytes a step as STREAM counts, on all processors; and reads of
-//! random lines, which is what tables do. The rate of our router is that of engines on all processors over one FIB.
+//! Source: Takemasa19 §3.2.1, Eq. 3.1: at most N·F/C packets a second by cycles, at most B/M by memory. C and M are
+//! those of our router, measured in the same run with names that never repeat: as many Interests as Data. B is measured
+//! on the spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24 bytes a step as STREAM counts, on all processors; and reads
+//! of random lines, which is what tables do. The rate of our router is that of engines on all processors over one FIB.
 //!
 //! Limits: caches, sockets and drivers have no part in it.
 

@@ -2,8 +2,8 @@
 //!
 //! Source: Takemasa19 Table 3.1 (909, 511 and 816 bytes of an Interest that misses, of one that hits, and of a Data),
 //! measured there by the memory channels' counters. Here it is a simulation: the lines that a batch touches for the
-//! first time ([`crate::instruction_count::lines`]), 64 bytes each, once when they are fetched and once more if they are
-//! written. A batch of each kind marks the lines that all batches touch; the next one is counted.
+//! first time ([`crate::instruction_count::lines`]), 64 bytes each, once when they are fetched and once more if they
+//! are written. A batch of each kind marks the lines that all batches touch; the next one is counted.
 //!
 //! Limits: lines that the processor fetches ahead on its own are not seen. A line that a real cache would keep from one
 //! such batch to the next by luck is counted. The buffers of received packets are the same for each batch, so they are

@@ -18,8 +18,8 @@
 //! | `instructions, …` | both, and `vector` | one batch stepped in a copy of the process ([`instruction_count`]) |
 //! | `bytes fetched, …`, `bytes written, …` | both | the same, by simulation ([`memory`]) |
 //!
-//! `blocks over whole` is the sum of `by stage` and of due timers over `whole`, batches of each kind together. [`limits`]
-//! has the limits of Eq. 3.1 for this machine.
+//! `blocks over whole` is the sum of `by stage` and of due timers over `whole`, batches of each kind together.
+//! [`limits`] has the limits of Eq. 3.1 for this machine.
 //!
 //! A reading waits until everything before it has executed; otherwise a later part would include an earlier wait for
 //! memory. The cost of a reading is measured and subtracted. What the compiler does differently because of a reading
@@ -576,6 +576,16 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
             headline.insert(key.to_owned(), value);
         }
     }
+    let notes = notes(forwarders, fib, reading_cycles);
+    let mut outcome = Outcome { rows, headline, notes };
+    if let Some(ratios) = table.find("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE) {
+        outcome.add_steady("blocks_over_whole", ratios);
+    }
+    outcome
+}
+
+/// What a reader must know.
+fn notes(forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Vec<String> {
     let bytes: Vec<String> = SHAPES
         .iter()
         .zip(forwarders)
@@ -584,7 +594,7 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
             format!("names of {} components, Interests of {interest} bytes, Data of {data}", shape.name_components)
         })
         .collect();
-    let notes = vec![
+    vec![
         format!(
             "{} FIB entries; {} Data in a full FIFO store. {}.",
             fib.len(),
@@ -599,10 +609,5 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
         "Cycles are those of the time stamp counter, which runs at the processor's base rate. Stalls \
          by cause (Takemasa19 Tables 3.2-3.6) would need hardware counters."
             .to_owned(),
-    ];
-    let mut outcome = Outcome { rows, headline, notes };
-    if let Some(ratios) = table.find("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE) {
-        outcome.add_steady("blocks_over_whole", ratios);
-    }
-    outcome
+    ]
 }
