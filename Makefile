@@ -176,7 +176,7 @@ system: build
 	@tools/setup.sh browser
 	@crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures || [ $$? = 3 ]
 	$(call say,system: the report of the kept records in a browser)
-	@mkdir -p $(TARGET)/report && cp lab/record/*.json $(TARGET)/report && $(LAB) report $(TARGET)/report
+	cargo run --release --locked --package namewire-lab -- report lab/record --out $(TARGET)/report
 	@REPORT=$(TARGET)/report/report.html crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures \
 		lab/browser/report_test.mjs || [ $$? = 3 ]
 	@$(MAKE) --no-print-directory test-prometheus

@@ -30,10 +30,13 @@ enum Command {
     List,
     /// Run experiments and write DIR/ID.json for each
     Run(RunArguments),
-    /// Make one HTML page of the records in a directory, DIR/report.html, and plots and rows in DIR/report
+    /// Make one HTML page of the records in a directory, report.html, and plots and rows in a folder beside it
     Report {
         /// Directory with records
         dir: PathBuf,
+        /// Where to write the page; without it, into the directory of the records
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
     },
     /// Show every table and figure of the papers with our result beside it
     Papers {
@@ -162,7 +165,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
-        Command::Report { dir } => make_report(&dir),
+        Command::Report { dir, out } => make_report(&dir, out.as_deref().unwrap_or(&dir)),
         Command::Papers { write, records } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
         Command::Compare { a, b, all } => compare(&a, &b, all),
@@ -401,9 +404,9 @@ fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn make_report(dir: &Path) -> anyhow::Result<()> {
+fn make_report(dir: &Path, out: &Path) -> anyhow::Result<()> {
     let records = Records::read(dir)?;
     ensure!(!records.0.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
-    println!("written to {}", report::write(&records, dir)?.display());
+    println!("written to {}", report::write(&records, out)?.display());
     Ok(())
 }
