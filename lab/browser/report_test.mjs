@@ -6,60 +6,22 @@
 // Environment: REPORT   the page, with its folder `report` beside it
 // Each check prints one line. Last line: `N passed, N failed`.
 import { readFileSync, readdirSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { accessible, check, DESKTOP, end, expect, PHONE, start, watchedPage } from "../../crates/observe/browser/checks.mjs";
 
 const [nodeDir, outDir] = process.argv.slice(2);
-const require = createRequire(join(nodeDir, "package.json"));
-const { chromium } = require("playwright-core");
-const axe = require("axe-core");
+const { browser, axe } = await start(nodeDir);
 
 const report = resolve(process.env.REPORT);
 const BYTES_MAX = 5 << 20;
-const DESKTOP = { width: 1280, height: 900 };
-const PHONE = { width: 360, height: 740 };
-
-let passed = 0;
-let failed = 0;
-
-async function check(title, run) {
-  try {
-    await run();
-    passed++;
-    console.log(`ok    ${title}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAILED  ${title}: ${error.message}`);
-  }
-}
-
-function expect(condition, text) {
-  if (!condition) throw new Error(text);
-}
 
 async function openPage(browser, viewport, colorScheme) {
-  const page = await (await browser.newContext({ viewport, colorScheme })).newPage();
-  page.errors = [];
-  page.asked = [];
-  page.on("console", message => message.type() === "error" && page.errors.push(message.text()));
-  page.on("pageerror", error => page.errors.push(String(error)));
-  page.on("request", request => page.asked.push(request.url()));
+  const page = await watchedPage(browser, viewport, colorScheme);
   await page.goto(pathToFileURL(report).href);
   return page;
 }
 
-/** Fails on serious and critical findings of axe. */
-async function accessible(page) {
-  await page.$$eval("details", all => all.forEach(details => { details.open = true; }));
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => globalThis.axe.run());
-  const grave = found.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const text = grave.map(({ id, nodes }) => `${id}: ${nodes.length}, ${nodes[0].html.slice(0, 120)}`).join("; ");
-  expect(grave.length === 0, text);
-}
-
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 const page = await openPage(browser, DESKTOP, "light");
 
 await check("the page has at most 5 MB and asks for nothing", async () => {
@@ -113,7 +75,10 @@ for (const scheme of ["light", "dark"]) {
       const wide = await other.evaluate(() => document.documentElement.scrollWidth - globalThis.innerWidth);
       expect(wide <= 0, `${wide} pixels too wide`);
     });
-    await check(`${scheme}, ${name}: axe finds nothing serious`, () => accessible(other));
+    await check(`${scheme}, ${name}: axe finds nothing serious`, async () => {
+      await other.$$eval("details", all => all.forEach(details => { details.open = true; }));
+      await accessible(axe, other, `${scheme}, ${name}`);
+    });
     await other.screenshot({ path: join(outDir, `report-${scheme}-${name}.png`) });
     await other.close();
   }
@@ -133,5 +98,4 @@ await check("it prints", async () => {
 });
 
 await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+end();

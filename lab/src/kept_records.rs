@@ -1,9 +1,9 @@
 //! The records that documents quote: which are older than the code that they measured, and how they are renewed.
 //!
 //! Question answered: may a reader still trust this number? A record names the commit it was made from. It is stale if
-//! a source of its experiment ([`crate::experiment::Experiment::sources`]) has changed since, even by a comment:
-//! nothing here can tell which changes matter. A record of a modified tree is stale, too, as that tree cannot be had
-//! again.
+//! a source of its experiment ([`crate::experiment::Experiment::sources`]) has changed since. Changed comments of Rust
+//! files do not count; of other changes nothing here can tell which matter. A record of a modified tree is stale, too,
+//! as that tree cannot be had again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,22 @@ impl KeptRecords {
         let changes = git(&self.repository, &arguments).and_then(|count| count.parse().ok());
         Ok(match changes {
             Some(0) => Age::Fresh,
+            Some(_) if self.has_same_code(&record.commit, experiment.sources) => Age::Fresh,
             changes => Age::Stale(changes),
+        })
+    }
+
+    /// Whether these sources differ from those of `commit` in comments alone.
+    fn has_same_code(&self, commit: &str, sources: &[&str]) -> bool {
+        let range = format!("{commit}..HEAD");
+        let changed =
+            git(&self.repository, &[&["diff", "--name-only", "--no-renames", &range, "--"], sources].concat());
+        changed.is_some_and(|files| {
+            files.lines().all(|file| {
+                let text = |of: &str| git(&self.repository, &["show", &format!("{of}:{file}")]);
+                let (before, now) = (text(commit), text("HEAD"));
+                file.ends_with(".rs") && before.zip(now).is_some_and(|(before, now)| code(&before).eq(code(&now)))
+            })
         })
     }
 
@@ -65,6 +80,11 @@ impl KeptRecords {
         ensure!(status.success(), "{} failed", record.command);
         Ok(())
     }
+}
+
+/// The lines of a Rust file that are neither empty nor comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"))
 }
 
 /// The arguments of a record's command, with files found in `inputs`.
@@ -135,8 +155,10 @@ mod tests {
         let kept = KeptRecords::open(repository.path())?;
         commit("README.md", "another file")?;
         assert_eq!(kept.age(&record)?, Age::Fresh);
-        commit(source, "two")?;
-        assert_eq!(kept.age(&record)?, Age::Stale(Some(1)));
+        commit(source, "// a comment\none")?;
+        assert_eq!(kept.age(&record)?, Age::Fresh, "a comment does not matter");
+        commit(source, "// a comment\ntwo")?;
+        assert_eq!(kept.age(&record)?, Age::Stale(Some(2)));
         record.commit.push_str("-modified");
         assert_eq!(kept.age(&record)?, Age::Stale(None));
         Ok(())

@@ -109,7 +109,7 @@ struct RecordsArguments {
 #[derive(clap::Args)]
 struct RunArguments {
     /// Ids of experiments, as `list` shows them; or `all`, which leaves out those whose record is in DIR already, from
-    /// this commit and at this scale
+    /// this commit (a modified tree is not told from another) and with these options
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// smoke: seconds; quick: about a minute; full: the source's own scale

@@ -5,39 +5,16 @@
 //
 // Each check prints one line. Last line: `N passed, N failed`.
 import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { accessible, check, DESKTOP, end, expect, PHONE, start, watchedPage } from "./checks.mjs";
 
 const [nodeDir, outDir] = process.argv.slice(2);
-const require = createRequire(join(nodeDir, "package.json"));
-const { chromium } = require("playwright-core");
-const axe = require("axe-core");
+const { browser, axe } = await start(nodeDir);
 
 const VIEWS = ["overview", "faces", "routes", "tables", "drops", "explain", "trace"];
 const WAIT_MS = 20000;
 const TAB_MS_MAX = 1000;
-const DESKTOP = { width: 1280, height: 900 };
-const PHONE = { width: 360, height: 740 };
-
-let passed = 0;
-let failed = 0;
-
-async function check(title, run) {
-  try {
-    await run();
-    passed++;
-    console.log(`ok    ${title}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAILED  ${title}: ${error.message}`);
-  }
-}
-
-function expect(condition, text) {
-  if (!condition) throw new Error(text);
-}
-
 /** Starts the example and waits for its address. */
 async function startDemo(...options) {
   const process = spawn(globalThis.process.env.DEMO, options, { stdio: ["ignore", "pipe", "inherit"] });
@@ -55,14 +32,8 @@ async function startDemo(...options) {
 
 /** Opens the page and keeps what goes wrong in it, and every address that it asks. */
 async function openPage(browser, address, viewport, colorScheme, more = {}) {
-  const context = await browser.newContext({ viewport, colorScheme, ...more });
-  const page = await context.newPage();
+  const page = await watchedPage(browser, viewport, colorScheme, more);
   page.setDefaultTimeout(WAIT_MS);
-  page.errors = [];
-  page.asked = [];
-  page.on("console", message => message.type() === "error" && page.errors.push(message.text()));
-  page.on("pageerror", error => page.errors.push(String(error)));
-  page.on("request", request => page.asked.push(request.url()));
   await page.addInitScript(() => {
     globalThis.longTasks = [];
     const note = list => globalThis.longTasks.push(...list.getEntries().map(entry => entry.duration));
@@ -81,16 +52,6 @@ async function openView(page, view) {
   await page.click(`#tab-${view}`);
   await page.waitForSelector(`#panel-${view}:not([hidden])`);
   if (view === "routes") await page.waitForSelector("#tree li");
-}
-
-/** Fails on serious and critical findings of axe. */
-async function accessible(page, where) {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => globalThis.axe.run());
-  const grave = found.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const places = nodes => nodes.slice(0, 3).map(node => node.target.join(" ")).join(", ");
-  const lines = grave.map(({ id, nodes }) => `${id} at ${places(nodes)}`);
-  expect(!lines.length, `${where}: ${lines.join("; ")}`);
 }
 
 async function valuesMove(page) {
@@ -117,7 +78,7 @@ async function lookAround(page, name) {
     if (view === "routes") for (const row of await page.$$("#tree > li > button")) await row.click();
     await page.waitForTimeout(1200);
     await page.screenshot({ path: join(outDir, `${name}-${view}.png`), fullPage: view !== "routes" });
-    await accessible(page, view);
+    await accessible(axe, page, view);
     const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(width <= 0, `${view} is ${width} px wider than the window`);
     if (view === "trace") await stopTrace(page);
@@ -176,7 +137,7 @@ async function keyboardWalk(page) {
   await page.focus("#facetable td button");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#face[open]");
-  await accessible(page, "details of a face");
+  await accessible(axe, page, "details of a face");
   await page.screenshot({ path: join(outDir, "light-face.png") });
   await page.keyboard.press("Escape");
   await page.waitForSelector("#face:not([open])", { state: "attached" });
@@ -304,12 +265,10 @@ async function large(browser) {
   await demo.stop();
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 try {
   await small(browser);
   await large(browser);
 } finally {
   await browser.close();
 }
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+end();

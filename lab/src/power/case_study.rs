@@ -281,7 +281,7 @@ impl Study {
         }
     }
 
-    /// Interests for so much Data.
+    /// The Interests per second that bring this much Data.
     pub fn interests_per_s(&self, gbps: f64) -> f64 {
         gbps * 1e9 / 8.0 / self.chapter.case_study.data_bytes
     }
@@ -299,7 +299,7 @@ impl Study {
     }
 }
 
-/// A router of which only the costs of whole packets are known.
+/// The blocks of a router whose costs are known for whole packets only.
 pub fn by_packet(costs: &PerPacket) -> Blocks {
     Blocks { b4: costs.interest_hit, b5: costs.interest_miss, b8: costs.data, ..Blocks::default() }
 }

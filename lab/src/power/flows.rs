@@ -48,6 +48,25 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// Each block with its name.
+    pub fn named(&self) -> [(&'static str, f64); 13] {
+        [
+            ("B1", self.b1),
+            ("B2", self.b2),
+            ("B3", self.b3),
+            ("B4", self.b4),
+            ("B5", self.b5),
+            ("B6", self.b6),
+            ("B7", self.b7),
+            ("B8", self.b8),
+            ("B9", self.b9),
+            ("B10", self.b10),
+            ("B11", self.b11),
+            ("B12", self.b12),
+            ("B13", self.b13),
+        ]
+    }
+
     /// The mean cost of an Interest and what follows from it.
     pub fn per_interest(&self, hit: f64, insertion: f64) -> f64 {
         let always = self.b1 + self.b2 + self.b3 + self.b11;
@@ -68,7 +87,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// The load of so many Interests in a second.
+    /// The load of this many Interests per second.
     pub fn load(&self, interests_per_s: f64) -> Load {
         Load {
             cycles_per_s: interests_per_s * self.cycles.per_interest(self.hit, self.insertion),

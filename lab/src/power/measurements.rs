@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Watts are of the whole computer, or in all rows of its processor alone (then the chassis is that of the processor).
-//! Rows of `memory` and of `nic` need at least two rates, of which one may be 0.
+//! `memory` and `nic` need at least two rates each; one of them may be 0.
 
 use std::io::Read;
 use std::path::Path;

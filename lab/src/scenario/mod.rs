@@ -264,14 +264,17 @@ impl Scenario {
         ensure!(nodes.len() <= NODES_MAX, "{} nodes, {NODES_MAX} are allowed", nodes.len());
         let known = |name: &str| ensure_known(&nodes, name);
         let mut pairs = HashSet::new();
-        for Link { a, b, loss, mtu, .. } in &self.link {
+        for Link { a, b, loss, bandwidth, mtu, .. } in &self.link {
             ensure!(!a.is_empty() && !b.is_empty(), "a link has two ends, `a` and `b`");
             ensure!(a != b, "a link joins {a} with itself");
             ensure!(pairs.insert((a.min(b), a.max(b))), "{a} and {b} have two links");
             ensure!((0.0..=1.0).contains(loss), "a loss is 0 to 1");
             ensure!(*mtu >= 64, "an MTU is at least 64");
+            ensure!(*bandwidth != Some(0), "a bandwidth is at least a bit per second");
         }
+        let mut described = HashSet::new();
         for node in &self.node {
+            ensure!(described.insert(&node.name), "{} is described twice", node.name);
             ensure!((1..=64).contains(&node.workers), "a node has 1 to 64 workers");
             for (prefix, strategy) in &node.strategy {
                 name_of(prefix)?;
@@ -358,6 +361,8 @@ mod tests {
             ("[[link]]\na = \"y\"\nb = \"w\"\ndelay = \"fast\"\n", "fast"),
             ("[[link]]\na = \"y\"\nb = \"w\"\ndely = \"1ms\"\n", "dely"),
             ("[[link]]\na = \"y\"\n", "two ends"),
+            ("[[link]]\na = \"y\"\nb = \"w\"\nbandwidth = 0\n", "at least a bit"),
+            ("[[node]]\nname = \"x\"\n[[node]]\nname = \"x\"\n", "x is described twice"),
         ] {
             let error = format!("{:#}", parsed(&format!("{SMALL}{more}")).unwrap_err());
             assert!(error.contains(reason), "{error}");

@@ -247,8 +247,8 @@ fn choice_rows(found: &Found, outcome: &mut Outcome) {
         put(outcome, "default_worst_gap_to_best_of_all", standings[place].worst_gap);
         put(outcome, "pairs_of_all", Contestant::pairs().len() as f64);
         let packets = found.packets.iter().find(|packets| packets.contestant == default);
-        if let Some(over_lru) = packets.and_then(|packets| packets.over_lru.median()) {
-            put(outcome, "default_cost_over_lru", over_lru);
+        if let Some(packets) = packets {
+            outcome.add_steady("default_cost_over_lru", &packets.over_lru);
         }
         let standing = &standings[place];
         outcome.notes.push(format!(

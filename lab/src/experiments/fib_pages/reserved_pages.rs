@@ -18,7 +18,7 @@ impl ReservedPages {
     /// Pages for arrays of these sizes. `None` if they need no reservation.
     ///
     /// # Errors
-    /// Why there are too few: the system refuses, or it has not so much memory in one piece.
+    /// Why there are too few pages: the system refuses them, or lacks that much memory in one piece.
     pub(super) fn reserve(pages: PageSize, array_bytes: &[u64]) -> Result<Option<Self>, String> {
         if matches!(pages, PageSize::Base | PageSize::Transparent) {
             return Ok(None);

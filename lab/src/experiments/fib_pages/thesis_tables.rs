@@ -135,7 +135,7 @@ fn of_variant(
     Ok(latencies)
 }
 
-/// A table with all names; or why these pages are not to be had.
+/// A table with all names, or the reason why the system gives no such pages.
 fn on_pages(
     worst_case: WorstCase,
     options: HashTableOptions,

@@ -17,7 +17,7 @@ use super::search_order::HashSearch;
 pub(super) const FIRST_CHOICE: usize = 8;
 
 impl HashTables {
-    /// Chooses M if there are so many prefixes that it is time.
+    /// Chooses M, if the number of prefixes has doubled since the last choice.
     pub(super) fn review_first_stage(&mut self) {
         if !self.options.is_first_stage_chosen || self.len < self.next_choice {
             return;
