@@ -109,8 +109,17 @@ fn verdict(answer: &Answer<'_>) -> Markup {
     let text = verdict_text(answer.result, compared);
     let class = if compared.verdict == Verdict::Differs { "differs" } else { "" };
     match text.split_once(": ") {
-        Some((verdict, reason)) => html! { span class=(class) { (verdict.replace("**", "")) } ": " (reason) },
-        None => html! { (text) },
+        Some((verdict, reason)) => html! { span class=(class) { (verdict.replace("**", "")) } ": " (prose(reason)) },
+        None => html! { (prose(&text)) },
+    }
+}
+
+/// What stands between backticks is code, which a narrow screen may break anywhere.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (i, part) in text.split('`').enumerate() {
+            @if i % 2 == 1 { code { (part) } } @else { (part) }
+        }
     }
 }
 
@@ -138,7 +147,7 @@ fn section(source: &str, record: &Record, plots: &[Plot], answers: &[Answer<'_>]
             }
             @if !record.headline.is_empty() { (headline(record)) }
             @if !missing.is_empty() { p { "Not in this record: " (missing.join(", ")) "." } }
-            ul { @for note in &record.notes { li { (note) } } }
+            ul { @for note in &record.notes { li { (prose(note)) } } }
             p class="faint" {
                 "All rows: " a href={ "report/" (record.experiment) ".csv" } { (record.experiment) ".csv" } "."
                 @for source in &beside { " " (others(source)) }
