@@ -15,6 +15,7 @@
 9. A comment ends at column 120.
 10. Every arrow in ARROWS is used (an arrow that nobody uses is stale).
 11. A source file over LINES_WARN lines is mentioned, without failing.
+12. Where a crate names its tests itself (`autotests = false`), each file beside them belongs to one.
 
 Only files that git tracks or would add are looked at. Exit status 1 if a rule is broken.
 """
@@ -249,6 +250,24 @@ def check_files(root: Path, files: list[Path]) -> list[str]:
     return problems
 
 
+def check_tests(root: Path, files: list[Path]) -> list[str]:
+    problems = []
+    for manifest in (path for path in files if path.name == "Cargo.toml"):
+        crate = tomllib.loads((root / manifest).read_text())
+        if crate.get("package", {}).get("autotests", True):
+            continue
+        folder = manifest.parent / "tests"
+        programs = {Path(test.get("path", f"tests/{test['name']}.rs")) for test in crate.get("test", [])}
+        modules = set()
+        for program in programs:
+            modules |= set(re.findall(r"^mod (\w+);", (root / manifest.parent / program).read_text(), re.MULTILINE))
+        names = {path.stem for path in files if path.parent == folder and path.suffix == ".rs"}
+        names |= {path.parent.name for path in files if path.parent.parent == folder and path.name == "mod.rs"}
+        names -= {program.stem for program in programs}
+        problems += [f"{folder}/{name}.rs: no test of {manifest} contains it" for name in sorted(names - modules)]
+    return problems
+
+
 def long_files(root: Path, files: list[Path]) -> list[str]:
     counted = [(len((root / path).read_text(errors="replace").splitlines()), path)
                for path in files if path.suffix in {".rs", ".py", ".mjs"}]
@@ -258,7 +277,8 @@ def long_files(root: Path, files: list[Path]) -> list[str]:
 def check_all(root: Path) -> list[str]:
     files = repository_files(root)
     return (check_documents(root, files) + check_unsafe(root, files)
-            + check_arrows(root, files) + check_files(root, files) + check_shape(root, files))
+            + check_arrows(root, files) + check_files(root, files) + check_tests(root, files)
+            + check_shape(root, files))
 
 
 # --- 6. to 9. the shape of Rust sources ---------------------------------------------------------
@@ -382,6 +402,14 @@ class Checks(unittest.TestCase):
     def test_banned_names(self):
         self.caught({"crates/engine/src/name_utils.rs": ""}, "name_utils.rs")
         self.caught({"crates/engine/src/common/pit.rs": ""}, "common")
+
+    def test_file_that_no_test_contains(self):
+        manifest = ('[package]\nname = "namewire-engine"\nautotests = false\n'
+                    '[[test]]\nname = "pipelines"\npath = "tests/main.rs"\n[[test]]\nname = "alone"\n')
+        crate = {"crates/engine/Cargo.toml": manifest, "crates/engine/tests/main.rs": "mod a;\n",
+                 "crates/engine/tests/a.rs": "", "crates/engine/tests/alone.rs": ""}
+        self.assertEqual(self.problems(crate), [])
+        self.caught(crate | {"crates/engine/tests/b.rs": ""}, "tests/b.rs", "no test")
 
     def test_place_outside_the_repository(self):
         self.caught({"crates/engine/src/fib.rs": "// see /" + "work/plan.md\n"}, "fib.rs:1")

@@ -4,7 +4,7 @@
 //! failed. NFD completed such a fetch within 2 s if an error reported the failure. Our router never completed it: each
 //! new Interest first went to the dead next hop. Now the same fetch completes under every strategy and every kind of
 //! failure, with one worker at a and with four. The times are simulated; `docs/strategies.md` has them in a table
-//! (`cargo test -p namewire-sim --test failover -- --nocapture` prints it).
+//! (`cargo test -p namewire-sim --test networks failover:: -- --nocapture` prints it).
 
 use namewire_packet::{NameBuf, nfd::FacePersistency};
 use namewire_sim::{

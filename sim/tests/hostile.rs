@@ -7,8 +7,8 @@
 //! honest ones want, Data that nobody asked for, Nacks, and bytes that are no packet. PITs are small, so that the host
 //! could fill them many times over.
 //!
-//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test hostile -- --nocapture` runs more
-//! networks, and `NAMEWIRE_SIM_SEED=2` other ones.
+//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks hostile:: -- --nocapture` runs
+//! more networks, and `NAMEWIRE_SIM_SEED=2` other ones.
 
 use fastrand::Rng;
 use namewire_engine::EngineConfig;

@@ -11,8 +11,8 @@
 //! * (c) Data that another consumer had requested answered an Interest with CanBePrefix. The Interest's own answer came
 //!   later.
 //!
-//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test mixed_cores` sends more Interests, and
-//! `NAMEWIRE_SIM_SEED=2` other ones.
+//! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks mixed_cores::` sends more
+//! Interests, and `NAMEWIRE_SIM_SEED=2` other ones.
 
 use namewire_sim::{MixedCores, MixedOutcome, PrefixAnswers};
 

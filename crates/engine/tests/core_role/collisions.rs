@@ -1,6 +1,6 @@
 //! Entries that collided and stay: each of their faces gets Data and Nacks as often as it should.
 
-use crate::{by_fingerprint, colliding, core, crowded, node, node_with};
+use super::{by_fingerprint, colliding, core, crowded, node, node_with};
 use namewire_engine::{CoreConfig, DropReason, FaceId};
 use namewire_packet::{Data, NackReason};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;

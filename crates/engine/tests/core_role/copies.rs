@@ -3,7 +3,7 @@
 //!
 //! Each test is a way in which Data was lost on links that lose nothing (`sim/tests/mixed_cores.rs`).
 
-use crate::{colliding, colliding_under, core, crowded, node, node_with};
+use super::{colliding, colliding_under, core, crowded, node, node_with};
 use namewire_engine::{CoreConfig, DropReason};
 use namewire_testbed::*;
 

@@ -1,6 +1,6 @@
 //! Adaptive PIT, aggregation, expiry by round-trip times, and the number of requests that admission sees.
 
-use crate::{colliding, core, crowded, node};
+use super::{colliding, core, crowded, node};
 use namewire_designs::policies::catalogue::{AdmissionName, PolicyChoice};
 use namewire_engine::{CoreConfig, EngineConfig, PitRole};
 use namewire_testbed::*;

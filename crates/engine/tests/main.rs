@@ -1,0 +1,23 @@
+//! The engine from outside: packets in, verdicts, packets out.
+//!
+//! One program: a link for each file would take longer than its tests.
+
+mod content_store;
+mod core_role;
+mod dispatch;
+mod face_share;
+mod incoming_data;
+mod incoming_interest;
+mod incoming_nack;
+mod interest_loop;
+mod lost_upstreams;
+mod measuring_strategies;
+mod name_state;
+mod pit_limits;
+mod pit_shares;
+mod prefix_lookup;
+mod random_packets;
+mod silent_next_hops;
+mod stage_costs;
+mod strategies;
+mod timers;

@@ -1,0 +1,13 @@
+//! Management from outside: commands, datasets, rules, and the RIB behind them.
+//!
+//! One program: a link for each file would take longer than its tests.
+
+mod announcements;
+mod authorization;
+mod capture;
+mod commands;
+mod datasets;
+mod fib_computation;
+mod leaving_routes;
+mod readvertise;
+mod tags;

@@ -1,0 +1,20 @@
+//! Whole simulated networks.
+//!
+//! One program: a link for each file would take longer than its tests.
+
+mod audit;
+mod changes;
+mod core_and_edge;
+mod determinism;
+mod diamond;
+mod failover;
+mod hostile;
+mod line;
+mod mixed_cores;
+mod pit_network;
+mod random_networks;
+mod ring;
+mod storm;
+mod strategies;
+mod tagnet;
+mod workers;
