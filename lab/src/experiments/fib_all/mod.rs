@@ -14,6 +14,7 @@ mod populations;
 use std::collections::BTreeMap;
 
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
+use namewire_tables::fib::PrefixTable;
 use namewire_tables::{FibConfig, HashKey};
 
 use crate::design_measurement::{Subject, look_up_in_turn};
@@ -74,11 +75,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut comparisons = Vec::new();
     for kind in KINDS {
         context.begin_step(&format!("{kind} names"))?;
-        let population = match kind {
-            "real" => Population::real(context, size.real_names)?,
-            "urls" => Population::urls(context, size.real_names)?,
-            _ => Population::synthetic(context, size.synthetic_names),
-        };
+        let population = population(context, &size, kind)?;
         outcome.notes.push(population.note());
         population.add_statistics(&mut outcome);
         compare(context, &size, &population, &mut outcome, &mut comparisons)?;
@@ -97,6 +94,45 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+fn population(context: &Context, size: &Size, kind: &str) -> anyhow::Result<Population> {
+    match kind {
+        "real" => Population::real(context, size.real_names),
+        "urls" => Population::urls(context, size.real_names),
+        _ => Ok(Population::synthetic(context, size.synthetic_names)),
+    }
+}
+
+/// Measures a design of another crate as this experiment measures those of the catalogue: on its populations, in turn
+/// with the default. `make` returns an empty table for so many prefixes, whose hashes have this key. A wrong answer is
+/// an error.
+///
+/// # Errors
+/// If a list cannot be read, or the table refuses a prefix or gives a wrong answer; or on an interrupt.
+pub fn own_design(
+    context: &Context,
+    name: &str,
+    make: impl Fn(&FibConfig, HashKey) -> Box<dyn PrefixTable>,
+) -> anyhow::Result<Outcome> {
+    let size = size(context.scale);
+    context.plan_steps(KINDS.len());
+    let mut outcome = Outcome::default();
+    for kind in KINDS {
+        context.begin_step(&format!("{name}, {kind} names"))?;
+        let population = population(context, &size, kind)?;
+        outcome.notes.push(population.note());
+        let mut default = build(FibDesign::default(), context, &population)?;
+        let table = make(&config(&population), HashKey::from_seed(context.seed));
+        let mut own = Subject::fill(name, table, &population.prefixes, context)?;
+        if let Some(ratio) = in_turn(context, &size, &population, &mut default, &mut own, &mut outcome)? {
+            outcome.headline.insert(format!("default_over_{name}_{kind}"), ratio);
+        }
+        outcome.rows.extend(default.rows(population.name));
+        let memory = own.bytes_per_name() / default.bytes_per_name();
+        outcome.headline.insert(format!("{name}_memory_over_default_{kind}"), memory);
+    }
+    Ok(outcome)
+}
+
 /// Measures every other design in turn with the default.
 fn compare(
     context: &Context,
@@ -109,15 +145,7 @@ fn compare(
     for design in FibDesign::ALL.into_iter().filter(|&design| design != FibDesign::default()) {
         context.begin_step(&format!("{}, {} names", design.name(), population.name))?;
         let mut subject = build(design, context, population)?;
-        (default.lookup_ns, default.warm_lookup_ns) = Default::default();
-        for repetition in 0..size.repetitions {
-            let first = repetition * size.slices;
-            look_up_in_turn(&mut [&mut default, &mut subject], &population.queries, first, size.slices, context)?;
-        }
-        let ratio = ratio(&subject.lookup_ns, &default.lookup_ns);
-        outcome.rows.push(row(ratio, population, &subject, "look-ups of the default over its own"));
-        outcome.rows.extend(update(context, size, population, &mut subject)?);
-        outcome.rows.extend(subject.rows(population.name));
+        let ratio = in_turn(context, size, population, &mut default, &mut subject, outcome)?;
         let memory_over_default = subject.bytes_per_name() / default.bytes_per_name();
         comparisons.push(Comparison { population: population.name, design, default_over: ratio, memory_over_default });
     }
@@ -126,10 +154,34 @@ fn compare(
     Ok(())
 }
 
+/// Look-ups in turn with the default, then updates. Returns the default's look-ups per second over those of the design.
+fn in_turn(
+    context: &Context,
+    size: &Size,
+    population: &Population,
+    default: &mut Subject,
+    subject: &mut Subject,
+    outcome: &mut Outcome,
+) -> anyhow::Result<Option<f64>> {
+    (default.lookup_ns, default.warm_lookup_ns) = Default::default();
+    for repetition in 0..size.repetitions {
+        let first = repetition * size.slices;
+        look_up_in_turn(&mut [default, subject], &population.queries, first, size.slices, context)?;
+    }
+    let ratio = ratio(&subject.lookup_ns, &default.lookup_ns);
+    outcome.rows.push(row(ratio, population, subject, "look-ups of the default over its own"));
+    outcome.rows.extend(update(context, size, population, subject)?);
+    outcome.rows.extend(subject.rows(population.name));
+    Ok(ratio)
+}
+
+fn config(population: &Population) -> FibConfig {
+    FibConfig::for_prefixes(population.prefixes.len(), population.prefixes.bytes())
+}
+
 /// A table with every prefix.
 fn build(design: FibDesign, context: &Context, population: &Population) -> anyhow::Result<Subject> {
-    let size = FibConfig::for_prefixes(population.prefixes.len(), population.prefixes.bytes());
-    let table = design.build(&FibDesignOptions::default(), &size, HashKey::from_seed(context.seed))?;
+    let table = design.build(&FibDesignOptions::default(), &config(population), HashKey::from_seed(context.seed))?;
     Subject::fill(design.name(), table, &population.prefixes, context)
 }
 

@@ -155,26 +155,29 @@ impl Rates {
         put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
         put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
         outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
-        let whole = |case: &str| table.find(case, "vector", "whole")?.median();
-        let cycles = whole(MISS).zip(whole(DATA)).map(|(interest, data)| f64::midpoint(interest, data));
-        let bytes = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA));
-        let Some(cycles) = cycles else { return };
-        let by_cycles = *threads as f64 * tsc_hz / cycles / 1e6;
-        outcome.add_value(CASE, "N·F/C", ("packets", "Mpps"), by_cycles);
-        outcome.headline.insert("limit_by_cycles_mpps".to_owned(), by_cycles);
-        let mut limit = by_cycles;
-        if let Some((interest, data)) = bytes {
+        let whole = |case: &str| Some(table.find(case, "vector", "whole")?.taken());
+        let Some((interests, data)) = whole(MISS).zip(whole(DATA)) else { return };
+        let mut by_cycles = Samples::default();
+        for (interest, data) in interests.iter().zip(data) {
+            by_cycles.add(*threads as f64 * tsc_hz / f64::midpoint(*interest, *data) / 1e6);
+        }
+        outcome.rows.push(by_cycles.row(CASE, "N·F/C", "packets", "Mpps", None));
+        outcome.add_steady("limit_by_cycles_mpps", &by_cycles);
+        let mut limit = f64::INFINITY;
+        if let Some((interest, data)) = memory::of_packet(table, MISS).zip(memory::of_packet(table, DATA)) {
             let per_packet = f64::midpoint(interest, data);
             let by_memory = triad / per_packet / 1e6;
             outcome.add_value(CASE, "B/M, triad", ("packets", "Mpps"), by_memory);
             outcome.add_value(CASE, "B/M, random lines", ("packets", "Mpps"), random / per_packet / 1e6);
             outcome.headline.insert("our_memory_bytes_per_packet".to_owned(), per_packet);
             outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
-            limit = limit.min(by_memory);
+            limit = by_memory;
         }
         outcome.add_steady("our_mpps", ours);
         let mut share = Samples::default();
-        ours.taken().iter().for_each(|mpps| share.add(mpps / limit));
+        for (mpps, by_cycles) in ours.taken().iter().zip(by_cycles.taken()) {
+            share.add(mpps / limit.min(*by_cycles));
+        }
         outcome.add_steady("our_share_of_limit", &share);
     }
 }

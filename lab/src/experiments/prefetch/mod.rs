@@ -40,7 +40,7 @@ use namewire_tables::{Fib, HashKey, NextHop};
 use regimes::Regime;
 use traffic::PAYLOAD_BYTES;
 
-#[cfg(feature = "networks")]
+#[cfg(feature = "complete")]
 use super::ring_crossing;
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use crate::process;
@@ -133,7 +133,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         regimes.iter_mut().try_for_each(|regime| regime.measure(&fib, size.slices, &mut table))?;
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
-        #[cfg(feature = "networks")]
+        #[cfg(feature = "complete")]
         if let Some(cycles) = ring_crossing::crossing_cycles(&context.clock, RING_BATCHES)? {
             table.add(RING_CROSSING, "two threads", "both", CYCLES, cycles);
         }
