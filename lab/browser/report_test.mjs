@@ -14,7 +14,7 @@ const [nodeDir, outDir] = process.argv.slice(2);
 const { browser, axe } = await start(nodeDir);
 
 const report = resolve(process.env.REPORT);
-const BYTES_MAX = 5 << 20;
+const BYTES_MAX = 5_000_000;
 
 async function openPage(browser, viewport, colorScheme) {
   const page = await watchedPage(browser, viewport, colorScheme);
@@ -92,7 +92,9 @@ for (const scheme of ["light", "dark"]) {
   await other.close();
 }
 
-await check("it prints", async () => {
+await check("it prints, with what is folded on the screen", async () => {
+  await page.emulateMedia({ media: "print" });
+  expect(await page.locator("figure details table").first().isVisible(), "the values of a plot are not printed");
   const pdf = await page.pdf({ path: join(outDir, "report.pdf"), format: "A4" });
   expect(pdf.length > 10000, `${pdf.length} bytes`);
 });

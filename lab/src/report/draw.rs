@@ -4,8 +4,10 @@
 //! category the values are marks on a line for each category. On the page, colours of axes and text are those of the
 //! page (CSS variables), so that a plot is light or dark with it; in files they are black on white.
 
+use std::sync::Arc;
+
 use kuva::backend::svg::SvgBackend;
-use kuva::prelude::{Layout, LegendPosition, LinePlot, MarkerShape, ScatterPlot, Theme};
+use kuva::prelude::{Layout, LegendPosition, LinePlot, MarkerShape, ScatterPlot, Theme, TickFormat};
 use kuva::render::plots::Plot as KuvaPlot;
 use kuva::render::render::render_multiple;
 
@@ -19,8 +21,11 @@ const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 360.0;
 /// Of a line in a plot by category.
 const CATEGORY_HEIGHT: f64 = 18.0;
-/// Of the title, the axis and the legend around them.
+/// Of the title and the axis around them.
 const AROUND_HEIGHT: f64 = 110.0;
+/// Of a line in the legend, and of what is above and below them.
+const LEGEND_LINE_HEIGHT: f64 = 18.0;
+const LEGEND_AROUND_HEIGHT: f64 = 60.0;
 /// Pixels of a PNG for each unit.
 const PNG_SCALE: f32 = 2.0;
 
@@ -71,6 +76,7 @@ fn layout(plot: &Plot) -> Layout {
         .with_width(WIDTH)
         .with_x_label(plot.spec.x.label.clone())
         .with_y_label(plot.spec.y.label.clone())
+        .with_tick_format(TickFormat::Custom(Arc::new(tick)))
         .with_legend_position(LegendPosition::OutsideRightTop);
     if plot.spec.x.log {
         layout = layout.with_log_x();
@@ -78,16 +84,33 @@ fn layout(plot: &Plot) -> Layout {
     if plot.spec.y.log {
         layout = layout.with_log_y();
     }
+    let legend_height = LEGEND_AROUND_HEIGHT + LEGEND_LINE_HEIGHT * plot.series.len() as f64;
     if !plot.is_by_category() {
-        return layout.with_height(HEIGHT);
+        return layout.with_height(legend_height.max(HEIGHT));
     }
     let lines = plot.categories.len() as f64;
     layout
-        .with_height(AROUND_HEIGHT + CATEGORY_HEIGHT * lines)
+        .with_height(legend_height.max(AROUND_HEIGHT + CATEGORY_HEIGHT * lines))
         // The library names lines from below.
         .with_y_categories(plot.categories.iter().rev().cloned().collect())
         .with_y_axis_min(0.5)
         .with_y_axis_max(lines + 0.5)
+}
+
+/// A number at an axis: 0.1, 25, 1500, 20 k, 50 M, 1 G.
+fn tick(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        large if large >= 1e9 => (1e9, " G"),
+        large if large >= 1e6 => (1e6, " M"),
+        large if large >= 1e4 => (1e3, " k"),
+        _ => (1.0, ""),
+    };
+    let scaled = value / scale;
+    // As many digits as tell neighbouring ticks apart.
+    let decimals = (3.0 - scaled.abs().log10().ceil()).clamp(0.0, 6.0) as usize;
+    let digits = format!("{scaled:.decimals$}");
+    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits}{unit}")
 }
 
 fn curves(plot: &Plot) -> Vec<KuvaPlot> {
@@ -95,7 +118,8 @@ fn curves(plot: &Plot) -> Vec<KuvaPlot> {
 }
 
 fn curve(plot: &Plot, place: usize, series: &Series) -> Vec<KuvaPlot> {
-    let (color, mark) = (COLORS[place % COLORS.len()], MARKS[place % MARKS.len()]);
+    // After as many curves as there are colours, the marks are others.
+    let (color, mark) = (COLORS[place % COLORS.len()], MARKS[(place + place / COLORS.len()) % MARKS.len()]);
     let by_category = plot.is_by_category();
     // Categories count from 1, the first at the top.
     let category = |at: f64| plot.categories.len() as f64 - at;
@@ -134,4 +158,16 @@ fn curve(plot: &Plot, place: usize, series: &Series) -> Vec<KuvaPlot> {
     };
     let line = if has_legend { line.with_legend(series.name.clone()) } else { line };
     vec![line.into(), marks.into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_short() {
+        let ticks = [0.0, 0.1, 0.25, -3.0, 25.0, 1500.0, 9_999.0, 10_000.0, 2_500_000.0, 5e7, 1e9].map(tick);
+        assert_eq!(ticks, ["0", "0.1", "0.25", "-3", "25", "1500", "9999", "10 k", "2.5 M", "50 M", "1 G"]);
+        assert_eq!([0.0001, 0.000_25].map(tick), ["0.0001", "0.00025"]);
+    }
 }

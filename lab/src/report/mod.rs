@@ -129,6 +129,10 @@ mod tests {
             assert!(plots.iter().any(|plot| plot.spec.experiment == experiment.id), "{}", experiment.id);
         }
         assert_eq!(plots.len(), plots::count_specs());
+        // A pattern that finds one size of several makes a line of one point.
+        for plot in plots.iter().filter(|plot| !plot.is_by_category()) {
+            assert!(plot.series.iter().any(|series| series.points.len() > 1), "{}", plot.spec.id);
+        }
         Ok(())
     }
 
@@ -140,8 +144,15 @@ mod tests {
         if let Some(record) = records.0.get_mut("packet-costs") {
             record.rows.truncate(1);
         }
+        // As `namewire-sim` makes one.
+        let own = records
+            .0
+            .get("packet-costs")
+            .map(|record| Record { experiment: "my-scenario".to_owned(), ..record.clone() });
+        records.0.extend(own.map(|record| (record.experiment.clone(), record)));
         let page = fs::read_to_string(write(&records, dir.path())?)?;
         assert!(page.contains("Not in this record: "), "{page}");
+        assert!(page.contains("<section id=\"my-scenario\"") && page.contains("href=\"#my-scenario\""));
         assert!(write(&Records::default(), dir.path()).is_err());
         Ok(())
     }

@@ -26,9 +26,8 @@ struct Answer<'p> {
 pub fn page(records: &Records, plots: &[Plot]) -> anyhow::Result<String> {
     let papers = paper_results::all()?;
     let answers = answers(&papers, records);
-    let sections = experiments::TABLE
-        .iter()
-        .filter_map(|experiment| Some((experiment.source, records.0.get(experiment.id)?)))
+    let sections = in_order(records)
+        .into_iter()
         .map(|(source, record)| section(source, record, plots, &answers))
         .collect::<anyhow::Result<Vec<Markup>>>()?;
     let page = html! {
@@ -51,6 +50,15 @@ pub fn page(records: &Records, plots: &[Plot]) -> anyhow::Result<String> {
         }
     };
     Ok(page.into_string())
+}
+
+/// The source and the record of each experiment, in the order of the lab's table; then the records of users' own
+/// experiments and scenarios.
+fn in_order(records: &Records) -> Vec<(&'static str, &Record)> {
+    let of_the_lab =
+        experiments::TABLE.iter().filter_map(|experiment| Some((experiment.source, records.0.get(experiment.id)?)));
+    let own = records.0.values().filter(|record| experiments::find(&record.experiment).is_none());
+    of_the_lab.chain(own.map(|record| ("own", record))).collect()
 }
 
 /// Results whose experiment has a record, and those without an experiment.
@@ -80,8 +88,8 @@ fn contents(records: &Records, papers: &[Paper], answers: &[Answer<'_>]) -> Mark
     html! {
         h2 { "Experiments" }
         ul class="contents" {
-            @for experiment in experiments::TABLE.iter().filter(|experiment| records.0.contains_key(experiment.id)) {
-                li { a href={ "#" (experiment.id) } { (experiment.id) } ": " (experiment.question) }
+            @for (_, record) in in_order(records) {
+                li { a href={ "#" (record.experiment) } { (record.experiment) } ": " (record.question) }
             }
         }
         h2 { "Papers" }
@@ -227,7 +235,7 @@ fn drawn(plot: &Plot) -> Markup {
                             @for series in &plot.series {
                                 @for point in &series.points {
                                     tr {
-                                        td { (series.name) @if !series.is_ours { " (others)" } }
+                                        td { (series.name) @if !series.is_ours && !series.name.ends_with("(others)") { " (others)" } }
                                         td { (plot.place_name(point)) }
                                         td class="n" { (figure(point.value)) }
                                         td class="n" { (figure(point.low)) }

@@ -152,7 +152,7 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
         let Some(parts) = pattern.captures(&row) else { continue };
         let part = |name: &str| parts.name(name).map(|part| part.as_str().trim().to_owned());
         let at = match (part("x"), part("category")) {
-            (Some(x), _) => x.replace(',', "").parse().with_context(|| format!("{x:?} in {row:?} is no number"))?,
+            (Some(x), _) => number(&x).with_context(|| format!("{x:?} in {row:?} is no number"))?,
             (None, category) => {
                 let category = category.unwrap_or_default();
                 let known = categories.iter().position(|known| *known == category);
@@ -179,6 +179,12 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
             series.name = if series.is_ours { "here".to_owned() } else { "elsewhere".to_owned() };
         }
     }
+    // A legend names each curve once.
+    let ours: HashSet<String> =
+        series.iter().filter(|series| series.is_ours).map(|series| series.name.clone()).collect();
+    for series in series.iter_mut().filter(|series| !series.is_ours && ours.contains(&series.name)) {
+        series.name.push_str(" (others)");
+    }
     ensure_distinct(&series)?;
     Ok(Some(Plot { spec, series, categories }))
 }
@@ -186,6 +192,15 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
 #[cfg(test)]
 pub fn count_specs() -> usize {
     serde_json::from_str::<Vec<PlotSpec>>(PLOTS).map_or(0, |specs| specs.len())
+}
+
+/// 65536, 65,536, 0.5; or 16m, which is how Yuan15 writes millions.
+fn number(text: &str) -> Option<f64> {
+    let digits = text.replace(',', "");
+    match digits.strip_suffix('m') {
+        Some(millions) => Some(1e6 * millions.parse::<f64>().ok()?),
+        None => digits.parse().ok(),
+    }
 }
 
 fn text(metric: &str, case: &str, subject: &str) -> String {
@@ -282,6 +297,12 @@ mod tests {
         assert_eq!(plot.place_name(&plot.series[0].points[1]), "1,000 names");
         assert!(plot.description().contains("here"));
         Ok(())
+    }
+
+    #[test]
+    fn numbers_are_written_in_several_ways() {
+        let numbers = ["65536", "1,000,000", "0.5", "16m", "m", "large"].map(number);
+        assert_eq!(numbers, [Some(65536.0), Some(1e6), Some(0.5), Some(16e6), None, None]);
     }
 
     #[test]
