@@ -110,7 +110,7 @@ impl Context {
 
     /// Announces the number of steps.
     pub fn plan_steps(&self, steps: usize) {
-        let style = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}/{eta}");
+        let style = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}, {eta} left");
         self.progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.progress.reset();
         self.progress.set_length(steps as u64);

@@ -14,7 +14,9 @@ use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::machine::source_commit;
 use namewire_lab::paper_results::{self, Records};
 use namewire_lab::record::{Record, write_whole};
-use namewire_lab::{baseline, budget, experiments, interrupt, power, report, terminal};
+#[cfg(feature = "complete")]
+use namewire_lab::report;
+use namewire_lab::{baseline, budget, experiments, interrupt, power, terminal};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -31,6 +33,7 @@ enum Command {
     /// Run experiments and write DIR/ID.json for each
     Run(RunArguments),
     /// Make one HTML page of the records in a directory, report.html, and plots and rows in a folder beside it
+    #[cfg(feature = "complete")]
     Report {
         /// Directory with records
         dir: PathBuf,
@@ -47,10 +50,17 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "lab/record")]
         records: PathBuf,
     },
-    /// Show one table or figure of a paper with our result beside it, for example yuan15-4.4
-    #[command(alias = "figure")]
+    /// Show one table of a paper with our result beside it, for example yuan15-4.4
     Table {
         /// Its id, as `papers` shows it
+        id: String,
+        /// Folder with records
+        #[arg(long, value_name = "DIR", default_value = "lab/record")]
+        records: PathBuf,
+    },
+    /// Show one figure of a paper with our result beside it, for example takemasa19-5.4
+    Figure {
+        /// Its id, as `papers` shows it, with or without `fig-`
         id: String,
         /// Folder with records
         #[arg(long, value_name = "DIR", default_value = "lab/record")]
@@ -165,9 +175,11 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
+        #[cfg(feature = "complete")]
         Command::Report { dir, out } => make_report(&dir, out.as_deref().unwrap_or(&dir)),
         Command::Papers { write, records } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
+        Command::Figure { id, records } => table(&figure_id(&id), &records),
         Command::Compare { a, b, all } => compare(&a, &b, all),
         Command::Records(arguments) => records(&arguments),
         Command::Power(command) => interrupt::listen().and_then(|()| power::command::run(&command)),
@@ -252,7 +264,11 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     context.graph.clone_from(&arguments.graph);
     context.tags.clone_from(&arguments.tags);
     let mut failed = Vec::new();
-    for experiment in chosen {
+    let count = chosen.len();
+    for (place, experiment) in chosen.into_iter().enumerate() {
+        if count > 1 {
+            eprintln!("{} ({} of {count}; {})", experiment.id, place + 1, experiment.needs);
+        }
         let mut record = match experiment.record(&context, command_line(experiment, arguments)) {
             Err(error) if arguments.ids == ["all"] && !error.is::<interrupt::Interrupted>() => {
                 failed.push(experiment.id);
@@ -343,6 +359,14 @@ fn with_table(document: &str, dir: &Path, records: &Records) -> anyhow::Result<S
     paper_results::write_between_marks(document, &table)
 }
 
+/// `takemasa19-5.4` as the tables call it: `takemasa19-fig-5.4`.
+fn figure_id(id: &str) -> String {
+    match id.split_once('-') {
+        Some((paper, number)) if !number.starts_with("fig-") => format!("{paper}-fig-{number}"),
+        _ => id.to_owned(),
+    }
+}
+
 fn table(id: &str, dir: &Path) -> anyhow::Result<()> {
     let records = Records::read(dir)?;
     let papers = paper_results::all()?;
@@ -404,6 +428,7 @@ fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+#[cfg(feature = "complete")]
 fn make_report(dir: &Path, out: &Path) -> anyhow::Result<()> {
     let records = Records::read(dir)?;
     ensure!(!records.0.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());

@@ -103,7 +103,7 @@ pub fn comparison(one: &Record, other: &Record, all: bool) -> anyhow::Result<Str
     for line in &lines {
         let _ = writeln!(out, "  {:name$}  {:>a$}  {:>b$}  {:>ratio$}", line[0], line[1], line[2], line[3]);
     }
-    let _ = writeln!(out, "  {apart} rows differ: their repetitions do not overlap; {alike} do not");
+    let _ = writeln!(out, "  {apart} rows differ; the repetitions of the other {alike} overlap");
     Ok(out)
 }
 

@@ -6,9 +6,11 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::{Agreement, Figure, OurValue, Ours, Paper, PaperFigure, PaperResult};
+use crate::experiment::SPREAD_PERCENT_MAX;
 use crate::papers;
 use crate::peers;
 use crate::record::Record;
+use crate::statistics::Summary;
 
 /// The records of a folder, by experiment.
 #[derive(Debug, Default)]
@@ -54,9 +56,10 @@ pub struct ComparedFigure {
     pub unit: String,
     pub paper: Option<f64>,
     pub ours: f64,
-    /// Of the repetitions of our row; `None` for a headline, and for a ratio.
+    /// Of the repetitions of our row, or of the ratio of two rows; `None` for a headline.
     pub spread_percent: Option<f64>,
-    /// `None` if the paper gives no number.
+    /// `None` if the paper gives no number, or if our repetitions spread over [`SPREAD_PERCENT_MAX`] and some of them
+    /// agree.
     pub agrees: Option<bool>,
 }
 
@@ -85,10 +88,12 @@ pub fn compare(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow
         .map(|figure| {
             compare_figure(paper, result, figure, records).with_context(|| format!("{}, {}", result.id, figure.what))
         })
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<anyhow::Result<_>>()
+        // What this machine could not measure has a reason.
+        .or_else(|error| if result.not_here.is_some() { Ok(Vec::new()) } else { Err(error) })?;
     let verdict = if result.explains.is_some() {
         Verdict::Explains
-    } else if result.not_here.is_some() {
+    } else if figures.is_empty() {
         Verdict::NotHere
     } else if figures.iter().any(|figure| figure.agrees == Some(false)) {
         Verdict::Differs
@@ -108,17 +113,55 @@ fn compare_figure(
 ) -> anyhow::Result<ComparedFigure> {
     let experiment = result.experiment.as_deref().context("no experiment is named")?;
     let record = records.0.get(experiment).with_context(|| format!("there is no record of {experiment}"))?;
-    let (ours, spread_percent) = our_number(record, &figure.ours)?;
+    let number = our_number(record, &figure.ours)?;
     let theirs = figure.paper.as_ref().map(|place| paper_number(paper.text, place)).transpose()?;
-    let agrees = theirs.zip(figure.agrees).map(|(theirs, agreement)| agreement.holds(ours, theirs));
+    let agrees = theirs.zip(figure.agrees).and_then(|(theirs, agreement)| number.agrees(agreement, theirs));
     Ok(ComparedFigure {
         what: figure.what.clone(),
         unit: figure.unit.clone(),
         paper: theirs,
-        ours,
-        spread_percent,
+        ours: number.value,
+        spread_percent: number.spread_percent(),
         agrees,
     })
+}
+
+/// A number of ours.
+struct Number {
+    value: f64,
+    /// Its repetitions; of a headline, the number alone.
+    samples: Vec<f64>,
+}
+
+impl Number {
+    fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { value: change(self.value), samples: self.samples.into_iter().map(change).collect() }
+    }
+
+    /// Repetition by repetition, if both have as many; one repetition goes with each of the other's.
+    fn with(self, other: &Self, both: impl Fn(f64, f64) -> f64) -> Self {
+        let value = both(self.value, other.value);
+        let samples = match (&self.samples[..], &other.samples[..]) {
+            (ours, [one]) => ours.iter().map(|&sample| both(sample, *one)).collect(),
+            ([one], others) => others.iter().map(|&sample| both(*one, sample)).collect(),
+            (ours, others) if ours.len() == others.len() => {
+                ours.iter().zip(others).map(|(&one, &other)| both(one, other)).collect()
+            }
+            _ => vec![value],
+        };
+        Self { value, samples }
+    }
+
+    fn spread_percent(&self) -> Option<f64> {
+        Summary::of(&self.samples).filter(|summary| summary.samples.len() > 1).map(|summary| summary.spread_percent)
+    }
+
+    fn agrees(&self, agreement: Agreement, theirs: f64) -> Option<bool> {
+        let holds = agreement.holds(self.value, theirs);
+        let is_steady = self.spread_percent().is_none_or(|spread| spread.abs() <= SPREAD_PERCENT_MAX);
+        let all_say_so = || self.samples.iter().all(|&sample| agreement.holds(sample, theirs) == holds);
+        (is_steady || all_say_so()).then_some(holds)
+    }
 }
 
 impl Agreement {
@@ -148,30 +191,32 @@ fn paper_number(text: &str, place: &PaperFigure) -> anyhow::Result<f64> {
     }
 }
 
-/// The number and, if it is one row's, the spread of its repetitions in percent.
-fn our_number(record: &Record, ours: &Ours) -> anyhow::Result<(f64, Option<f64>)> {
-    let (mut value, mut spread_percent) = measured(record, &ours.value)?;
+fn our_number(record: &Record, ours: &Ours) -> anyhow::Result<Number> {
+    let mut number = measured(record, &ours.value)?;
     if let Some(other) = &ours.plus {
-        value += measured(record, other)?.0;
-        spread_percent = None;
+        number = number.with(&measured(record, other)?, |one, other| one + other);
     }
-    let Some(divisor) = &ours.over else { return Ok((value * ours.times, spread_percent)) };
-    let ratio = value / measured(record, divisor)?.0;
-    let ratio = if ours.saved_percent { 100.0 * (1.0 - ratio) } else { ratio };
-    Ok((ratio * ours.times, None))
+    if let Some(divisor) = &ours.over {
+        number = number.with(&measured(record, divisor)?, |one, other| one / other);
+    }
+    if ours.saved_percent {
+        number = number.map(|ratio| 100.0 * (1.0 - ratio));
+    }
+    Ok(number.map(|number| number * ours.times))
 }
 
-fn measured(record: &Record, value: &OurValue) -> anyhow::Result<(f64, Option<f64>)> {
+fn measured(record: &Record, value: &OurValue) -> anyhow::Result<Number> {
     match value {
         OurValue::Headline { headline } => {
             let number = record.headline.get(headline);
-            Ok((*number.with_context(|| format!("the record has no headline {headline}"))?, None))
+            let value = *number.with_context(|| format!("the record has no headline {headline}"))?;
+            Ok(Number { value, samples: vec![value] })
         }
         OurValue::Row { case, subject, metric } => {
             let row = record.rows.iter().find(|row| (&row.case, &row.subject, &row.metric) == (case, subject, metric));
             let row = row.with_context(|| format!("the record has no row {case}, {subject}, {metric}"))?;
             let value = row.value.as_ref().with_context(|| format!("{case}, {subject}, {metric} was refused"))?;
-            Ok((value.median, (value.samples.len() > 1).then_some(value.spread_percent)))
+            Ok(Number { value: value.median, samples: value.samples.clone() })
         }
     }
 }
@@ -195,5 +240,22 @@ mod tests {
         ] {
             assert_eq!(agreement.holds(ours, theirs), expected, "{agreement:?} {ours} {theirs}");
         }
+    }
+
+    #[test]
+    fn a_number_that_spreads_has_a_verdict_only_if_all_repetitions_say_the_same() {
+        let number = |samples: &[f64]| Number { value: samples[1], samples: samples.to_vec() };
+        for (samples, theirs, expected) in [
+            ([0.91, 1.0, 1.1], 0.95, Some(true)),
+            ([0.8, 1.0, 1.1], 0.95, None),
+            ([0.8, 1.0, 1.1], 0.5, Some(true)),
+            ([0.8, 1.0, 1.1], 2.0, Some(false)),
+        ] {
+            assert_eq!(number(&samples).agrees(Agreement::AtLeast, theirs), expected, "{samples:?} {theirs}");
+        }
+        let ratio = number(&[2.0, 4.0, 8.0]).with(&number(&[1.0, 2.0, 4.0]), |one, other| one / other);
+        assert_eq!((ratio.value, ratio.spread_percent()), (2.0, Some(0.0)));
+        let apart = number(&[2.0, 4.0, 8.0]).with(&Number { value: 2.0, samples: vec![1.0, 3.0] }, |a, b| a / b);
+        assert_eq!((apart.value, apart.spread_percent()), (2.0, None));
     }
 }

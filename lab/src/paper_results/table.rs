@@ -51,7 +51,8 @@ fn write_result(
     is_stale: &dyn Fn(&str) -> bool,
 ) {
     let verdict = verdict_text(result, compared);
-    let record = result.experiment.as_deref().map_or_else(String::new, |id| record_text(id, records, is_stale));
+    let measured_by = result.experiment.as_deref().filter(|_| !compared.figures.is_empty());
+    let record = measured_by.map_or_else(String::new, |id| record_text(id, records, is_stale));
     if compared.figures.is_empty() {
         let _ = writeln!(out, "| {} | {} | {verdict} | – | – | – | – | – | – |", result.id, result.shows);
     }
@@ -78,7 +79,8 @@ pub fn cells(compared: &ComparedFigure) -> [String; 5] {
 
 /// What became of it, in a sentence; `**` encloses what differs.
 pub fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
-    let reason = |text: &Option<String>| text.clone().unwrap_or_default();
+    let reason =
+        |text: &Option<String>| text.clone().unwrap_or_else(|| "nobody has looked for the reason yet".to_owned());
     match compared.verdict {
         Verdict::FoundAgain => "found again".to_owned(),
         Verdict::Differs => format!("**differs**: {}", reason(&result.difference)),
@@ -110,7 +112,8 @@ pub fn one(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow::Re
         }
     }
     let _ = writeln!(out, "{}", verdict_text(result, &compared).replace("**", ""));
-    if let Some(record) = result.experiment.as_ref().and_then(|id| records.0.get(id)) {
+    let measured_by = result.experiment.as_ref().filter(|_| !compared.figures.is_empty());
+    if let Some(record) = measured_by.and_then(|id| records.0.get(id)) {
         let _ = writeln!(out, "{} ({:.0} s, {})", record.command, record.duration_s, record.machine.processor);
     }
     Ok(out)
