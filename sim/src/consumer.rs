@@ -144,6 +144,11 @@ impl Consumer {
             .map(|(name, outcome)| (name, *outcome))
     }
 
+    /// Number of names that were requested and have no outcome yet.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
     /// True once every name of the plan has its outcome.
     pub fn is_done(&self) -> bool {
         self.plan.is_empty() && self.pending.is_empty()

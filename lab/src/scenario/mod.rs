@@ -30,6 +30,8 @@ pub use run::run;
 const NODES_MAX: usize = 10_000;
 const LINKS_MAX: usize = 100_000;
 const NAMES_MAX: usize = 10_000_000;
+/// Names of a consumer that says no number.
+const NAMES: usize = 1_000;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The longest simulated time: a year.
 const DURATION_MAX_S: u64 = 366 * 24 * 3600;
@@ -146,8 +148,8 @@ pub struct ConsumerOfScenario {
     pub node: String,
     /// Asks for `PREFIX/0`, `PREFIX/1` and so on.
     pub prefix: Option<String>,
-    #[serde(default = "names")]
-    pub names: usize,
+    /// How many: without it, [`NAMES`] under a prefix, and all of a file.
+    pub names: Option<usize>,
     /// Asks for these names instead, one per line.
     pub names_file: Option<PathBuf>,
     /// When it begins.
@@ -194,9 +196,6 @@ const fn content() -> Bytes {
 }
 const fn freshness() -> Span {
     Span::from_secs(1)
-}
-const fn names() -> usize {
-    1_000
 }
 const fn interval() -> Span {
     Span(std::time::Duration::from_millis(1))
@@ -306,7 +305,7 @@ impl Scenario {
                 _ => bail!("a consumer has either `prefix` or `names_file`"),
             }
             ensure!(consumer.window >= 1 && consumer.transmissions >= 1, "a window and transmissions are at least 1");
-            names += consumer.names;
+            names += consumer.names.unwrap_or(NAMES);
         }
         ensure!(names <= NAMES_MAX, "{names} names, {NAMES_MAX} are allowed");
         for Event { a, b, loss, .. } in &self.event {
@@ -343,7 +342,7 @@ mod tests {
     fn a_small_scenario_has_defaults() -> anyhow::Result<()> {
         let scenario = parsed(SMALL)?;
         assert_eq!(scenario.node_names(), ["x", "y"]);
-        assert_eq!((scenario.consumer[0].names, scenario.link[0].mtu), (1_000, 1452));
+        assert_eq!((scenario.consumer[0].names, scenario.link[0].mtu), (None, 1452));
         assert!(scenario.shortest_paths);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use namewire_engine::{EngineConfig, FaceId};
 use namewire_packet::NameBuf;
 use namewire_sim::{
@@ -12,7 +12,7 @@ use namewire_sim::{
 };
 
 use super::routes::{Neighbour, next_hops};
-use super::{ConsumerOfScenario, Link, Node, Scenario};
+use super::{ConsumerOfScenario, Link, NAMES, NAMES_MAX, Node, Scenario};
 use crate::experiment::Outcome as Found;
 use crate::statistics::Summary;
 use crate::text_lines;
@@ -121,7 +121,7 @@ fn run_consumers(
     if end != RunEnd::EventLimit {
         end = net.run_for(nanos(scenario.duration.0).saturating_sub(net.now_ns()));
     }
-    anyhow::ensure!(end != RunEnd::EventLimit, "the run had {EVENTS_MAX} events without an end");
+    ensure!(end != RunEnd::EventLimit, "the run had {EVENTS_MAX} events without an end");
     Ok((consumers.into_iter().flatten().collect(), end))
 }
 
@@ -179,7 +179,7 @@ fn consumer_options(consumer: &ConsumerOfScenario) -> ConsumerOptions {
 fn plan(consumer: &ConsumerOfScenario) -> anyhow::Result<Vec<NameBuf>> {
     let parse = |text: &str| text.parse::<NameBuf>().with_context(|| format!("{text:?} is no name"));
     if let Some(prefix) = &consumer.prefix {
-        return (0..consumer.names)
+        return (0..consumer.names.unwrap_or(NAMES))
             .map(|number| parse(&format!("{}/{number}", prefix.trim_end_matches('/'))))
             .collect();
     }
@@ -188,7 +188,8 @@ fn plan(consumer: &ConsumerOfScenario) -> anyhow::Result<Vec<NameBuf>> {
     text_lines::for_each(text_lines::open(file).with_context(|| file.display().to_string())?, |line| {
         let text = String::from_utf8_lossy(line);
         let name = parse(text.trim())?;
-        if names.len() < consumer.names && seen.insert(name.clone()) {
+        if consumer.names.is_none_or(|most| names.len() < most) && seen.insert(name.clone()) {
+            ensure!(names.len() < NAMES_MAX, "{}: more than {NAMES_MAX} names", file.display());
             names.push(name);
         }
         Ok(())
@@ -215,17 +216,18 @@ fn count_consumers(net: &Network, scenario: &Scenario, consumers: &[Attachment],
         put("satisfied", "names", own.len() as f64);
         put("ended by a Nack", "names", f64::from(nacked));
         put("expired", "names", f64::from(expired));
+        put("pending at the end", "names", consumer.pending() as f64);
         put("Interests sent", "packets", tally.interests as f64);
         for (metric, percent) in [("latency, median", 50), ("latency, 99 of 100", 99)] {
             if !own.is_empty() {
                 put(metric, "ms", own[(own.len() * percent / 100).min(own.len() - 1)]);
             }
         }
-        asked += consumer.outcomes().len();
+        asked += consumer.outcomes().len() + consumer.pending();
         satisfied += own.len();
         latencies.append(&mut own);
     }
-    outcome.headline.insert("names_ended".to_owned(), asked as f64);
+    outcome.headline.insert("names_requested".to_owned(), asked as f64);
     outcome.headline.insert("satisfied_share".to_owned(), satisfied as f64 / asked.max(1) as f64);
     if let Some(summary) = Summary::of(&latencies) {
         outcome.headline.insert("latency_median_ms".to_owned(), summary.median);
@@ -345,6 +347,34 @@ mod tests {
         let outcome = ran(&format!("{LINE}{cut}"), 1)?;
         assert_eq!(outcome.headline["satisfied_share"], 0.0);
         assert!(value(&outcome, "link middle to right", "lost") >= 100.0);
+        Ok(())
+    }
+
+    /// Names that nobody answers until the end count, and a file's names are all asked for.
+    #[test]
+    fn names_without_an_end_are_requested_too() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let names: String = (0..1_200).map(|number| format!("/far/{number}\n")).collect();
+        std::fs::write(folder.path().join("names.txt"), names)?;
+        let text = r#"
+            duration = "10s"
+            [[link]]
+            a = "x"
+            b = "y"
+            delay = "30s"
+            [[producer]]
+            node = "y"
+            prefix = "/far"
+            [[consumer]]
+            node = "x"
+            names_file = "names.txt"
+            window = 10000
+            lifetime = "60s"
+            retransmit_after = "60s"
+        "#;
+        let outcome = run(&Scenario::parse(text, folder.path())?, 1)?;
+        assert_eq!((outcome.headline["names_requested"], outcome.headline["satisfied_share"]), (1_200.0, 0.0));
+        assert_eq!(value(&outcome, "consumer 1, x", "pending at the end"), 1_200.0);
         Ok(())
     }
 
