@@ -12,6 +12,8 @@
 #   tools/setup.sh browser    Chromium and Node.js for the test of the live page, if root can install them from Debian
 #   tools/setup.sh prometheus Prometheus, promtool and Python packages in interop/.venv-prometheus; exit status 3, and a line
 #                             that says why, where they cannot be had
+#   tools/setup.sh deb        cargo-deb in .tools
+#   tools/setup.sh bare-root  mmdebstrap, if root can install it from Debian
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
 #
@@ -332,6 +334,24 @@ part_prometheus() {
     echo "$wanted" >"$stamp"
 }
 
+# The package's test says itself what is missing.
+part_bare_root() {
+    has mmdebstrap && return 0
+    if is_root && [ "$(package_manager)" = apt-get ]; then
+        line=$(install_command apt-get mmdebstrap)
+        say "mmdebstrap is missing. Running: $line"
+        sh -c "$line" >&2 || say "this failed: $line"
+    fi
+}
+
+cargo_deb_version=3.8.0
+part_deb() {
+    part_rust
+    [ "$(.tools/bin/cargo-deb --version 2>/dev/null)" = "$cargo_deb_version" ] && return 0
+    say "cargo-deb $cargo_deb_version into .tools"
+    cargo install --quiet --locked --root .tools --version "$cargo_deb_version" cargo-deb
+}
+
 part_demo() { need bash; }
 
 part_system() {
@@ -393,10 +413,11 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, bare-root, demo, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|demo|interop) "part_$part" ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, demo, interop" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|demo|interop) "part_$part" ;;
+        bare-root) part_bare_root ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, bare-root, demo, interop" ;;
     esac
 done

@@ -20,6 +20,7 @@ mod get;
 mod key;
 mod key_files;
 mod log;
+mod manual;
 mod name_argument;
 mod nfd;
 mod nfdc;
@@ -198,6 +199,8 @@ enum Command {
     Traffic(traffic::Command),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
+    /// Write the manual pages of all commands
+    Manual(manual::Args),
     /// Command lines and output of NFD's nfdc, for scripts written against it
     #[command(disable_help_flag = true)]
     Nfdc {
@@ -239,7 +242,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// The commands that do not take the options of tools.
-const NO_TOOLS: [&str; 4] = ["run", "nfd", "config", "completions"];
+const NO_TOOLS: [&str; 5] = ["run", "nfd", "config", "completions", "manual"];
 
 /// The command line, with the options of tools hidden where they are refused. A subcommand that has an option of this
 /// name itself does not get the general one.
@@ -306,6 +309,10 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
+        }
+        Command::Manual(args) => {
+            global.refuse_options_of_tools()?;
+            manual::execute(&args)
         }
         Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
     }

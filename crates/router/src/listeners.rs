@@ -51,12 +51,12 @@ const PARTED_MAX: usize = 256;
 /// Pause after a failed accept. It fails when descriptors run out, and an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The file of a Unix listener. Dropping it removes the file, unless another file has taken its place.
+/// The file of a Unix listener. Dropping it removes the file if it is ours, unless another file has taken its place.
 ///
 /// Drop it before the listener closes: until then the kernel gives the file's number to no other file.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// Device and inode; `None` if the file is not ours.
     identity: Option<(u64, u64)>,
 }
 
@@ -64,6 +64,11 @@ impl SocketFile {
     /// The file to which a listener was bound just now.
     fn new(path: &Path) -> Self {
         SocketFile { path: path.to_owned(), identity: identity(path) }
+    }
+
+    /// The file of a listener that another process keeps, and its file with it.
+    fn of_another_process(path: &Path) -> Self {
+        SocketFile { path: path.to_owned(), identity: None }
     }
 
     pub(crate) fn path(&self) -> &PathBuf {
@@ -99,13 +104,18 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn open(settings: &Settings) -> Result<Self, StartError> {
+    /// `inherited` takes the place of a Unix listener on the configured path.
+    pub(crate) fn open(settings: &Settings, inherited: Option<StdUnixListener>) -> Result<Self, StartError> {
         let failed = |what: FaceUri| move |source| StartError::Listen { what, source };
         // The Unix listener comes first: two routers on one machine meet here, and this is the error to report.
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
-        let unix = match faces.unix.socket() {
-            None => None,
-            Some(path) => {
+        let unix = match (faces.unix.socket(), inherited) {
+            (None, _) => None,
+            (Some(path), Some(listener)) => {
+                listener.set_nonblocking(true).map_err(failed(FaceUri::unix(path)))?;
+                Some((SocketFile::of_another_process(path), listener))
+            }
+            (Some(path), None) => {
                 let listener = unix::listen(path).map_err(failed(FaceUri::unix(path)))?;
                 Some((SocketFile::new(path), listener))
             }

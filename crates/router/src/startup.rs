@@ -41,7 +41,7 @@ use namewire_tables::{FibConfig, PageSize, head_room};
 use std::{
     io,
     net::SocketAddr,
-    os::unix::net::UnixStream,
+    os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -167,13 +167,25 @@ impl Router {
     /// If the configuration is inconsistent, if there is too little memory, if trust anchors cannot be read, if a
     /// listener's address is in use or not allowed, or if threads, descriptors or random numbers are unavailable.
     pub fn start(configuration: &Configuration) -> Result<RouterHandle, StartError> {
+        Self::start_with(configuration, None)
+    }
+
+    /// The same with a listening Unix socket of another process (systemd) in place of one that the router makes. It is
+    /// bound to the configured path; its file stays when the router ends.
+    ///
+    /// # Errors
+    /// As for [`Router::start`].
+    pub fn start_with(
+        configuration: &Configuration,
+        inherited: Option<UnixListener>,
+    ) -> Result<RouterHandle, StartError> {
         let Configuration { settings, trust, .. } = configuration;
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
         StartError::check(settings)?;
         require_memory()?;
         let anchors = TrustAnchors::read(trust)?;
         let secrets = Secrets::new(settings.router.seed)?;
-        let mut listeners = Listeners::open(settings)?;
+        let mut listeners = Listeners::open(settings, inherited)?;
         let observer = observer(settings).map_err(StartError::Observe)?;
         let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
         let shared = shared_tables(settings, &secrets)?;

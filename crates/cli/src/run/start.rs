@@ -1,7 +1,11 @@
 //! Starts a router from its settings, and chooses the sockets that it gets.
+//!
+//! If systemd passes a listening Unix socket (`LISTEN_FDS`), applications connect there, whatever the configuration
+//! says.
 
 use super::Args;
 use crate::{ExitCode, Failure};
+use listenfd::ListenFd;
 use namewire_client::discovery::{Environment, make_temporary_directory, temporary_socket_path};
 use namewire_configuration::Configuration;
 use namewire_packet::nfd::FaceUri;
@@ -9,6 +13,8 @@ use namewire_router::{Router, RouterHandle, StartError};
 use std::{
     io,
     net::{Ipv6Addr, SocketAddr},
+    os::unix::net::UnixListener,
+    path::PathBuf,
 };
 
 /// NFD's exit code when the system does not allow what it needs.
@@ -19,6 +25,10 @@ const NFD_PERMISSION: ExitCode = ExitCode::NoForwarder;
 /// for is an error. A live forwarder on a socket is always an error.
 pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<RouterHandle, Failure> {
     let mut configuration = configuration.clone();
+    let inherited = inherited_socket().map_err(cannot_take)?;
+    if let Some((path, _)) = &inherited {
+        configuration.settings.faces.unix.path = Some(path.clone());
+    }
     let unix = configuration.settings.faces.unix.clone();
     let [has_udp_addresses, has_tcp_addresses] =
         [&configuration.settings.faces.udp.listen, &configuration.settings.faces.tcp.listen].map(Option::is_some);
@@ -38,7 +48,8 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
                 |error| Failure::new(ExitCode::Failed, format!("no place for a socket: {}; {error}", tried.join("; ")));
             make_temporary_directory().map_err(cannot)?;
         }
-        let error = match Router::start(&configuration) {
+        let listener = inherited.as_ref().map(|(_, listener)| listener.try_clone()).transpose().map_err(cannot_take)?;
+        let error = match Router::start_with(&configuration, listener) {
             Ok(router) => return Ok(router),
             Err(error) => error,
         };
@@ -74,4 +85,16 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
         }
         tracing::warn!(target: "faces", "not listening on {what}: {source}");
     }
+}
+
+fn cannot_take(error: io::Error) -> Failure {
+    Failure::new(ExitCode::Failed, format!("cannot take the socket that systemd passed: {error}"))
+}
+
+/// The listening Unix socket that systemd passed, and its path.
+fn inherited_socket() -> io::Result<Option<(PathBuf, UnixListener)>> {
+    let Some(listener) = ListenFd::from_env().take_unix_listener(0)? else { return Ok(None) };
+    let address = listener.local_addr()?;
+    let path = address.as_pathname().ok_or_else(|| io::Error::other("it has no path"))?;
+    Ok(Some((path.to_owned(), listener)))
 }

@@ -7,12 +7,17 @@ mod router_process;
 mod state_file;
 mod trust;
 
+use command_fds::{CommandFdExt, FdMapping};
 use router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, namewire, nfd_conf, text, text_of_failure};
 use std::{
     fs,
     io::Read,
     net::TcpListener,
-    os::unix::{fs::PermissionsExt, net::UnixDatagram, process::CommandExt},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixDatagram, UnixListener, UnixStream},
+        process::CommandExt,
+    },
     process::{Command, Stdio},
     sync::mpsc::channel,
     time::{Duration, Instant},
@@ -339,6 +344,31 @@ fn systemd_is_told_what_happens() {
     assert_eq!(next(), "READY=1");
     router.terminate();
     assert_eq!(next(), "STOPPING=1");
+}
+
+/// An application that connects before the router runs is served once it does, and the socket outlives the router.
+#[test]
+fn systemd_may_pass_the_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nfd.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    for _ in 0..2 {
+        let _early = UnixStream::connect(&path).unwrap();
+        let mut command = Command::new("sh");
+        // The shell knows the process that it becomes.
+        command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh", NAMEWIRE, "run", "--no-udp", "--no-tcp"]);
+        // A socket of the configuration's own does not count.
+        command.arg("--socket").arg(directory.path().join("other.sock")).env("LISTEN_FDS", "1");
+        let passed = FdMapping { parent_fd: listener.try_clone().unwrap().into(), child_fd: 3 };
+        command.fd_mappings(vec![passed]).unwrap();
+        let mut router = Router::start(&path, &mut command);
+        // Its face, and that of the command.
+        let faces = || text(&router.tool(&["face", "list"]).stdout).matches("fd://").count();
+        eventually("the early application has a face", || faces() == 2);
+        assert!(!directory.path().join("other.sock").exists());
+        router.terminate();
+        assert!(path.exists(), "the file is systemd's");
+    }
 }
 
 #[test]
