@@ -24,9 +24,9 @@
 //!
 //! In `naive, by stage` and `by part` a reading waits until everything before it has executed; otherwise a later part
 //! would include an earlier wait for memory. In `by stage` it does not wait: a stage is the work of 64 packets, of
-//! which a processor holds a few at a time beyond a reading. (N.B.: readings that wait made the sum 1.10 of the whole on
-//! a Xeon, because each of ten stages then ended with a wait for its last lines.) The cost of a reading is measured and
-//! subtracted. What the compiler does differently because of a reading (it saves registers) is not.
+//! which a processor holds a few at a time beyond a reading. (N.B.: readings that wait made the sum 1.10 of the whole
+//! on a Xeon, because each of ten stages then ended with a wait for its last lines.) The cost of a reading is measured
+//! and subtracted. What the compiler does differently because of a reading (it saves registers) is not.
 //! `instructions, whole` has no readings. Longer names (15 components, Yuan15 Fig. 3.9)
 //! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own, and so are the state in which the
 //! thesis' prototype was measured (Data come while their PIT entries are still in the caches: 1,024 Interests are
