@@ -77,7 +77,7 @@ install: package-files
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|/usr/bin/namewire|$(PREFIX)/bin/namewire|; s|/etc/namewire|$(SYSCONFDIR)/namewire|' \
 		packaging/systemd/namewire.service > $(DESTDIR)$(UNITS)/namewire.service
-	install -m 644 packaging/systemd/namewire.socket $(DESTDIR)$(UNITS)/namewire.socket
+	install -m 644 packaging/socket/namewire.socket $(DESTDIR)$(UNITS)/namewire.socket
 	[ -e $(DESTDIR)$(SYSCONFDIR)/namewire/namewire.toml ] || \
 		install -D -m 644 packaging/namewire.toml $(DESTDIR)$(SYSCONFDIR)/namewire/namewire.toml
 	@echo 'The service runs as user ndn: useradd --system ndn; systemctl enable --now namewire'
@@ -88,14 +88,18 @@ uninstall:
 		$(INSTALLED)/share/bash-completion/completions/namewire $(INSTALLED)/share/zsh/site-functions/_namewire \
 		$(INSTALLED)/share/fish/vendor_completions.d/namewire.fish $(DESTDIR)$(UNITS)/namewire.service $(DESTDIR)$(UNITS)/namewire.socket
 
+# It removes packages of other versions in target/debian.
+CARGO_DEB := --package namewire-cli --no-build --strip --quiet
 deb: package-files
 	@tools/setup.sh deb
-	.tools/bin/cargo-deb --package namewire-cli --no-build --output $(TARGET)/debian/
+	.tools/bin/cargo-deb $(CARGO_DEB) --output $(TARGET)/debian/
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
-test-deb: deb
+test-deb: package-files
 	$(call say,test-deb: the package in a bare root: install, forward, upgrade, remove)
-	.tools/bin/cargo-deb --package namewire-cli --no-build --deb-version 0.0.9 --output $(TARGET)/debian-older/
+	@tools/setup.sh deb
+	.tools/bin/cargo-deb $(CARGO_DEB) --deb-version 0.0.9 --output $(TARGET)/debian-older/
+	@$(MAKE) --no-print-directory deb
 	@tools/setup.sh bare-root
 	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/*.deb $(TARGET)/bare-root || [ $$? = 3 ]
 

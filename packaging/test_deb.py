@@ -20,7 +20,7 @@ UNIT = "lib/systemd/system/namewire.service"
 CONFIGURATION = "etc/namewire/namewire.toml"
 # What dpkg itself remembers of a package that is gone, and what any package leaves in logs and caches.
 OF_THE_SYSTEM = ("var/lib/dpkg/", "var/log/", "var/cache/", "etc/passwd", "etc/group", "etc/shadow", "etc/gshadow",
-                 "etc/subuid", "etc/subgid", "etc/ld.so.cache", "dev/", "proc/", "sys/", "var/lib/systemd/")
+                 "etc/subuid", "etc/subgid", "etc/ld.so.cache", "dev/", "proc/", "sys/", "var/lib/systemd/", "run/adduser/")
 START_SECONDS = 60
 
 
