@@ -21,7 +21,7 @@ say = @printf '\n== %s\n' "$(1)"
 help:
 	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
 	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
-	@echo 'make test      all checks, as CI runs them (some 25 minutes the first time, on 2 cores)'
+	@echo 'make test      all checks, as CI runs them (some 35 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
