@@ -177,14 +177,10 @@ test-prometheus: build
 	$(call say,test-prometheus: a real Prometheus reads two routers; the dashboard for Grafana; the alerts)
 	@tools/setup.sh prometheus && NAMEWIRE=$(NAMEWIRE) interop/.venv-prometheus/bin/python interop/prometheus.py || [ $$? = 3 ]
 
-# The lab with this experiment alone builds in a fraction of the time. It gets a name of its own, so that nobody takes it
-# for the whole lab; `make lab` puts that back at once.
 budget:
 	$(call say,budget: no stage of a packet takes more instructions than lab/budget.json allows)
 	@tools/setup.sh rust
-	cargo build --release --locked --package namewire-lab --bin namewire-lab --no-default-features
-	mv $(TARGET)/release/namewire-lab $(TARGET)/release/namewire-budget
-	$(TARGET)/release/namewire-budget budget lab/budget.json
+	cargo run --release --locked --package namewire-lab --no-default-features --bin namewire-budget -- lab/budget.json
 
 loom:
 	$(call say,loom: every thread interleaving of the rings between workers and of FIB readers and writer)

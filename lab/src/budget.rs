@@ -3,8 +3,8 @@
 //! `lab/budget.json` holds, for each kind of packet and each stage, the instructions of one packet, as `packet-costs`
 //! counts them at smoke scale in a release build. `make budget` counts again and fails if a stage takes over
 //! [`TOLERANCE_PERCENT`] and over [`TOLERANCE_INSTRUCTIONS`] more. A change that needs more instructions raises the
-//! budget in the same commit, and the commit gives the reason. A change that needs fewer lowers it: `namewire-lab
-//! budget lab/budget.json --write`.
+//! budget in the same commit, and the commit gives the reason. A change that needs fewer lowers it: `cargo run
+//! --release -p namewire-lab --bin namewire-budget -- lab/budget.json --write`.
 //!
 //! Counts depend on the code, the compiler and the place of tables in memory. Two runs of one program differ by less
 //! than the tolerance; the time of day and the machine's load do not matter. Limit: where the kernel lets no process

@@ -14,9 +14,7 @@ use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::machine::source_commit;
 use namewire_lab::paper_results::{self, Records};
 use namewire_lab::record::{Record, write_whole};
-#[cfg(feature = "complete")]
-use namewire_lab::report;
-use namewire_lab::{baseline, budget, experiments, interrupt, power, terminal};
+use namewire_lab::{baseline, experiments, interrupt, power, report, terminal};
 
 /// Runs the experiments of the papers and our own
 #[derive(Parser)]
@@ -33,7 +31,6 @@ enum Command {
     /// Run experiments and write DIR/ID.json for each
     Run(RunArguments),
     /// Make one HTML page of the records in a directory, report.html, and plots and rows in a folder beside it
-    #[cfg(feature = "complete")]
     Report {
         /// Directory with records
         dir: PathBuf,
@@ -81,14 +78,6 @@ enum Command {
     /// Model the power of a router: fit a computer's parameters, predict, measure
     #[command(subcommand)]
     Power(power::command::Power),
-    /// Count the instructions of each stage of a packet; fails if one takes over 3 % more than FILE allows
-    Budget {
-        /// The budget: lab/budget.json
-        file: PathBuf,
-        /// Write the counts to FILE instead
-        #[arg(long)]
-        write: bool,
-    },
     /// Put a load on a router and print the measurements (used by the experiments)
     #[command(hide = true)]
     Load(LoadPlan),
@@ -175,7 +164,6 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
-        #[cfg(feature = "complete")]
         Command::Report { dir, out } => make_report(&dir, out.as_deref().unwrap_or(&dir)),
         Command::Papers { write, records } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
@@ -183,7 +171,6 @@ fn main() -> ExitCode {
         Command::Compare { a, b, all } => compare(&a, &b, all),
         Command::Records(arguments) => records(&arguments),
         Command::Power(command) => interrupt::listen().and_then(|()| power::command::run(&command)),
-        Command::Budget { file, write } => check_budget(&file, write),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),
         Command::Attack(plan) => attack::run(&plan).map(|sent| println!("{sent}")),
@@ -414,21 +401,6 @@ fn records(arguments: &RecordsArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_budget(file: &Path, write: bool) -> anyhow::Result<()> {
-    let context = Context::new(Scale::Smoke, 1, vec![1], std::env::current_exe()?);
-    let counts = budget::count(&context)?;
-    if counts.is_empty() {
-        println!("no instruction was counted: this kernel lets no process trace its child");
-    } else if write {
-        budget::write(file, &counts)?;
-        println!("written to {}", file.display());
-    } else {
-        print!("{}", budget::compare(&budget::read(file)?, &counts)?);
-    }
-    Ok(())
-}
-
-#[cfg(feature = "complete")]
 fn make_report(dir: &Path, out: &Path) -> anyhow::Result<()> {
     let records = Records::read(dir)?;
     ensure!(!records.0.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
