@@ -121,7 +121,7 @@ fn compare_figure(
         unit: figure.unit.clone(),
         paper: theirs,
         ours: number.value,
-        spread_percent: number.spread_percent(),
+        spread_percent: number.spread_percent,
         agrees,
     })
 }
@@ -131,15 +131,18 @@ struct Number {
     value: f64,
     /// Its repetitions; of a headline, the number alone.
     samples: Vec<f64>,
+    /// Of the repetitions; of what was saved, that of the ratio that was left, because a saving may be near nothing.
+    spread_percent: Option<f64>,
 }
 
 impl Number {
-    fn map(self, change: impl Fn(f64) -> f64) -> Self {
-        Self { value: change(self.value), samples: self.samples.into_iter().map(change).collect() }
+    fn new(value: f64, samples: Vec<f64>) -> Self {
+        let summary = Summary::of(&samples).filter(|summary| summary.samples.len() > 1);
+        Self { value, spread_percent: summary.map(|summary| summary.spread_percent), samples }
     }
 
     /// Repetition by repetition, if both have as many; one repetition goes with each of the other's.
-    fn with(self, other: &Self, both: impl Fn(f64, f64) -> f64) -> Self {
+    fn with(&self, other: &Self, both: impl Fn(f64, f64) -> f64) -> Self {
         let value = both(self.value, other.value);
         let samples = match (&self.samples[..], &other.samples[..]) {
             (ours, [one]) => ours.iter().map(|&sample| both(sample, *one)).collect(),
@@ -149,16 +152,18 @@ impl Number {
             }
             _ => vec![value],
         };
-        Self { value, samples }
+        Self::new(value, samples)
     }
 
-    fn spread_percent(&self) -> Option<f64> {
-        Summary::of(&self.samples).filter(|summary| summary.samples.len() > 1).map(|summary| summary.spread_percent)
+    /// The same in another form, which spreads as this one does.
+    fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        let Self { value, samples, spread_percent } = self;
+        Self { value: change(value), samples: samples.into_iter().map(change).collect(), spread_percent }
     }
 
     fn agrees(&self, agreement: Agreement, theirs: f64) -> Option<bool> {
         let holds = agreement.holds(self.value, theirs);
-        let is_steady = self.spread_percent().is_none_or(|spread| spread.abs() <= SPREAD_PERCENT_MAX);
+        let is_steady = self.spread_percent.is_none_or(|spread| spread.abs() <= SPREAD_PERCENT_MAX);
         let all_say_so = || self.samples.iter().all(|&sample| agreement.holds(sample, theirs) == holds);
         (is_steady || all_say_so()).then_some(holds)
     }
@@ -210,13 +215,13 @@ fn measured(record: &Record, value: &OurValue) -> anyhow::Result<Number> {
         OurValue::Headline { headline } => {
             let number = record.headline.get(headline);
             let value = *number.with_context(|| format!("the record has no headline {headline}"))?;
-            Ok(Number { value, samples: vec![value] })
+            Ok(Number::new(value, vec![value]))
         }
         OurValue::Row { case, subject, metric } => {
             let row = record.rows.iter().find(|row| (&row.case, &row.subject, &row.metric) == (case, subject, metric));
             let row = row.with_context(|| format!("the record has no row {case}, {subject}, {metric}"))?;
             let value = row.value.as_ref().with_context(|| format!("{case}, {subject}, {metric} was refused"))?;
-            Ok(Number { value: value.median, samples: value.samples.clone() })
+            Ok(Number::new(value.median, value.samples.clone()))
         }
     }
 }
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_number_that_spreads_has_a_verdict_only_if_all_repetitions_say_the_same() {
-        let number = |samples: &[f64]| Number { value: samples[1], samples: samples.to_vec() };
+        let number = |samples: &[f64]| Number::new(samples[1], samples.to_vec());
         for (samples, theirs, expected) in [
             ([0.91, 1.0, 1.1], 0.95, Some(true)),
             ([0.8, 1.0, 1.1], 0.95, None),
@@ -254,8 +259,14 @@ mod tests {
             assert_eq!(number(&samples).agrees(Agreement::AtLeast, theirs), expected, "{samples:?} {theirs}");
         }
         let ratio = number(&[2.0, 4.0, 8.0]).with(&number(&[1.0, 2.0, 4.0]), |one, other| one / other);
-        assert_eq!((ratio.value, ratio.spread_percent()), (2.0, Some(0.0)));
-        let apart = number(&[2.0, 4.0, 8.0]).with(&Number { value: 2.0, samples: vec![1.0, 3.0] }, |a, b| a / b);
-        assert_eq!((apart.value, apart.spread_percent()), (2.0, None));
+        assert_eq!((ratio.value, ratio.spread_percent), (2.0, Some(0.0)));
+        let apart = number(&[2.0, 4.0, 8.0]).with(&Number::new(2.0, vec![1.0, 3.0]), |a, b| a / b);
+        assert_eq!((apart.value, apart.spread_percent), (2.0, None));
+        // A ratio near 1 is steady, although what it saves is near nothing.
+        let saved = number(&[0.98, 1.0, 1.02]).map(|ratio| 100.0 * (1.0 - ratio));
+        assert_eq!(
+            (saved.agrees(Agreement::AtLeast, 4.0), saved.spread_percent.map(f64::round)),
+            (Some(false), Some(4.0))
+        );
     }
 }

@@ -79,8 +79,7 @@ pub fn cells(compared: &ComparedFigure) -> [String; 5] {
 
 /// What became of it, in a sentence; `**` encloses what differs.
 pub fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
-    let reason =
-        |text: &Option<String>| text.clone().unwrap_or_else(|| "nobody has looked for the reason yet".to_owned());
+    let reason = |text: &Option<String>| text.clone().unwrap_or_else(|| "the reason is not known".to_owned());
     match compared.verdict {
         Verdict::FoundAgain => "found again".to_owned(),
         Verdict::Differs => format!("**differs**: {}", reason(&result.difference)),
