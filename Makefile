@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build lab install uninstall package-files deb test-deb dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -34,7 +34,8 @@ help:
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
-	@echo 'make test-deb  the Debian package in a bare root: install, forward, upgrade, remove; part of make system'
+	@echo 'make test-install, make test-deb  what make install and the Debian package bring, in a folder and in a bare root;'
+	@echo '               part of make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -93,6 +94,18 @@ CARGO_DEB := --package namewire-cli --no-build --strip --quiet
 deb: package-files
 	@tools/setup.sh deb
 	.tools/bin/cargo-deb $(CARGO_DEB) --output $(TARGET)/debian/
+
+# Part of `make system`.
+TRIED := $(TARGET)/installed
+test-install:
+	$(call say,test-install: installed into a folder and removed again, only the configuration stays)
+	@rm -rf $(TRIED)
+	@$(MAKE) --no-print-directory install DESTDIR=$(TRIED)
+	@$(TRIED)/usr/local/bin/namewire config check $(TRIED)/etc/namewire/namewire.toml
+	@grep -q '^ExecStart=/usr/local/bin/namewire ' $(TRIED)/etc/systemd/system/namewire.service
+	@test -s $(TRIED)/usr/local/share/man/man1/namewire-run.1
+	@$(MAKE) --no-print-directory uninstall DESTDIR=$(TRIED)
+	@test "$$(find $(TRIED) -type f)" = $(TRIED)/etc/namewire/namewire.toml
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-deb: package-files
@@ -228,6 +241,7 @@ system: build
 	@REPORT=$(TARGET)/report/report.html crates/observe/browser/run.sh $(TARGET)/browser $(TARGET)/browser/pictures \
 		lab/browser/report_test.mjs || [ $$? = 3 ]
 	@$(MAKE) --no-print-directory test-prometheus
+	@$(MAKE) --no-print-directory test-install
 	@$(MAKE) --no-print-directory test-deb
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \

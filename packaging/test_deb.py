@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Installs the Debian package into a bare root directory, forwards packets, upgrades, removes: nothing is left.
 
-Usage: test_deb.py OLDER.deb NEWER.deb FOLDER. It needs root, and mmdebstrap for the bare root, which it makes in FOLDER
-once and copies for each run. The two packages may be builds of one commit: what counts is that
-dpkg takes NEWER for an upgrade. There is no systemd in it: the test reads the unit, makes the folders that the unit names,
-and runs its ExecStart as its user, in a network namespace of its own. The folder keeps the bare root. Exit status 3: what it needs cannot be had here.
+Usage: test_deb.py OLDER.deb NEWER.deb FOLDER. It needs root, and mmdebstrap, which makes the bare root in FOLDER once;
+each run works on a copy. The two packages may be builds of one commit, as long as dpkg takes NEWER for an upgrade.
+There is no systemd in the root. The test reads the unit, makes the folders that the unit names, and runs its ExecStart
+as its user, in a network namespace of its own. Exit status 3: what the test needs cannot be had here.
 """
 import configparser
 import os
@@ -20,7 +20,8 @@ UNIT = "lib/systemd/system/namewire.service"
 CONFIGURATION = "etc/namewire/namewire.toml"
 # What dpkg itself remembers of a package that is gone, and what any package leaves in logs and caches.
 OF_THE_SYSTEM = ("var/lib/dpkg/", "var/log/", "var/cache/", "etc/passwd", "etc/group", "etc/shadow", "etc/gshadow",
-                 "etc/subuid", "etc/subgid", "etc/ld.so.cache", "dev/", "proc/", "sys/", "var/lib/systemd/", "run/adduser/")
+                 "etc/subuid", "etc/subgid", "etc/ld.so.cache", "dev/", "proc/", "sys/",
+                 "var/lib/systemd/", "run/adduser/")
 START_SECONDS = 60
 
 
@@ -138,7 +139,12 @@ def main() -> None:
     before, users = root.files(), root.users()
 
     root.install(older)
-    root.run("sh", "-c", "man_page=/usr/share/man/man1/namewire-run.1.gz; [ -s $man_page ] || [ ! -d /usr/share/man ]")
+    if shutil.which("systemd-analyze"):
+        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={root.folder}", "namewire.service"],
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert checked.returncode == 0, f"systemd would not take the unit:\n{checked.stdout}"
+    root.run("test", "-s", "/usr/share/man/man1/namewire-run.1.gz")
+    root.run("test", "-s", "/usr/share/bash-completion/completions/namewire")
     root.run("namewire", "config", "check", f"/{CONFIGURATION}")
     service = Service(root)
     forwards(root)

@@ -303,9 +303,14 @@ part_dpdk() {
 
 # The browser test says itself what is missing.
 part_browser() {
-    { has chromium || has chromium-browser; } && has npm && return 0
+    # Node.js from elsewhere brings its own npm, and Debian's package of that name conflicts with it.
+    wanted=
+    has chromium || has chromium-browser || wanted=chromium
+    has npm || wanted="$wanted nodejs npm"
+    [ -n "$wanted" ] || return 0
     if is_root && [ "$(package_manager)" = apt-get ]; then
-        line=$(install_command apt-get chromium nodejs npm)
+        # shellcheck disable=SC2086 # several packages
+        line=$(install_command apt-get $wanted)
         say "a browser is missing. Running: $line"
         sh -c "$line" >&2 || say "this failed: $line"
     fi

@@ -230,7 +230,7 @@ def stale_arrows(arrows: dict[str, set[str]], used: dict[str, set[str]]) -> list
 
 # Written in pieces, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.])/" + r"work/|/tmp/" + r"nw\b|\.\./" + r"shared/")
-TEXT_SUFFIXES = {".rs", ".md", ".toml", ".py", ".sh", ".mjs", ".yml", ".service", ""}
+TEXT_SUFFIXES = {".rs", ".md", ".toml", ".py", ".sh", ".mjs", ".yml", ".service", ".socket", ""}
 
 
 def check_files(root: Path, files: list[Path]) -> list[str]:

@@ -129,6 +129,20 @@ fn faces_and_routes_are_filtered() {
 }
 
 #[test]
+fn each_command_has_a_manual_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("man1");
+    let made = router_process::namewire(&["manual", folder.to_str().unwrap()]);
+    assert!(made.status.success(), "{made:?}");
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert!(page("namewire.1").contains("namewire\\-run(1)"), "{}", page("namewire.1"));
+    assert!(page("namewire-run.1").contains("\\-\\-cs\\-capacity"));
+    assert!(page("namewire-face-list.1").starts_with(".ie"), "a page of groff");
+    let refused = router_process::namewire(&["manual", "/dev/null/folder"]);
+    assert_eq!(refused.status.code(), Some(1));
+}
+
+#[test]
 fn bash_completes_commands_and_options() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("namewire.bash");

@@ -66,7 +66,7 @@ impl SocketFile {
         SocketFile { path: path.to_owned(), identity: identity(path) }
     }
 
-    /// The file of a listener that another process keeps, and its file with it.
+    /// The file of a listener that another process made and keeps.
     fn of_another_process(path: &Path) -> Self {
         SocketFile { path: path.to_owned(), identity: None }
     }

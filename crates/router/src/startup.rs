@@ -170,8 +170,8 @@ impl Router {
         Self::start_with(configuration, None)
     }
 
-    /// The same with a listening Unix socket of another process (systemd) in place of one that the router makes. It is
-    /// bound to the configured path; its file stays when the router ends.
+    /// The same, but applications connect to a listening Unix socket that another process made (systemd). It must be
+    /// bound to the configured path. Its file stays when the router ends.
     ///
     /// # Errors
     /// As for [`Router::start`].

@@ -1,7 +1,7 @@
 //! Starts a router from its settings, and chooses the sockets that it gets.
 //!
-//! If systemd passes a listening Unix socket (`LISTEN_FDS`), applications connect there, whatever the configuration
-//! says.
+//! If systemd passes a listening Unix socket (`LISTEN_FDS`), applications connect there, whatever path the
+//! configuration has. With `faces.unix.enabled = false` the router ignores the socket.
 
 use super::Args;
 use crate::{ExitCode, Failure};
@@ -27,6 +27,7 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
     let mut configuration = configuration.clone();
     let inherited = inherited_socket().map_err(cannot_take)?;
     if let Some((path, _)) = &inherited {
+        tracing::info!(target: "faces", "systemd passed the socket {}", path.display());
         configuration.settings.faces.unix.path = Some(path.clone());
     }
     let unix = configuration.settings.faces.unix.clone();

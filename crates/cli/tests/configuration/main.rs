@@ -371,6 +371,18 @@ fn systemd_may_pass_the_socket() {
     }
 }
 
+/// A socket that is no place for applications is refused.
+#[test]
+fn another_socket_than_a_listening_unix_one_is_refused() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh", NAMEWIRE, "run", "--no-udp", "--no-tcp"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let passed = FdMapping { parent_fd: listener.into(), child_fd: 3 };
+    let ended = command.env("LISTEN_FDS", "1").fd_mappings(vec![passed]).unwrap().output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(text(&ended.stderr).contains("cannot take the socket that systemd passed"), "{ended:?}");
+}
+
 #[test]
 fn a_quiet_router_prints_nothing() {
     let directory = tempfile::tempdir().unwrap();
