@@ -243,7 +243,7 @@ fn other_routers(study: &Study, outcome: &mut Outcome) -> anyhow::Result<()> {
     let ours = router(&of_packets(&["whole"])?, by_packet(&memory_bytes));
     let nfd_cycles = nfd_cycles_per_packet()?;
     let nfd_costs = PerPacket { interest_miss: nfd_cycles, interest_hit: nfd_cycles, data: nfd_cycles };
-    // Nobody has measured its bytes of memory.
+    // No figure says how many bytes of memory NFD moves.
     let nfd = router(&nfd_costs, Blocks::default());
     for (name, router) in [("naive, Takemasa19", naive), ("ours", ours), ("NFD, without the power of its memory", nfd)]
     {

@@ -350,7 +350,7 @@ mod tests {
         Ok(())
     }
 
-    /// Names that nobody answers until the end count, and a file's names are all asked for.
+    /// A name without an answer at the end counts as requested. The consumer asks for every name of its file.
     #[test]
     fn names_without_an_end_are_requested_too() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;

@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 5 min, 1 GiB; full: 3 h, 10 GiB (13.5 million synthetic prefixes, 10 million updates)",
+    needs: "quick: 5 min, 1 GiB; full: 1 h, 10 GiB (13.5 million synthetic prefixes, two million updates)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -50,7 +50,7 @@ const fn size(scale: Scale) -> Size {
             Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 100_000 }
         }
         Scale::Full => {
-            Size { real_names: 4_000_000, synthetic_names: 13_548_815, repetitions: 9, slices: 200, updates: 5_000_000 }
+            Size { real_names: 4_000_000, synthetic_names: 13_548_815, repetitions: 5, slices: 60, updates: 1_000_000 }
         }
     }
 }
@@ -103,8 +103,8 @@ fn population(context: &Context, size: &Size, kind: &str) -> anyhow::Result<Popu
 }
 
 /// Measures a design of another crate as this experiment measures those of the catalogue: on its populations, in turn
-/// with the default. `make` returns an empty table for so many prefixes, whose hashes have this key. A wrong answer is
-/// an error.
+/// with the default. `make` gets the number of prefixes and the key of the hashes, and returns an empty table. A wrong
+/// answer is an error.
 ///
 /// # Errors
 /// If a list cannot be read, or the table refuses a prefix or gives a wrong answer; or on an interrupt.

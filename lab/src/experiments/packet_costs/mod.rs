@@ -622,8 +622,8 @@ fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cyc
 /// Metrics whose stages are the thesis' blocks.
 const BY_BLOCK: [&str; 5] = ["naive, by stage", "by stage", "by part", "bytes fetched, naive", "bytes written, naive"];
 
-/// The blocks of Takemasa19 Fig. 5.1 that a stage is, for this kind of packet. B2, B12 and B13 are the policy's, inside
-/// of B3 and B10; `cache-policies` measures them alone.
+/// The blocks of Takemasa19 Table 5.1, numbered as its Eq. 5.1 demands, that make a stage of this kind of packet. B2,
+/// B12 and B13 are the policy's, inside of B3 and B10; `cache-policies` measures them alone.
 fn block(case: &str, stage: &str) -> Option<&'static str> {
     let kind = case.split(';').next().unwrap_or(case);
     Some(match (kind, stage) {
