@@ -183,7 +183,9 @@ impl Authorizer {
     pub(crate) fn drop_counters(&self) -> impl Iterator<Item = DropCounter> + '_ {
         let denials = Denial::NAMES.iter().zip(self.denials).map(|(name, count)| (format!("denied.{name}"), count));
         let limits = [
+            // Commands forgotten before their time.
             ("limit.replay-nonces", self.replay.limits_met.nonces),
+            // Signers forgotten before their time.
             ("limit.replay-records", self.replay.limits_met.records),
         ];
         let limits = limits.map(|(name, count)| (name.to_owned(), count));

@@ -14,6 +14,7 @@ impl DropReport {
     /// Drops by engines, and the limits that engines and their workers reached.
     pub(crate) fn add_engine(&mut self, status: &WorkerStatus) {
         self.add_all("engine", DropReason::named(&status.counters.drops));
+        // Interests of a face that had its share of the PIT; the eight faces with most are named.
         self.add_cuts("cut", &status.counters.faces_cut);
         self.add_all("limit", LimitMet::named(&status.counters.limits));
         self.add_named(status.named());

@@ -79,8 +79,10 @@ impl<'a> PoolReport<'a> {
             }
         }
         for (name, pool) in &self.pools {
+            // What holders of the pool lost to others.
             report.add(&format!("displaced.{name}"), pool.displaced);
         }
+        // Holders that share a number, and so a share, because there are more than the router can number.
         report.add("limit.holders-sharing", self.holders.sharing());
     }
 }

@@ -106,9 +106,13 @@ impl Tables<'_> {
 namewire_packet::counters! {
     /// Packets of TagNet that a worker forwarded or dropped.
     pub(crate) struct TagCounters {
+        /// Packets received that ask for no reply (push).
         pub(crate) in_pushes: u64 = "tag.in-pushes",
+        /// Packets received that ask for replies (pull).
         pub(crate) in_pulls: u64 = "tag.in-pulls",
+        /// Replies received.
         pub(crate) in_replies: u64 = "tag.in-replies",
+        /// Packets sent.
         pub(crate) out_packets: u64 = "tag.out-packets",
         pub(crate) drops: [u64; TagDrop::COUNT],
     }

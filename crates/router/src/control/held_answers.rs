@@ -107,7 +107,14 @@ impl HeldAnswers {
     /// any longer.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 3] {
         let behind = if self.is_failing { self.revision.saturating_sub(self.on_disk) } else { 0 };
-        [("write-failed", self.failures), ("changes-not-on-disk", behind), ("answered-before-disk", self.answered_late)]
+        [
+            // The state file could not be written.
+            ("write-failed", self.failures),
+            // Changes that the state file lacks, while writing fails.
+            ("changes-not-on-disk", behind),
+            // Answers to commands that did not wait for a write that hangs.
+            ("answered-before-disk", self.answered_late),
+        ]
     }
 
     fn release_up_to(&mut self, revision: u64) -> Vec<Answer> {

@@ -124,19 +124,30 @@ impl Environment for Node {
         let (status, counts) = (self.shared.total_status(), &self.counts);
         let mut report = DropReport::default();
         report.add_engine(&status);
+        // A listener waited until the connections that it had accepted were faces. The others wait in the kernel.
         report.add("limit.accepts-held", counts.accepts.held.load(Ordering::Relaxed));
+        // A peer closed its connection, without a packet, before the router accepted it.
         report.add("router.connection-left", counts.accepts.left.load(Ordering::Relaxed));
+        // A peer sent something and closed its connection; too many such connections waited for their turn.
         report.add("router.connection-left-unheard", counts.accepts.left_unheard.load(Ordering::Relaxed));
         report.add_links(&status, &self.faces.link_counters());
+        // Requests of a face that found its queue to management full; the eight faces with most are named.
         report.add_cuts("management-cut", &self.sender.interests.cut());
         report.add_all("router", self.fib_writer.refusals());
         report.add_all("tag-routing", self.tags.iter().flat_map(TagControl::refusals));
+        // A connection became no face: no descriptor, no memory, or an application of shared memory that does not
+        // connect properly.
         report.add("router.accept-failed", counts.accept_failures);
+        // A certificate that a trust rule names cannot be read.
         report.add("router.anchor-unreadable", counts.unreadable_anchors);
+        // A connection was closed, because its worker had no room for its face.
         report.add("router.connection-refused", self.faces.counts().refused_connections);
+        // A face to a group, or to an interface or device, could not be made. The start or the log says why.
         report.add("router.link-face-failed", self.links.failures());
         PoolReport::of(&self.shared).add_refusals(&mut report);
+        // A frame that a capture had no room for. The packet itself went on.
         report.add("capture.frames-missed", self.captures.missed());
+        // A line of the log that standard error did not take in time.
         report.add("log.lines-lost", self.log.map_or(0, |log| log.lines_lost()));
         report.add_all("state", self.held_answers.counts());
         report.add_all("websocket", self.websockets.counts());

@@ -86,6 +86,7 @@ impl TagControl {
     /// What was refused, and what failed.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let refusals = RoutingRefusal::named(self.routing.refusals());
+        // The table for advertised descriptors could not be made anew. It is tried again.
         refusals.chain([("table-build-failed", self.builds_failed)])
     }
 
