@@ -20,7 +20,7 @@ use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
 use crate::router::{Consequences, NodeId, NodeOptions, Router};
 use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
-use namewire_engine::{Counters, Engine, FaceId, FaceScope};
+use namewire_engine::{Counters, Engine, FaceId, FaceScope, Strategy};
 use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
 use namewire_management::HolderId;
 use namewire_packet::lp::LpHeaders;
@@ -28,6 +28,7 @@ use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
 use namewire_testbed::Sent;
 use std::any::Any;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Events of one run, unless [`Network::set_event_limit`] says otherwise.
 const DEFAULT_EVENT_LIMIT: u64 = 50_000_000;
@@ -288,6 +289,11 @@ impl Network {
     /// parameters.
     pub fn set_strategy(&mut self, node: NodeId, prefix: &str, strategy: &str) {
         self.nodes[node.0].set_strategy(&parse(prefix), strategy);
+    }
+
+    /// Sets a strategy that the engine does not have, under a name of its own.
+    pub fn set_own_strategy(&mut self, node: NodeId, prefix: &str, name: &str, strategy: Arc<dyn Strategy>) {
+        self.nodes[node.0].set_own_strategy(&parse(prefix), parse(name), strategy);
     }
 
     /// Removes a face of a node as if its socket had closed, with its routes and records.

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_engine::{
     BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant,
-    RouteRequest,
+    RouteRequest, Strategy,
 };
 use namewire_management::HolderId;
 use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
@@ -180,6 +180,11 @@ impl Router {
     pub(crate) fn set_strategy(&mut self, prefix: &NameBuf, strategy: &str) {
         let strategy = resolve(&mut self.forwarder, strategy);
         self.routing.set_strategy(prefix, strategy, &mut self.forwarder.fib);
+    }
+
+    pub(crate) fn set_own_strategy(&mut self, prefix: &NameBuf, instance: NameBuf, strategy: Arc<dyn Strategy>) {
+        let id = self.forwarder.strategies.add(instance.clone(), strategy).expect("fewer strategies than may be");
+        self.routing.set_strategy(prefix, ResolvedStrategy { id, instance }, &mut self.forwarder.fib);
     }
 
     /// Removes a face with its routes and records. An Interest from other faces too may now expire earlier; an Interest
