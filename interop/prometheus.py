@@ -9,7 +9,7 @@ Prometheus on a port of its own reads both routers. Then
 - each query of packaging/grafana/namewire.json must return a finite number;
 - the dashboard keeps to Grafana's schema (dashboard.py);
 - `promtool` checks packaging/prometheus/alerts.yml and runs prometheus_alerts_test.yml, which says when an alert fires;
-- each metric that dashboard and alerts name exists, and so does each of crates/observe/METRICS.md.
+- each metric that dashboard and alerts name exists, and so does each of docs/reference/metrics.md.
 
 Nothing is mocked but Grafana itself: it is under the AGPL, and no package of Debian has it.
 
@@ -280,14 +280,14 @@ def drops_agree(prometheus: Prometheus, traffic: Traffic) -> str:
 
 def names_exist(prometheus: Prometheus) -> str:
     scraped = set(prometheus.ask("label/__name__/values"))
-    # METRICS.md has the name of a histogram, Prometheus those of its parts.
+    # The page has the name of a histogram, Prometheus those of its parts.
     scraped |= {re.sub(r"_(bucket|count|sum)$", "", name) for name in scraped}
-    listed = set(re.findall(r"^\| `(namewire_\w+)`", (ROOT / "crates/observe/METRICS.md").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^\| `(namewire_\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.MULTILINE))
     used = set(re.findall(r"\bnamewire_\w+", DASHBOARD.read_text() + ALERTS.read_text()))
     missing = sorted((listed | used) - scraped)
     if missing:
         raise CaseFailed(f"Prometheus has no {', '.join(missing)}")
-    return f"{len(listed)} of METRICS.md, {len(used)} in dashboard and alerts"
+    return f"{len(listed)} of docs/reference/metrics.md, {len(used)} in dashboard and alerts"
 
 
 def alerts_run(prometheus: Prometheus) -> str:

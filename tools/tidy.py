@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """House rules that a program can check. `tools/tidy.py --self-test` tests the checks.
 
-1. Documents: every relative link and every path in backticks exists; a backticked
+1. Documents: every relative link, its `#anchor` and every path in backticks exists; pages of docs/
+   link only to pages of docs/, because they are a book too, and SUMMARY.md has them all; a backticked
    `crate::item` or `Type::item` names something that is defined in the sources;
    a backticked `path/file.rs::name` names a test of that file.
 2. `unsafe` stands only in the files listed in docs/unsafe.md, and every file
@@ -114,12 +115,6 @@ def check_documents(root: Path, files: list[Path]) -> list[str]:
             continue
         text = document.read_text()
         prose = FENCE.sub("", text)
-        for target in LINK.findall(prose):
-            path = target.split("#")[0]
-            if "://" in target or target.startswith("mailto:") or not path:
-                continue
-            if not (document.parent / path).exists():
-                problems.append(f"{here}: link to {target}, which does not exist")
         for quoted in BACKTICKED.findall(prose):
             test = LOOKS_LIKE_TEST.match(quoted)
             if test:
@@ -139,6 +134,46 @@ def check_documents(root: Path, files: list[Path]) -> list[str]:
                 if not re.search(DEFINITION.format(re.escape(name)), sources, re.MULTILINE):
                     problems.append(f"{here}: names `{quoted}`, but nothing defines {name}")
     return problems
+
+
+def check_links(root: Path, files: list[Path]) -> list[str]:
+    problems = []
+    for here in (path for path in files if path.suffix == ".md"):
+        for target in LINK.findall(FENCE.sub("", (root / here).read_text())):
+            path, _, anchor = target.partition("#")
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            linked = root / here.parent / path if path else root / here
+            if not linked.exists():
+                problems.append(f"{here}: link to {target}, which does not exist")
+            elif anchor and linked.suffix == ".md" and anchor not in anchors(linked.read_text()):
+                problems.append(f"{here}: link to {target}, which has no such heading")
+            elif here.parts[0] == "docs" and not linked.resolve().is_relative_to((root / "docs").resolve()):
+                problems.append(f"{here}: link to {target}, which the book does not have: name the file in backticks")
+    return problems
+
+
+def anchors(text: str) -> set[str]:
+    """What `#…` may name in a document: its headings as GitHub and mdBook write them, and `<a id>`."""
+    found, prose = set(re.findall(r'<a id="([^"]+)">', text)), FENCE.sub("", text)
+    for heading in re.findall(r"^#+ +(.*?) *#*$", prose, re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = "".join("-" if letter == " " else letter for letter in words if letter.isalnum() or letter in " -_")
+        number = 0
+        while (name := f"{slug}-{number}" if number else slug) in found:
+            number += 1
+        found.add(name)
+    return found
+
+
+def check_book(root: Path, files: list[Path]) -> list[str]:
+    """Every page of docs/ is in the book."""
+    summary = Path("docs/SUMMARY.md")
+    if summary not in files:
+        return []
+    listed = set(LINK.findall((root / summary).read_text()))
+    pages = {path.relative_to("docs").as_posix() for path in files if path.parts[0] == "docs" and path.suffix == ".md"}
+    return [f"docs/SUMMARY.md: lacks {page}" for page in sorted(pages - listed - {"SUMMARY.md"})]
 
 
 def names_a_path(quoted: str, here: Path, files: set[Path], directories: set[Path], names: set[str]) -> bool:
@@ -276,7 +311,7 @@ def long_files(root: Path, files: list[Path]) -> list[str]:
 
 def check_all(root: Path) -> list[str]:
     files = repository_files(root)
-    return (check_documents(root, files) + check_unsafe(root, files)
+    return (check_documents(root, files) + check_links(root, files) + check_book(root, files) + check_unsafe(root, files)
             + check_arrows(root, files) + check_files(root, files) + check_tests(root, files)
             + check_shape(root, files))
 
@@ -354,6 +389,23 @@ class Checks(unittest.TestCase):
     def test_dead_link(self):
         self.caught({"CONTRIBUTING.md": "[x](docs/absent.md)"}, "docs/absent.md")
         self.caught({"docs/guide/a.md": "[x](../absent.md)"}, "../absent.md")
+
+    def test_dead_anchor(self):
+        page = "# A `b` of the [c](d.md), e\n# Twice\n# Twice\n<a id=\"here\"></a>\n```sh\n# no heading\n```\n"
+        pages = {"docs/a.md": page, "docs/d.md": ""}
+        for anchor in ["a-b-of-the-c-e", "twice", "twice-1", "here"]:
+            self.assertEqual(self.problems(pages | {"CONTRIBUTING.md": f"[x](docs/a.md#{anchor})"}), [])
+        for anchor in ["no-heading", "twice-2"]:
+            self.caught(pages | {"CONTRIBUTING.md": f"[x](docs/a.md#{anchor})"}, anchor)
+        self.caught({"CONTRIBUTING.md": "# Rooms\n[x](#houses)"}, "#houses")
+
+    def test_link_out_of_the_book(self):
+        self.caught({"docs/a.md": "[x](../README.md)"}, "backticks")
+
+    def test_page_that_the_book_lacks(self):
+        book = {"docs/SUMMARY.md": "- [a](a.md)\n- [u](unsafe.md)\n", "docs/a.md": ""}
+        self.assertEqual(self.problems(book), [])
+        self.caught(book | {"docs/b.md": ""}, "SUMMARY.md", "b.md")
 
     def test_foreign_link_is_not_followed(self):
         self.assertEqual(self.problems({"CONTRIBUTING.md": "[x](https://example.org/y.md)"}), [])

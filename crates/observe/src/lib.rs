@@ -14,7 +14,7 @@
 //! | path | what it answers |
 //! | --- | --- |
 //! | `/` | a page that shows all of it live |
-//! | `/metrics` | OpenMetrics or Prometheus text (METRICS.md lists the metrics) |
+//! | `/metrics` | OpenMetrics or Prometheus text (docs/reference/metrics.md lists the metrics) |
 //! | `/status.json` | the whole snapshot, and the rates of faces |
 //! | `/routes.json` | the routes, for the page |
 //! | `/events` | what the page shows, once a second, as Server-Sent Events |

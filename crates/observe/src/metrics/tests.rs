@@ -167,13 +167,16 @@ fn promtool_accepts_the_text() {
 /// `UPDATE=1 cargo test -p namewire-observe` writes the document anew.
 #[test]
 fn the_document_lists_the_metrics_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("METRICS.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let expected = document();
     if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
         std::fs::write(&path, &expected).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "METRICS.md is not what the code says. Run this test with UPDATE=1.");
+    assert!(
+        found == expected,
+        "docs/reference/metrics.md is not what the code says: UPDATE=1 cargo test -p namewire-observe writes it anew"
+    );
 }
 
 fn document() -> String {
