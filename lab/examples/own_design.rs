@@ -65,6 +65,7 @@ fn prefix_ends(name: &[u8]) -> Vec<usize> {
     ends
 }
 
+// experiment
 fn run(context: &Context) -> anyhow::Result<Outcome> {
     experiments::own_design(context, "longest-first-map", |_, _| Box::<LongestFirst>::default())
 }
@@ -78,6 +79,7 @@ const EXPERIMENT: Experiment = Experiment {
     run,
     sources: &[],
 };
+// end
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
