@@ -4,7 +4,6 @@
 # Everything runs as this user. Only processes of the demo are ended.
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/namewire-demo.XXXXXX")
-children=()
 
 say() { printf 'demo: %s\n' "$*"; }
 
@@ -16,20 +15,23 @@ fail() {
     exit 1
 }
 
-# Ends only processes of this script: SIGTERM, then SIGKILL, then wait.
+# Ends what this script started in the background and still runs: SIGTERM, five seconds later SIGKILL. The shell knows
+# which do; the number of an ended one may belong to another process by now.
 clean_up() {
     status=$?
     trap - EXIT
-    for pid in ${children[@]+"${children[@]}"}; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in ${children[@]+"${children[@]}"}; do
-        for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
-        kill -KILL "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
+    trap '' HUP INT TERM
+    exec 2>/dev/null # the shell's own words on each process that it ends
+    for signal in TERM KILL; do
+        for pid in $(jobs -pr); do kill "-$signal" "$pid" 2>/dev/null || true; done
+        for _ in $(seq 50); do [ -n "$(jobs -pr)" ] || break; sleep 0.1; done
     done
+    wait
     rm -rf "$scratch"
     exit "$status"
 }
 trap clean_up EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -51,18 +53,26 @@ start_router() {
         "$namewire" run "$@" --socket "$scratch/$name.sock" --listen-udp "127.0.0.1:$port" \
             --listen-tcp "127.0.0.1:$port" >"$scratch/router-$name.log" 2>&1 &
         pid=$!
-        children+=("$pid")
-        if wait_until 10 answers_or_ended "$name" && kill -0 "$pid" 2>/dev/null; then
+        if wait_until 60 answers_or_ended "$name" && kill -0 "$pid" 2>/dev/null; then
             return 0
         fi
     done
     fail "router $name did not start"
 }
 
-answers_or_ended() {
-    ! kill -0 "$pid" || "$namewire" --transport "unix://$scratch/$1.sock" status
-}
+answers_or_ended() { ! kill -0 "$pid" || at "$1" status; }
 
-at() { local router=$1; shift; "$namewire" --transport "unix://$scratch/$router.sock" "$@"; }
+# Where applications reach a router.
+uri_of() { echo "unix://$scratch/$1.sock"; }
+
+# at ROUTER COMMAND... : a tool at this router. Not for the background: its process would be a shell, and outlived by
+# the tool.
+at() { local router=$1; shift; "$namewire" --transport "$(uri_of "$router")" "$@"; }
+
+# stop PID WHAT : ends it as Ctrl-C does, if that has not been typed already.
+stop() {
+    kill -INT "$1" 2>/dev/null || true
+    wait "$1" || fail "$2 ended with status $?"
+}
 
 [ -x "$namewire" ] || fail "no binary at $namewire (make build makes it)"

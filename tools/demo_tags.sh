@@ -30,11 +30,11 @@ done
 say "seven routers run, joined by seven links"
 
 echo 'Symphony no. 9, tonight at 8' >"$scratch/programme"
-at a tag advertise concert classical --answer "$scratch/programme" >"$scratch/hall.log" 2>&1 &
-children+=("$!")
-at g tag advertise news --serves push --count 1 >"$scratch/newspaper.log" 2>&1 &
+"$namewire" --transport "$(uri_of a)" tag advertise concert classical --answer "$scratch/programme" \
+    >"$scratch/hall.log" 2>&1 &
+"$namewire" --transport "$(uri_of g)" tag advertise news --serves push --count 1 \
+    >"$scratch/newspaper.log" 2>&1 &
 newspaper=$!
-children+=("$newspaper")
 say "router a has an application for {classical, concert}, router g one for {news}"
 
 has_found() { at e tag pull classical Beethoven ninth concert 360bps --timeout 500 >"$scratch/answer"; }
@@ -55,8 +55,5 @@ for router in a d; do
     at "$router" tag routes
     at "$router" tag locator
 done
-for pid in "${routers[@]}"; do
-    kill -TERM "$pid" || fail "a router ended early"
-    wait "$pid" || fail "a router ended with status $? after SIGTERM"
-done
+for pid in "${routers[@]}"; do stop "$pid" "a router"; done
 say "everything stopped; done"

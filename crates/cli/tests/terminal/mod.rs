@@ -30,6 +30,7 @@ pub(crate) struct Terminal {
     /// Kept open: otherwise the settings of the terminal are gone with the program.
     slave: File,
     screen: Arc<Mutex<vt100::Parser>>,
+    written: Arc<Mutex<Vec<u8>>>,
     pub(crate) program: Child,
 }
 
@@ -49,20 +50,27 @@ impl Terminal {
         let program = command.stdin(side()).stdout(side()).stderr(side()).env("TERM", "xterm").spawn().unwrap();
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(size(HEIGHT), size(width), 0)));
-        let (mut reader, writer) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let (mut reader, writer, copy) = (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&written));
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 writer.lock().unwrap().process(&bytes[..count]);
+                copy.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Terminal { master, slave, screen, program }
+        Terminal { master, slave, screen, written, program }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
         let parser = self.screen.lock().unwrap();
         let (_, width) = parser.screen().size();
         parser.screen().rows(0, width.get()).map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// All that the program has written, also what has left the screen.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
     /// True if some character on the screen has a colour of its own.
