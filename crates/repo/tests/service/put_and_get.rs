@@ -1,7 +1,7 @@
 //! What is put is there: also after a restart, and no longer after a deletion.
 
 use crate::router::{Network, ask, bytes, memory, name, object, produce, settings};
-use namewire_client::{Discovery, FetchOptions, RouteOptions, SegmentFetch};
+use namewire_client::{Discovery, FetchOptions, SegmentFetch};
 use namewire_packet::NameBuf;
 use namewire_repo::{
     RemoteError, RepoSettings,
@@ -63,8 +63,7 @@ async fn the_rules_for_segments() {
     let repo = network.repo(settings(), memory()).await;
     let producer = network.client().await;
     let mut publisher = object("/data/obj", &bytes(9_500));
-    let mut interests = publisher.open(&producer).unwrap();
-    producer.register_prefix(&name("/data/obj"), RouteOptions::default()).await.unwrap();
+    let mut interests = publisher.open(&producer).await.unwrap();
     tokio::spawn(async move { publisher.serve(&mut interests, |_| ()).await });
     produce(&producer, &name("/data/single")).await;
     let remote = network.remote().await;
