@@ -173,3 +173,18 @@ async fn a_command_can_be_repeated_and_missing_data_nacked() {
     assert_eq!(repo.statistics().writes, 4);
     repo.stop().await;
 }
+
+#[tokio::test]
+async fn the_example_archives_an_object() {
+    let network = Network::start();
+    let repo = network.repo(settings(), memory()).await;
+    let program = std::env::current_exe().unwrap().parent().unwrap().join("../examples/archive");
+    assert!(program.exists(), "{} is not there: cargo build -p namewire-repo --examples", program.display());
+    let mut command = std::process::Command::new(program);
+    command.args(["/repo", "/data/note", "some words"]);
+    command.env("NDN_CLIENT_TRANSPORT", format!("unix://{}", network.router.socket().unwrap().display()));
+    let ended = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let listed = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success() && listed.starts_with("/data/note/v="), "{listed} {:?}", ended.stderr);
+    repo.stop().await;
+}
