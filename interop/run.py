@@ -4,7 +4,7 @@
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
 and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
-`namewire repo` (repository.py)?
+`namewire repo` (repository.py)? Does each library hear each other's producer (hello.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
 A case about Data starts a producer, then a consumer, each in its own process, and
@@ -30,6 +30,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import hello
 import key_chain
 import repository
 
@@ -288,7 +289,8 @@ def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="namewire-interop-"))
     keys = key_chain.KeyChainCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch)
     repo = repository.RepositoryCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch, Process)
-    own_cases = [(title, action) for title, action in keys.all() + repo.all() if args.only in title]
+    hellos = hello.HelloCases(Router, interpreter("python"), interpreter("ndnts"), scratch, Process, CaseFailed)
+    own_cases = [(title, action) for title, action in keys.all() + repo.all() + hellos.all() if args.only in title]
     if args.list:
         for title in [title for title, _ in own_cases] + [case.title() for case in cases]:
             print(title)

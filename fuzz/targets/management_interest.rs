@@ -13,12 +13,12 @@ use libfuzzer_sys::fuzz_target;
 use namewire_management::{
     Effect, FaceCommandError, FaceProperties, FibChange, ManagementConfig, NextHop, PeerCredentials, ReadvertiseConfig,
     Ticket, TrustConfig,
-    trust_config::{Checker, KeyLocatorRule, PacketKind, Rule, RulesOrAny, ValidatorConfig},
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf,
     SignedInterestFields, nfd::NameLook,
 };
+use namewire_security::trust::{Checker, KeyLocatorRule, PacketKind, Rule, RulesOrAny, ValidatorConfig};
 use namewire_testbed::management::{Bench, ROUTER_PEER, ROUTER_UID, local_face, udp_face};
 
 const VERBS: [(&str, &str); 11] = [

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use namewire_management::name_regex::{MAX_EXPRESSION_BYTES, NameRegex, NameTemplate};
 use namewire_packet::NameBuf;
+use namewire_security::trust::name_regex::{MAX_EXPRESSION_BYTES, NameRegex, NameTemplate};
 
 /// Most components of a name; more only take longer.
 const COMPONENTS_MAX: usize = 64;

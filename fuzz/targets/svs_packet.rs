@@ -5,13 +5,14 @@
 #![no_main]
 
 use libfuzzer_sys::{arbitrary::Unstructured, fuzz_target};
-use namewire_repo::svs::{
+use namewire_client::sync::{
     Version,
-    backlog::{Backlog, WINDOW},
     group::{Group, Limits, Now},
     vector::StateVector,
     wire::{read_parameters, read_vector, write_vector},
 };
+
+use namewire_repo::backlog::{Backlog, WINDOW};
 
 const PRODUCERS_MAX: usize = 8;
 

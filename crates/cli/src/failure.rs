@@ -1,6 +1,8 @@
 //! What went wrong, as a message and an exit code.
 
-use namewire_client::{ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError};
+use namewire_client::{
+    ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError, ServeError,
+};
 use namewire_packet::NameBuf;
 use namewire_repo::RemoteError;
 use std::{fmt, io};
@@ -122,6 +124,7 @@ impl From<FetchError> for Failure {
             FetchError::ApplicationNack(_) => ExitCode::ApplicationNack,
             FetchError::Link(_)
             | FetchError::BadDigest(_)
+            | FetchError::NotTrusted { .. }
             | FetchError::BadMetadata(_)
             | FetchError::TooLarge(_)
             | FetchError::Output(_) => ExitCode::Failed,
@@ -134,6 +137,7 @@ impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Self {
         match error {
             RemoteError::Register(error) => error.into(),
+            RemoteError::Serve(error) => error.into(),
             RemoteError::NoAnswer(cause) => {
                 Failure::new(code_of(&cause), format!("the repository does not answer: {cause}"))
             }
@@ -161,6 +165,16 @@ impl From<DatasetError> for Failure {
         match error {
             DatasetError::Fetch(error) => error.into(),
             DatasetError::Malformed(_) => Failure::new(ExitCode::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::NotRegistered(error) => error.into(),
+            ServeError::Closed(_) => Failure::new(ExitCode::NoForwarder, error.to_string()),
+            ServeError::PrefixInUse(_) | ServeError::BadAnswer(_) => Failure::new(ExitCode::Failed, error.to_string()),
         }
     }
 }

@@ -3,9 +3,17 @@
 //! A file appears under its name only once it is whole: segments go to `FILE.part`, which
 //! is renamed at the end and removed on failure.
 
-use crate::{Failure, Global, name_argument, quantity, text_only::TextOnly};
+use crate::{
+    ExitCode, Failure, Global,
+    key_files::{packet_of, read_file},
+    name_argument, quantity,
+    text_only::TextOnly,
+};
 use indicatif::{ProgressBar, ProgressStyle};
-use namewire_client::{Discovery, FetchOptions, FetchProgress, SegmentFetch, congestion_window::CongestionControl};
+use namewire_client::{
+    Discovery, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window::CongestionControl,
+    security::trust::AnchorCertificate,
+};
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::{
@@ -13,6 +21,7 @@ use std::{
     io::{self, IsTerminal},
     os::fd::AsFd,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use tokio::{
     io::{AsyncWrite, BufWriter},
@@ -45,6 +54,10 @@ pub(crate) struct Args {
     /// InterestLifetime in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     lifetime: u64,
+    /// Accept only segments signed by the key of this certificate, or by a key that certificates lead to from it; each
+    /// signs names under its identity (repeatable)
+    #[arg(long, value_name = "FILE")]
+    anchor: Vec<PathBuf>,
     /// Show neither progress nor summary
     #[arg(short, long)]
     quiet: bool,
@@ -95,6 +108,7 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
         window_max: args.window as usize,
         retries_max: args.retries,
         lifetime_ms: args.lifetime,
+        validator: validator(&args.anchor)?,
         ..FetchOptions::default()
     };
     let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -122,6 +136,19 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
     };
     sink.keep()?;
     report(global, args.quiet, path.is_some(), &progress)
+}
+
+/// The trust schema of these anchors; `None` without any.
+fn validator(files: &[PathBuf]) -> Result<Option<Arc<Validator>>, Failure> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let read = |path: &PathBuf| {
+        let certificate = AnchorCertificate::parse(packet_of(read_file(path)?)?.to_vec());
+        certificate.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
+    };
+    let anchors = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(Arc::new(Validator::hierarchical(anchors))))
 }
 
 /// Where the content goes.

@@ -31,7 +31,6 @@ mod pingserver;
 mod poke;
 mod put;
 mod quantity;
-mod reconnect;
 mod repo;
 mod route;
 mod run;
@@ -47,7 +46,7 @@ mod traffic;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::{ExitCode, Failure};
-use namewire_client::{Client, TransportUri};
+use namewire_client::{Client, ConnectionEvent, TransportUri};
 use namewire_packet::NameBuf;
 use namewire_security::Signer;
 use output::Output;
@@ -88,6 +87,15 @@ struct Global {
     json: bool,
 }
 
+/// Commands that outlive their router say what happens to their connection.
+fn say(event: ConnectionEvent) {
+    match event {
+        ConnectionEvent::Lost(_) => eprintln!("namewire: the connection to the forwarder was lost; trying again"),
+        ConnectionEvent::StillLost(reason) => eprintln!("namewire: {reason}"),
+        ConnectionEvent::Restored => eprintln!("namewire: connected again"),
+    }
+}
+
 impl Global {
     async fn connect(&self) -> Result<Client, Failure> {
         // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
@@ -96,7 +104,7 @@ impl Global {
             Some(uri) => Client::connect_to(uri.clone()).await?,
             None => Client::connect().await?,
         };
-        Ok(client.sign_commands_with(signer))
+        Ok(client.sign_commands_with(signer).on_connection_event(say))
     }
 
     /// The key of `--identity`, or a digest if nobody is named.

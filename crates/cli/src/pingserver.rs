@@ -1,11 +1,7 @@
 //! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also if the router starts anew meanwhile.
 
-use crate::{
-    ExitCode, Failure, Global, name_argument,
-    output::write_out,
-    reconnect::{self, End},
-};
-use namewire_client::{InterestStream, RespondError, RouteOptions};
+use crate::{ExitCode, Failure, Global, name_argument, output::write_out};
+use namewire_client::{InterestStream, RespondError};
 use namewire_packet::{Component, DataBuilder, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
 use namewire_security::Signer;
 use serde::Serialize;
@@ -47,33 +43,28 @@ struct Server<'a> {
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let signer = global.signer()?;
-    let interrupt = signal(SignalKind::interrupt())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut prefix = args.prefix.clone();
     prefix.push_generic(b"ping");
-    let interests = open(global, &prefix).await?;
+    let client = global.connect().await?;
+    let mut interests = client.interests(&prefix).await?;
     eprintln!("ping server ready: {}", args.prefix);
     let content = vec![b'a'; usize::from(args.size)];
     let mut server = Server { args: &args, signer, content, prints: !args.quiet && !global.json, answered: 0 };
-    let serve = async |interests: &mut InterestStream| server.serve(interests).await;
-    let (end, interests) = reconnect::serve(interests, async || open(global, &prefix).await, serve, interrupt).await?;
-    interests.client().flush().await;
+    let is_interrupted = tokio::select! {
+        served = server.serve(&mut interests) => served.map(|()| false)?,
+        _ = interrupt.recv() => true,
+    };
+    client.flush().await;
     let served = Served { prefix: args.prefix.to_string(), answered: server.answered };
     global.output().print_line(&served, || format!("{} pings answered", served.answered))?;
-    if end == End::Interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
-}
-
-/// Connects, and registers the prefix.
-async fn open(global: &Global, prefix: &NameBuf) -> Result<InterestStream, Failure> {
-    let client = global.connect().await?;
-    let interests = client.serve(prefix).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-    client.register_prefix(prefix, RouteOptions::default()).await?;
-    Ok(interests)
+    if is_interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
 }
 
 impl Server<'_> {
-    async fn serve(&mut self, interests: &mut InterestStream) -> Result<reconnect::Served, Failure> {
+    async fn serve(&mut self, interests: &mut InterestStream) -> Result<(), Failure> {
         while self.args.count.is_none_or(|count| self.answered < count) {
-            let Some(incoming) = interests.next().await else { return Ok(reconnect::Served::Lost) };
+            let Some(incoming) = interests.next().await else { break };
             let name = incoming.interest().name().to_buf();
             let names_digest = |component: Component<'_>| component.type_number == IMPLICIT_SHA256_DIGEST;
             if name.as_name().components().any(names_digest) {
@@ -84,7 +75,7 @@ impl Server<'_> {
                 self.signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
             match incoming.respond(&signed).await {
                 Ok(()) => {}
-                Err(RespondError::Closed(_)) => return Ok(reconnect::Served::Lost),
+                Err(RespondError::Closed(_)) => continue, // the stream comes back
                 Err(error) => return Err(error.into()),
             }
             self.answered += 1;
@@ -92,6 +83,6 @@ impl Server<'_> {
                 write_out(format!("interest received: {name}\n").as_bytes())?;
             }
         }
-        Ok(reconnect::Served::Done)
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! `namewire poke`: answer one Interest with the bytes of standard input.
 
 use crate::{ExitCode, Failure, Global, name_argument};
-use namewire_client::RouteOptions;
 use namewire_packet::{Data, DataBuilder, MAX_PACKET_BYTES, NameBuf};
 use serde::Serialize;
 use std::{
@@ -49,8 +48,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let data = Data::parse(&wire).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
 
     let client = global.connect().await?;
-    let mut interests = client.serve(&args.name).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-    client.register_prefix(&args.name, RouteOptions::default()).await?;
+    let mut interests = client.interests(&args.name).await?;
     let answered = async {
         while let Some(incoming) = interests.next().await {
             if incoming.interest().matches(&data) {

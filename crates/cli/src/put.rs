@@ -1,11 +1,7 @@
 //! `namewire put`: serve a file in segments until Ctrl-C, also if the router starts anew meanwhile.
 
-use crate::{
-    Failure, Global, name_argument, quantity,
-    reconnect::{self, Served},
-    segment_options::SegmentOptions,
-};
-use namewire_client::{InterestStream, PublishError, PublishOptions, RespondError, RouteOptions, SegmentPublisher};
+use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions};
+use namewire_client::{PublishOptions, SegmentPublisher};
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -36,8 +32,9 @@ struct Serving {
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let options = PublishOptions { version: args.version, ..args.segments.publish_options(global)? };
     let mut publisher = SegmentPublisher::of_file(&args.file, &args.name, options)?;
-    let interrupt = signal(SignalKind::interrupt())?;
-    let interests = open(global, &args.name).await?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let client = global.connect().await?;
+    let mut interests = publisher.open(&client).await?;
     let serving = Serving {
         versioned_name: publisher.versioned_name().to_string(),
         size_bytes: publisher.size_bytes(),
@@ -51,12 +48,11 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
             serving.segments
         )
     })?;
-    let serve = async |interests: &mut InterestStream| match publisher.serve(interests, |_| ()).await {
-        Ok(()) | Err(RespondError::Closed(_)) => Ok(Served::Lost),
-        Err(error) => Err(error.into()),
-    };
-    let (_, interests) = reconnect::serve(interests, async || open(global, &args.name).await, serve, interrupt).await?;
-    interests.client().flush().await;
+    tokio::select! {
+        served = publisher.serve(&mut interests, |_| ()) => served?,
+        _ = interrupt.recv() => {}
+    }
+    client.flush().await;
     let counters = publisher.counters();
     eprintln!(
         "{} Interests, {} segments and {} sent",
@@ -65,12 +61,4 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         quantity::bytes(counters.bytes)
     );
     Ok(())
-}
-
-/// Connects, and registers the name.
-async fn open(global: &Global, name: &NameBuf) -> Result<InterestStream, Failure> {
-    let client = global.connect().await?;
-    let interests = client.serve(name).map_err(PublishError::from)?;
-    client.register_prefix(name, RouteOptions::default()).await?;
-    Ok(interests)
 }

@@ -171,7 +171,7 @@ async fn add(
     let client = global.connect().await?;
     let (face_id, is_new) = face_reference::find_or_create(&client, next_hop).await?;
     options.face_id = Some(face_id);
-    let done = client.register_prefix(prefix, options).await?;
+    let done = client.register_prefix_with(prefix, options).await?;
     let flags = done.flags.unwrap_or_default();
     let route = Route {
         prefix: done.name.as_ref().unwrap_or(prefix).to_string(),
@@ -219,7 +219,7 @@ async fn remove(global: &Global, prefix: &NameBuf, next_hop: &FaceReference, ori
         }
         return Err(Failure::not_found(message));
     }
-    client.unregister_prefix(prefix, Some(face_id), origin).await?;
+    client.unregister_prefix_with(prefix, Some(face_id), origin).await?;
     let removed = RemovedRoute { prefix: prefix.to_string(), face_id: face_id.0, origin: Origin(origin).to_string() };
     global.output().print(&removed, || format!("route removed: {prefix} to face {face_id}\n"))?;
     Ok(())

@@ -126,7 +126,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
         privileges: privileges.and_then(|entries| entries.first().map(PrivilegesStatus::of)),
         store,
         drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
-        transport: client.transport().map(ToString::to_string).unwrap_or_default(),
+        transport: client.transport().map(|uri| uri.to_string()).unwrap_or_default(),
         version: general.nfd_version,
         start_time_ms: general.start_timestamp_ms,
         uptime_ms: general.current_timestamp_ms.saturating_sub(general.start_timestamp_ms),

@@ -48,7 +48,7 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     }
     // A router that is not there is no reason to clear the screen.
     let client = global.connect().await?;
-    let view = View::new(client.transport().map(ToString::to_string).unwrap_or_default());
+    let view = View::new(client.transport().map(|uri| uri.to_string()).unwrap_or_default());
     drop(client);
     let terminal = ratatui::try_init().map_err(|error| {
         Failure::new(ExitCode::Failed, format!("cannot use this terminal: {error}; `namewire status` needs none"))

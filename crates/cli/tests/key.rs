@@ -210,6 +210,12 @@ fn an_identity_signs_what_it_serves_through_a_router() {
     BufReader::new(router.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let transport = format!("--transport unix://{}", socket.display());
     ok(home, "key make /alice");
+    ok(home, "key make /mallory");
+    let anchors = ["alice", "mallory"].map(|name| {
+        let certificate = home.join(format!("{name}.cert"));
+        ok(home, &format!("key export-cert /{name} -o {}", certificate.display()));
+        certificate
+    });
     let set = run(home, &format!("{transport} --identity /alice strategy set /a multicast"));
     let file = home.join("file");
     fs::write(&file, [7; 20_000]).unwrap();
@@ -221,10 +227,20 @@ fn an_identity_signs_what_it_serves_through_a_router() {
     let mut served = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut served).unwrap();
     let peeked = run(home, &format!("{transport} --json peek /alice/file -p"));
+    let copies = anchors.map(|anchor| {
+        let copy = anchor.with_extension("copy");
+        let line = format!("{transport} get /alice/file --anchor {} -o {}", anchor.display(), copy.display());
+        (run(home, &line), fs::read(copy).ok())
+    });
     for mut process in [serving, router] {
         process.kill().unwrap();
         process.wait().unwrap();
     }
+    let [(trusted, copy), (distrusted, none)] = copies;
+    assert!(trusted.status.success() && copy == Some(vec![7; 20_000]), "{trusted:?}");
+    assert_eq!((distrusted.status.code(), none), (Some(1), None));
+    let said = String::from_utf8(distrusted.stderr).unwrap();
+    assert!(said.contains("is not trusted: unknown signer /alice/KEY/"), "{said}");
     assert!(set.status.success(), "{set:?}");
     let peeked: Value = serde_json::from_slice(&peeked.stdout).unwrap();
     assert_eq!(peeked["signature_type"], 3, "{served}");

@@ -3,7 +3,7 @@
 
 mod router_process;
 
-use namewire_client::{Client, ControlError, RouteOptions};
+use namewire_client::{Client, ControlError};
 use namewire_configuration::FibDesign;
 use router_process::{NAMEWIRE, Router};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -55,9 +55,7 @@ async fn register_until_refused(router: &Router) -> (u64, String) {
         for number in first..first + WINDOW as u64 {
             let prefix = format!("/site-{}/of-the-{number}th/application", number % 97).parse().unwrap();
             let client = client.clone();
-            answers.push(tokio::task::spawn_local(async move {
-                client.register_prefix(&prefix, RouteOptions::default()).await
-            }));
+            answers.push(tokio::task::spawn_local(async move { client.register_prefix(&prefix).await }));
         }
         let mut taken = first;
         for answer in answers {

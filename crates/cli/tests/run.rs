@@ -2,7 +2,7 @@
 
 mod router_process;
 
-use namewire_client::{Client, RouteOptions, TransportUri};
+use namewire_client::{Client, TransportUri};
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf, content_type};
 use router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use std::{
@@ -159,8 +159,7 @@ fn the_first_interest_after_the_answer_to_register_is_forwarded() {
         let consumer = Client::connect_to(uri).await.unwrap();
         for round in 0..300 {
             let prefix: NameBuf = format!("/round/{round}").parse().unwrap();
-            let mut stream = producer.serve(&prefix).unwrap();
-            producer.register_prefix(&prefix, RouteOptions::default()).await.unwrap();
+            let mut stream = producer.interests(&prefix).await.unwrap();
             let interest = InterestBuilder::new(prefix.join(Component::generic(b"x"))).lifetime_ms(60_000);
             let respond = async {
                 let incoming = stream.next().await.unwrap();
@@ -184,8 +183,7 @@ fn serve_application_nacks(router: &Router) {
     let serve = async move {
         let client = Client::connect_to(uri).await.unwrap();
         let prefix = "/app".parse().unwrap();
-        let mut stream = client.serve(&prefix).unwrap();
-        client.register_prefix(&prefix, RouteOptions::default()).await.unwrap();
+        let mut stream = client.interests(&prefix).await.unwrap();
         registered.send(()).unwrap();
         while let Some(incoming) = stream.next().await {
             let asked = incoming.interest().name();

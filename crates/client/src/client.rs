@@ -1,12 +1,14 @@
 //! The connection of an application to its forwarder.
 //!
 //! [`Client`] is a cheap handle: clones share one connection, which closes when the last clone is dropped. Two
-//! background tasks do the I/O, so a Tokio runtime must be running; a current-thread runtime is enough.
+//! background tasks do the I/O, so a Tokio runtime must be running; a current-thread runtime is enough. If the
+//! connection ends, the next Interest opens another one (file `connection.rs`).
 //!
 //! Limit: [`PENDING_INTERESTS_MAX`] Interests wait for an answer at once; further callers of [`Client::express`] wait
 //! for room.
 
 use crate::{
+    connection::{Backoff, Connection, ConnectionEvent, Link, list_tried, open_first},
     data_buf::DataBuf,
     discovery::{DiscoveryError, Environment, TransportChoice, TransportSource},
     face::{CloseReason, Face, FaceCounters},
@@ -15,21 +17,15 @@ use crate::{
 };
 use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Nonce, PacketError};
 use namewire_security::Signer;
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, UdpSocket, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    task::JoinHandle,
-    time::{sleep, timeout},
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::timeout,
 };
 
 /// Interests that may be pending on one client.
 pub const PENDING_INTERESTS_MAX: usize = 8192;
-/// Pause before a busy listener is tried again.
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
-/// How long a connection attempt may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Why an Interest got no Data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,31 +63,15 @@ pub enum ConnectError {
     },
 }
 
-fn list_tried(tried: &[(TransportUri, io::Error)]) -> String {
-    tried.iter().map(|(uri, error)| format!("{uri}: {error}")).collect::<Vec<_>>().join("; ")
-}
-
-struct Connection {
-    face: Arc<Face>,
-    slots: Arc<Semaphore>,
-    transport: Option<TransportUri>,
-    is_local: bool,
-    reader: JoinHandle<()>,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.face.close_when_drained();
-        self.reader.abort();
-    }
-}
-
 /// A handle to a connection with a forwarder.
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,
     pub(crate) command_signer: Signer,
+    listener: Option<Listener>,
 }
+
+type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
 /// A pending Interest. Dropping it forgets the Interest.
 pub(crate) struct Outstanding {
@@ -129,15 +109,10 @@ impl Client {
     /// # Errors
     /// If none answers; the error lists every place tried.
     pub async fn connect_to_choice(choice: TransportChoice) -> Result<Self, ConnectError> {
-        let mut tried = Vec::new();
-        for uri in choice.candidates {
-            match timeout(CONNECT_TIMEOUT, open(&uri)).await {
-                Ok(Ok(client)) => return Ok(client),
-                Ok(Err(error)) => tried.push((uri, error)),
-                Err(_) => tried.push((uri, io::ErrorKind::TimedOut.into())),
-            }
+        match open_first(&choice.candidates).await {
+            Ok(link) => Ok(Self::new(link, choice.candidates)),
+            Err(tried) => Err(ConnectError::NoForwarder { source_of_choice: choice.source, tried }),
         }
-        Err(ConnectError::NoForwarder { source_of_choice: choice.source, tried })
     }
 
     /// Creates a client from a stream that is already open. `is_local` says whether the forwarder takes commands under
@@ -147,19 +122,12 @@ impl Client {
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, writer) = tokio::io::split(stream);
-        Self::start(None, is_local, |face| face.run_stream(reader, writer))
+        Self::new(Link::start(None, is_local, |face| face.run_stream(reader, writer)), Vec::new())
     }
 
-    fn start(
-        transport: Option<TransportUri>,
-        is_local: bool,
-        run: impl FnOnce(&Arc<Face>) -> [JoinHandle<()>; 2],
-    ) -> Self {
-        let face = Arc::new(Face::default());
-        let [reader, _writer] = run(&face);
-        let slots = Arc::new(Semaphore::new(PENDING_INTERESTS_MAX));
-        let connection = Arc::new(Connection { face, slots, transport, is_local, reader });
-        Client { connection, command_signer: Signer::digest() }
+    fn new(link: Link, candidates: Vec<TransportUri>) -> Self {
+        let connection = Arc::new(Connection::new(link, candidates, PENDING_INTERESTS_MAX));
+        Client { connection, command_signer: Signer::digest(), listener: None }
     }
 
     /// Signs the commands of this handle, and of clones made from it later, with `signer`. Without this call
@@ -169,15 +137,22 @@ impl Client {
         self
     }
 
+    /// Calls `listener` when a stream of Interests or notifications of this handle, or of clones made from it later,
+    /// loses its connection and when it is back.
+    pub fn on_connection_event(mut self, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
     /// The address of the forwarder; `None` if the client was made from a stream.
-    pub fn transport(&self) -> Option<&TransportUri> {
-        self.connection.transport.as_ref()
+    pub fn transport(&self) -> Option<TransportUri> {
+        self.connection.link().transport.clone()
     }
 
     /// True if the forwarder regards this face as local: Unix sockets and TCP over loopback are, UDP never is (drop-in
     /// conventions, scope).
     pub fn is_local(&self) -> bool {
-        self.connection.is_local
+        self.connection.link().is_local
     }
 
     /// The counters of this connection.
@@ -200,13 +175,55 @@ impl Client {
         self.face().flush().await;
     }
 
-    pub(crate) fn face(&self) -> &Arc<Face> {
-        &self.connection.face
+    /// The face of the latest connection.
+    pub(crate) fn face(&self) -> Arc<Face> {
+        Arc::clone(&self.connection.link().face)
+    }
+
+    /// Waits until there is a connection again, with pauses between the attempts. The caller ends with
+    /// [`Client::is_back`], or tells what failed with [`Client::is_still_lost`] and calls this again.
+    ///
+    /// # Errors
+    /// Why the connection ended, if it cannot be opened again.
+    pub(crate) async fn come_back(&self, backoff: &mut Backoff) -> Result<(), CloseReason> {
+        let lost = self.close_reason().unwrap_or(CloseReason::Remote);
+        if !self.connection.can_reopen() {
+            return Err(lost);
+        }
+        if backoff.lost() {
+            self.tell(ConnectionEvent::Lost(lost));
+        }
+        loop {
+            backoff.pause().await;
+            match self.connection.open_face().await {
+                Ok(_) => return Ok(()),
+                Err(error) => self.is_still_lost(backoff, &error),
+            }
+        }
+    }
+
+    pub(crate) fn is_still_lost(&self, backoff: &mut Backoff, error: &dyn std::error::Error) {
+        let reason = error.to_string();
+        if backoff.failed(&reason) {
+            self.tell(ConnectionEvent::StillLost(reason));
+        }
+    }
+
+    pub(crate) fn is_back(&self, backoff: &mut Backoff) {
+        backoff.restored();
+        self.tell(ConnectionEvent::Restored);
+    }
+
+    fn tell(&self, event: ConnectionEvent) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
     }
 
     /// Sends an Interest with a fresh Nonce and waits for its Data.
     ///
     /// Any number of calls may run at the same time. Dropping the future forgets the Interest. It is not retransmitted.
+    /// If the connection has ended, the call opens another one first.
     ///
     /// # Errors
     /// On a Nack, when the InterestLifetime is over, or when the connection is lost.
@@ -241,7 +258,7 @@ impl Client {
         slot: OwnedSemaphorePermit,
     ) -> Result<Outstanding, ExpressError> {
         let interest = check(wire)?;
-        let face = Arc::clone(self.face());
+        let face = self.connection.open_face().await.map_err(|error| ExpressError::Closed(error.reason))?;
         let id = face
             .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
             .await
@@ -271,39 +288,4 @@ fn check(wire: &[u8]) -> Result<Interest<'_>, ExpressError> {
 /// A random nonce. It needs no secrecy, only to differ from those of other Interests.
 pub(crate) fn fresh_nonce() -> Nonce {
     Nonce(fastrand::u32(..).to_be_bytes())
-}
-
-/// Connects to a socket whose listener may be busy. While the listener's queue is full, the kernel refuses a
-/// non-blocking connection at once. Tries until it succeeds or the caller drops the future.
-async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    loop {
-        match UnixStream::connect(path).await {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(BUSY_PAUSE).await,
-            connected => return connected,
-        }
-    }
-}
-
-async fn open(uri: &TransportUri) -> io::Result<Client> {
-    let transport = Some(uri.clone());
-    match uri {
-        TransportUri::Unix(path) => {
-            let (reader, writer) = connect_unix(path).await?.into_split();
-            Ok(Client::start(transport, true, |face| face.run_stream(reader, writer)))
-        }
-        TransportUri::Tcp { .. } => {
-            let stream = TcpStream::connect(uri.resolve().await?.as_slice()).await?;
-            stream.set_nodelay(true)?;
-            let is_local = stream.peer_addr()?.ip().is_loopback() && stream.local_addr()?.ip().is_loopback();
-            let (reader, writer) = stream.into_split();
-            Ok(Client::start(transport, is_local, |face| face.run_stream(reader, writer)))
-        }
-        TransportUri::Udp { .. } => {
-            let address = uri.resolve().await?[0];
-            let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-            let socket = UdpSocket::bind(any).await?;
-            socket.connect(address).await?;
-            Ok(Client::start(transport, false, |face| face.run_datagram(socket)))
-        }
-    }
 }

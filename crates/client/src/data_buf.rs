@@ -1,6 +1,6 @@
 //! A Data packet that outlives the buffer it arrived in.
 
-use namewire_packet::{Data, FaceId, PacketError};
+use namewire_packet::{Data, FaceId, Name, PacketError};
 use std::{fmt, sync::Arc};
 
 /// A checked Data packet with the link headers that concern an application.
@@ -28,6 +28,16 @@ impl DataBuf {
     /// The packet. Cost: one parse, no copy.
     pub fn data(&self) -> Data<'_> {
         Data::parse(&self.wire).expect("checked when it was made, and never changed")
+    }
+
+    /// The name of the packet.
+    pub fn name(&self) -> Name<'_> {
+        self.data().name()
+    }
+
+    /// The Content.
+    pub fn content(&self) -> &[u8] {
+        self.data().content()
     }
 
     /// The bytes of the packet.

@@ -1,29 +1,58 @@
-//! The application side of NDN: connect, express, register, fetch and publish.
+//! Write programs for Named Data Networking: ask for Data, answer Interests, fetch and publish files, check signatures,
+//! synchronise groups, find Data by tags. This crate alone is enough; it connects to Namewire, NFD and other forwarders.
+//!
+//! A consumer:
 //!
 //! ```no_run
-//! use namewire_client::Client;
-//! use namewire_packet::{InterestBuilder, NameBuf};
+//! use namewire_client::{Client, InterestBuilder, NameBuf};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect().await?;
-//! let name: NameBuf = "/example/hello".parse()?;
-//! let data = client.express(&InterestBuilder::new(name).must_be_fresh(true)).await?;
-//! println!("{} bytes", data.data().content().len());
-//! # Ok(())
-//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let client = Client::connect().await?;
+//!     let name: NameBuf = "/example/hello".parse()?;
+//!     let data = client.express(&InterestBuilder::new(name).must_be_fresh(true)).await?;
+//!     println!("{}", String::from_utf8_lossy(data.content()));
+//!     Ok(())
+//! }
 //! ```
 //!
-//! * [`discovery`] finds the forwarder; [`transport_uri`] reads the name of one.
-//! * [`Client`]: the connection; [`Client::express`] for a consumer, [`Client::serve`] and [`Client::register_prefix`]
-//!   for a producer, [`Client::control`] and [`Client::dataset`] for the forwarder itself.
-//! * [`tag::TagClient`]: TagNet, by sets of tags in place of names.
-//! * [`SegmentFetch`] and [`SegmentPublisher`]: objects of many packets.
+//! A producer:
 //!
-//! It needs a Tokio runtime (a current-thread one is enough) and keeps one connection per [`Client`]. DigestSha256
-//! signs commands and published objects unless [`Client::sign_commands_with`] and [`PublishOptions`] get a key.
+//! ```no_run
+//! use namewire_client::{Client, DataBuilder, IncomingInterest};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let client = Client::connect().await?;
+//!     let hello = async |interest: IncomingInterest| {
+//!         DataBuilder::new(interest.interest().name()).freshness_ms(1000).content(b"hello").sign_digest()
+//!     };
+//!     client.serve(&"/example".parse()?, hello).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! | you want to | use |
+//! | --- | --- |
+//! | find the forwarder | [`Client::connect`]; [`discovery`] says where it looks, [`transport_uri`] how one is named |
+//! | ask for one packet | [`Client::express`], [`Client::express_trusted`] |
+//! | answer Interests | [`Client::serve`] with a closure, [`Client::interests`] as a stream |
+//! | fetch and publish objects of many packets | [`SegmentFetch`], [`SegmentPublisher`] |
+//! | sign | [`security::Signer`], of a [`security::key_chain`] or a key of yours |
+//! | trust only some keys | [`Validator`] |
+//! | learn what others of a group published | [`sync::SyncGroup`] |
+//! | find Data by sets of tags | [`tag::TagClient`] |
+//! | command the forwarder, and read its state | [`Client::control`], [`Client::dataset`], [`NotificationStream`] |
+//!
+//! If the forwarder starts again, the client connects again and registers its prefixes again.
+//!
+//! It needs a Tokio runtime; a current-thread one is enough. DigestSha256 signs commands and published objects unless
+//! [`Client::sign_commands_with`] and [`PublishOptions`] get a key. The folder examples of the crate has a program for
+//! each line of the table.
 
 mod client;
 pub mod congestion_window;
+mod connection;
 mod data_buf;
 pub mod discovery;
 mod face;
@@ -35,19 +64,34 @@ mod reassembly;
 pub mod rtt_estimator;
 pub mod segment_fetch;
 pub mod segment_publish;
+pub mod sync;
 pub mod tag;
 mod tag_exchange;
 pub mod transport_uri;
+mod validator;
 mod version_discovery;
 
+/// Names, packets and their encodings.
+pub use namewire_packet as packet;
+pub use namewire_packet::{Component, Data, DataBuilder, Interest, InterestBuilder, NackReason, Name, NameBuf};
+/// Signatures, certificates, trust schemas and key chains.
+pub use namewire_security as security;
+
 pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
+pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use notification::{Notification, NotificationStream};
 pub use producer::{
-    INCOMING_INTERESTS_MAX, IncomingInterest, InterestStream, ReplyBatch, RespondError, Responder, ServeOptions,
+    Answer, INCOMING_INTERESTS_MAX, IncomingInterest, InterestOptions, InterestStream, ReplyBatch, RespondError,
+    Responder, SERVED_AT_ONCE_MAX, ServeError,
 };
 pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;
+pub use validator::{CERTIFICATES_FETCHED_MAX, TrustError, Validator};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -133,8 +133,16 @@ impl Client {
         name
     }
 
-    /// Asks the forwarder for a route for `prefix`, by default to this client. Open the stream with [`Client::serve`]
-    /// first; without it the client drops the Interests.
+    /// Asks the forwarder for a route for `prefix` to this client. [`Client::serve`] and [`Client::interests`] do so, too;
+    /// without one of them the client drops the Interests.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub async fn register_prefix(&self, prefix: &NameBuf) -> Result<ControlParameters, ControlError> {
+        self.register_prefix_with(prefix, RouteOptions::default()).await
+    }
+
+    /// As [`Client::register_prefix`], with another cost, next hop or lifetime.
     ///
     /// When Namewire has answered, the route works: its FIB changes before the answer leaves, so it forwards every
     /// later Interest. (The exception is a full FIB, which `namewire status` counts as `router.fib-…`.) NFD answers
@@ -143,7 +151,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::control`].
-    pub async fn register_prefix(
+    pub async fn register_prefix_with(
         &self,
         prefix: &NameBuf,
         options: RouteOptions,
@@ -163,11 +171,19 @@ impl Client {
         Ok(self.control("rib", "register", &parameters).await?.body.unwrap_or(parameters))
     }
 
-    /// Removes a route. The forwarder reports success also if there was none.
+    /// Removes the route for `prefix` to this client. The forwarder reports success also if there was none.
     ///
     /// # Errors
     /// As [`Client::control`].
-    pub async fn unregister_prefix(
+    pub async fn unregister_prefix(&self, prefix: &NameBuf) -> Result<ControlParameters, ControlError> {
+        self.unregister_prefix_with(prefix, None, origin::APP).await
+    }
+
+    /// As [`Client::unregister_prefix`], of another face or origin.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub async fn unregister_prefix_with(
         &self,
         prefix: &NameBuf,
         face_id: Option<FaceId>,

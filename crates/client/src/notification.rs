@@ -7,7 +7,10 @@
 //!
 //! Limit: a forwarder keeps a few notifications. Those that it has forgotten when they are asked for are counted.
 
-use crate::client::{Client, ExpressError};
+use crate::{
+    client::{Client, ExpressError},
+    connection::Backoff,
+};
 use namewire_packet::{InterestBuilder, NameBuf, tlv::types::SEQUENCE_NUM_COMPONENT};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -36,18 +39,26 @@ pub struct NotificationStream {
     /// The number after the last notification, and whether to ask for it by number.
     next: Option<u64>,
     asks_by_number: bool,
+    backoff: Backoff,
 }
 
 impl NotificationStream {
     /// The stream of this name, from its latest fresh notification on.
     pub fn new(client: &Client, name: NameBuf) -> Self {
-        NotificationStream { client: client.clone(), name, next: None, asks_by_number: false }
+        NotificationStream {
+            client: client.clone(),
+            name,
+            next: None,
+            asks_by_number: false,
+            backoff: Backoff::default(),
+        }
     }
 
-    /// Waits for the next notification, however long that takes.
+    /// Waits for the next notification, however long that takes. After a restart of the forwarder, the stream goes on with
+    /// the numbers of the new one.
     ///
     /// # Errors
-    /// If the connection is lost.
+    /// If the connection is lost and cannot be opened again.
     pub async fn next(&mut self) -> Result<Notification, ExpressError> {
         let mut pause = NACK_PAUSE;
         loop {
@@ -74,6 +85,12 @@ impl NotificationStream {
                 Err(ExpressError::Nack(_)) => {
                     sleep(pause).await;
                     pause = (pause * 2).min(NACK_PAUSE_LAST);
+                }
+                Err(ExpressError::Closed(reason)) => {
+                    let again = self.client.come_back(&mut self.backoff).await;
+                    again.map_err(|_| ExpressError::Closed(reason))?;
+                    self.client.is_back(&mut self.backoff);
+                    (self.next, self.asks_by_number) = (None, false);
                 }
                 Err(error) => return Err(error),
             }

@@ -1,27 +1,79 @@
 //! The producer side: Interests from the forwarder, and their answers.
 //!
-//! [`Client::serve`] opens a stream of the Interests under a prefix;
-//! [`Client::register_prefix`](crate::Client::register_prefix) asks the forwarder to send them. An answer returns the
-//! PIT token of its Interest unchanged (NDNLPv2 §3).
+//! [`Client::serve`] registers a prefix and calls a closure for each Interest. [`Client::interests`] gives them as a
+//! stream instead. Both register the prefix again when the forwarder comes back. An answer returns the PIT token of its
+//! Interest unchanged (NDNLPv2 §3).
 //!
 //! A producer of many answers takes the Interests that wait with [`InterestStream::next_batch`] and sends the answers
 //! with [`Client::send_replies`]: one lock and one wake-up for all.
 //!
-//! Limit: at most [`ServeOptions::queue_max`] wait in each stream; more are dropped and counted, or get a Nack.
+//! Limits: at most [`InterestOptions::queue_max`] wait in each stream; more are dropped and counted, or get a Nack.
+//! [`Client::serve`] works on [`SERVED_AT_ONCE_MAX`] Interests at the same time.
 
 use crate::{
     client::Client,
+    connection::Backoff,
     face::{CloseReason, Face, PrefixInUse},
+    management::{ControlError, RouteOptions},
 };
 use namewire_packet::{
     Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, NameBuf, PacketError,
     lp::{self, LinkFields, LpHeaders, PitToken},
 };
-use std::{fmt, sync::Arc};
-use tokio::sync::mpsc;
+use std::{fmt, future::Future, panic::resume_unwind, sync::Arc};
+use tokio::{sync::mpsc, task::JoinSet};
 
 /// Interests that may wait in one stream by default.
 pub const INCOMING_INTERESTS_MAX: usize = 4096;
+
+/// Interests that the closure of [`Client::serve`] works on at the same time.
+pub const SERVED_AT_ONCE_MAX: usize = 256;
+
+/// Why a prefix is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// This client serves it already.
+    #[error(transparent)]
+    PrefixInUse(#[from] PrefixInUse),
+    /// The forwarder gives no route.
+    #[error("the prefix is not registered: {0}")]
+    NotRegistered(#[from] ControlError),
+    /// The handler returned what cannot be sent.
+    #[error("the handler's answer: {0}")]
+    BadAnswer(RespondError),
+    /// The connection has ended and cannot be opened again.
+    #[error("connection lost: {0}")]
+    Closed(CloseReason),
+}
+
+/// What an Interest gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This Data, as bytes.
+    Data(Vec<u8>),
+    /// A Nack.
+    Nack(NackReason),
+    /// Nothing: the Interest times out.
+    Nothing,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(data_wire: Vec<u8>) -> Self {
+        Answer::Data(data_wire)
+    }
+}
+
+impl From<Option<Vec<u8>>> for Answer {
+    fn from(data_wire: Option<Vec<u8>>) -> Self {
+        data_wire.map_or(Answer::Nothing, Answer::Data)
+    }
+}
+
+impl From<NackReason> for Answer {
+    fn from(reason: NackReason) -> Self {
+        Answer::Nack(reason)
+    }
+}
 
 /// Why an answer was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +91,7 @@ pub enum RespondError {
 
 /// An Interest to answer.
 pub struct IncomingInterest {
-    wire: Box<[u8]>,
+    wire: Arc<[u8]>,
     /// Face of the forwarder that it came from, if local fields are on.
     pub incoming_face_id: Option<FaceId>,
     /// CongestionMark of the packet: 0 none.
@@ -76,9 +128,9 @@ impl IncomingInterest {
         self.pit_token
     }
 
-    /// Keeps only what an answer needs; drops the rest of the packet.
-    pub fn into_responder(self) -> Responder {
-        Responder { interest_wire: self.wire, pit_token: self.pit_token, face: self.face }
+    /// The right to answer, apart from the packet. Cost: two reference counts.
+    pub fn responder(&self) -> Responder {
+        Responder { interest_wire: Arc::clone(&self.wire), pit_token: self.pit_token, face: Arc::clone(&self.face) }
     }
 
     /// Answers with a Data, as [`Responder::data`] does.
@@ -86,7 +138,7 @@ impl IncomingInterest {
     /// # Errors
     /// Those of [`Responder::data`].
     pub async fn respond(self, data_wire: &[u8]) -> Result<(), RespondError> {
-        self.into_responder().data(data_wire).await
+        self.responder().data(data_wire).await
     }
 
     /// Answers with a Nack, as [`Responder::nack`] does.
@@ -94,13 +146,13 @@ impl IncomingInterest {
     /// # Errors
     /// Those of [`Responder::nack`].
     pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
-        self.into_responder().nack(reason).await
+        self.responder().nack(reason).await
     }
 }
 
 /// The right to answer one Interest, once. Dropping it answers nothing.
 pub struct Responder {
-    interest_wire: Box<[u8]>,
+    interest_wire: Arc<[u8]>,
     pit_token: Option<PitToken>,
     face: Arc<Face>,
 }
@@ -193,38 +245,83 @@ impl ReplyBatch {
     }
 }
 
-/// How a prefix is served.
+/// How Interests under a prefix are taken.
 #[derive(Clone, Copy, Debug)]
-pub struct ServeOptions {
+pub struct InterestOptions {
     /// Interests that may wait.
     pub queue_max: usize,
     /// What further Interests get; `None`: nothing.
     pub nack_when_full: Option<NackReason>,
+    /// The route that brings them. `None`: nothing is registered, because another route leads here, and the stream ends
+    /// with the connection.
+    pub route: Option<RouteOptions>,
 }
 
-impl Default for ServeOptions {
+impl Default for InterestOptions {
     fn default() -> Self {
-        ServeOptions { queue_max: INCOMING_INTERESTS_MAX, nack_when_full: None }
+        InterestOptions {
+            queue_max: INCOMING_INTERESTS_MAX,
+            nack_when_full: None,
+            route: Some(RouteOptions::default()),
+        }
     }
 }
 
-/// The Interests under one prefix. Dropping it stops serving the prefix.
+/// The Interests under one prefix. Dropping it stops serving the prefix; the route stays until the client is dropped.
 pub struct InterestStream {
     prefix: NameBuf,
-    receiver: mpsc::Receiver<IncomingInterest>,
+    options: InterestOptions,
+    /// `None` while the connection is lost.
+    receiver: Option<mpsc::Receiver<IncomingInterest>>,
+    backoff: Backoff,
     client: Client,
 }
 
 impl InterestStream {
-    /// The next Interest; `None` when the connection is lost.
+    /// The next Interest; `None` when the connection is lost and cannot be opened again. Dropping the future loses no
+    /// Interest.
     pub async fn next(&mut self) -> Option<IncomingInterest> {
-        self.receiver.recv().await
+        loop {
+            if let Some(receiver) = &mut self.receiver
+                && let Some(interest) = receiver.recv().await
+            {
+                return Some(interest);
+            }
+            self.restore().await?;
+        }
     }
 
     /// Waits for an Interest, and appends it and those that wait behind it to `batch`, at most `max`. Returns how many;
-    /// 0 when the connection is lost.
+    /// 0 when [`InterestStream::next`] returns `None`.
     pub async fn next_batch(&mut self, batch: &mut Vec<IncomingInterest>, max: usize) -> usize {
-        self.receiver.recv_many(batch, max).await
+        loop {
+            if let Some(receiver) = &mut self.receiver {
+                let received = receiver.recv_many(batch, max).await;
+                if received > 0 {
+                    return received;
+                }
+            }
+            if self.restore().await.is_none() {
+                return 0;
+            }
+        }
+    }
+
+    /// Connects and registers again, however long that takes; `None` if that is not wanted, or cannot be.
+    async fn restore(&mut self) -> Option<()> {
+        self.receiver = None;
+        let route = self.options.route?;
+        loop {
+            self.client.come_back(&mut self.backoff).await.ok()?;
+            match self.client.registered_stream(&self.prefix, &self.options, route).await {
+                Ok(receiver) => {
+                    self.client.is_back(&mut self.backoff);
+                    self.receiver = Some(receiver);
+                    return Some(());
+                }
+                Err(error) => self.client.is_still_lost(&mut self.backoff, &error),
+            }
+        }
     }
 
     /// The prefix served.
@@ -245,23 +342,98 @@ impl Drop for InterestStream {
 }
 
 impl Client {
-    /// Opens the stream of Interests under `prefix`. An Interest goes to the longest prefix served. Interests arrive
-    /// only once a route leads here: [`Client::register_prefix`](crate::Client::register_prefix).
+    /// Registers `prefix`, and answers each Interest under it with what `handler` returns: Data as bytes, a
+    /// [`NackReason`], or nothing (`None`). It runs until the caller drops the future, and survives a restart of the
+    /// forwarder.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use namewire_client::{Client, DataBuilder, IncomingInterest};
+    ///
+    /// let client = Client::connect().await?;
+    /// let prefix = "/example".parse()?;
+    /// let hello = async |interest: IncomingInterest| {
+    ///     DataBuilder::new(interest.interest().name()).freshness_ms(1000).content(b"hello").sign_digest()
+    /// };
+    /// client.serve(&prefix, hello).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// If this client serves the same prefix already.
-    pub fn serve(&self, prefix: &NameBuf) -> Result<InterestStream, PrefixInUse> {
-        self.serve_with(prefix, ServeOptions::default())
+    /// If this client serves the prefix already; if the forwarder refuses the route at the start; if the handler returns
+    /// bytes that are no Data; or if the connection is lost and cannot be opened again.
+    pub async fn serve<Handler, Answering>(&self, prefix: &NameBuf, mut handler: Handler) -> Result<(), ServeError>
+    where
+        Handler: FnMut(IncomingInterest) -> Answering,
+        Answering: Future<Output: Into<Answer>> + Send + 'static,
+    {
+        let mut interests = self.interests(prefix).await?;
+        let mut answering = JoinSet::new();
+        loop {
+            let has_room = answering.len() < SERVED_AT_ONCE_MAX;
+            tokio::select! {
+                interest = interests.next(), if has_room => {
+                    let Some(interest) = interest else { break };
+                    let (responder, answer) = (interest.responder(), handler(interest));
+                    answering.spawn(async move { respond(responder, answer.await.into()).await });
+                }
+                Some(ended) = answering.join_next() => match ended {
+                    // Another connection has no use for answers to the Interests of this one.
+                    Ok(Ok(()) | Err(RespondError::Closed(_))) => {}
+                    Ok(Err(mistake)) => return Err(ServeError::BadAnswer(mistake)),
+                    Err(ended) => resume_unwind(ended.into_panic()),
+                },
+            }
+        }
+        Err(ServeError::Closed(self.close_reason().unwrap_or(CloseReason::Local)))
     }
 
-    /// As [`Client::serve`], with another queue.
+    /// Registers `prefix`, and opens the stream of Interests under it. An Interest goes to the longest prefix served.
     ///
     /// # Errors
-    /// As [`Client::serve`].
-    pub fn serve_with(&self, prefix: &NameBuf, options: ServeOptions) -> Result<InterestStream, PrefixInUse> {
+    /// If this client serves the prefix already, or the forwarder refuses the route.
+    pub async fn interests(&self, prefix: &NameBuf) -> Result<InterestStream, ServeError> {
+        self.interests_with(prefix, InterestOptions::default()).await
+    }
+
+    /// As [`Client::interests`], with another queue or route.
+    ///
+    /// # Errors
+    /// As [`Client::interests`].
+    pub async fn interests_with(
+        &self,
+        prefix: &NameBuf,
+        options: InterestOptions,
+    ) -> Result<InterestStream, ServeError> {
+        let receiver = match options.route {
+            Some(route) => self.registered_stream(prefix, &options, route).await?,
+            None => self.open_stream(prefix, &options)?,
+        };
+        let (prefix, client, backoff) = (prefix.clone(), self.clone(), Backoff::default());
+        Ok(InterestStream { prefix, options, receiver: Some(receiver), backoff, client })
+    }
+
+    /// The stream is open before the route leads to it.
+    async fn registered_stream(
+        &self,
+        prefix: &NameBuf,
+        options: &InterestOptions,
+        route: RouteOptions,
+    ) -> Result<mpsc::Receiver<IncomingInterest>, ServeError> {
+        let receiver = self.open_stream(prefix, options)?;
+        self.register_prefix_with(prefix, route).await?;
+        Ok(receiver)
+    }
+
+    fn open_stream(
+        &self,
+        prefix: &NameBuf,
+        options: &InterestOptions,
+    ) -> Result<mpsc::Receiver<IncomingInterest>, PrefixInUse> {
         let (sender, receiver) = mpsc::channel(options.queue_max);
         self.face().add_producer(prefix, sender, options.nack_when_full)?;
-        Ok(InterestStream { prefix: prefix.clone(), receiver, client: self.clone() })
+        Ok(receiver)
     }
 
     /// Sends all answers and empties the batch, waiting while the send queue is full. They must answer Interests of
@@ -274,5 +446,13 @@ impl Client {
         batch.bytes.clear();
         batch.ends.clear();
         Ok(sent?)
+    }
+}
+
+async fn respond(responder: Responder, answer: Answer) -> Result<(), RespondError> {
+    match answer {
+        Answer::Data(wire) => responder.data(&wire).await,
+        Answer::Nack(reason) => responder.nack(reason).await,
+        Answer::Nothing => Ok(()),
     }
 }

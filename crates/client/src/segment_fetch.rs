@@ -7,8 +7,8 @@
 //!    InterestLifetime, so forwarders still have the earlier Interest. They treat the later one as a retransmission and
 //!    send it another way. A lost or marked segment and a Nack of reason Congestion shrink the window, at most once per
 //!    round trip.
-//! 3. **Output** ([`SegmentFetch::run`]) is written in order, after a check of the digest of DigestSha256 segments.
-//!    Segments with other signatures need keys that this module does not have: they are counted as unverified. An
+//! 3. **Output** ([`SegmentFetch::run`]) is written in order, after [`FetchOptions::validator`] has accepted each segment.
+//!    Without a validator, digests of DigestSha256 segments are checked, and other signatures are counted as unverified. An
 //!    application Nack or a Link in the place of a segment ends the fetch, because it carries no content of the object.
 //!    All other ContentTypes are content.
 //!
@@ -23,10 +23,12 @@ use crate::{
     data_buf::DataBuf,
     pending_interest::{Completion, Outcome},
     rtt_estimator::RttEstimator,
+    validator::Validator,
     version_discovery::{Discovered, discover},
 };
-use namewire_packet::{InterestBuilder, NackReason, NameBuf, content_type, signature::signature_type};
-use std::{collections::BTreeMap, io, time::Duration};
+use namewire_packet::{Data, InterestBuilder, NackReason, NameBuf, content_type, signature::signature_type};
+use namewire_security::trust::Denial;
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::mpsc,
@@ -74,8 +76,10 @@ pub struct FetchOptions {
     pub rto_max: Duration,
     /// InterestLifetime of segment Interests, in milliseconds.
     pub lifetime_ms: u64,
-    /// Check the digest of DigestSha256 segments.
+    /// Check the digest of DigestSha256 segments, if there is no `validator`.
     pub verify_digests: bool,
+    /// Accept only segments and metadata that this trust schema accepts; `None`: no key is checked.
+    pub validator: Option<Arc<Validator>>,
     /// Largest object accepted, in bytes.
     pub size_bytes_max: u64,
     /// The first segment wanted.
@@ -98,6 +102,7 @@ impl Default for FetchOptions {
             rto_max: Duration::from_secs(4),
             lifetime_ms: 4000,
             verify_digests: true,
+            validator: None,
             size_bytes_max: u64::MAX,
             first_segment: 0,
             last_segment: None,
@@ -142,6 +147,14 @@ pub enum FetchError {
     /// A segment's digest does not fit its content.
     #[error("the digest of {0} is wrong: it was damaged or forged")]
     BadDigest(NameBuf),
+    /// The trust schema does not accept a segment.
+    #[error("{name} is not trusted: {denial}")]
+    NotTrusted {
+        /// Its name.
+        name: NameBuf,
+        /// Why.
+        denial: Denial,
+    },
     /// The metadata packet holds no name.
     #[error("the metadata under {0} holds no name")]
     BadMetadata(NameBuf),
@@ -235,18 +248,18 @@ impl<'a> SegmentFetch<'a> {
 
     async fn begin(self) -> Result<Transfer<'a>, FetchError> {
         let start = Instant::now();
-        let found = discover(self.client, &self.name, self.options.discovery, self.options.lifetime_ms).await?;
+        let found = discover(self.client, &self.name, &self.options).await?;
         let mut transfer = Transfer::new(self.client, self.options, start);
         match found {
             Discovered::Versioned(name) => transfer.base = name,
             Discovered::Segment { base, segment, data } => {
                 transfer.base = base;
-                transfer.accept(segment, data)?;
+                transfer.accept(segment, data).await?;
             }
             Discovered::Single(data) => {
                 transfer.base = data.data().name().to_buf();
                 transfer.limit_to(0);
-                transfer.accept(0, data)?;
+                transfer.accept(0, data).await?;
             }
         }
         Ok(transfer)
@@ -278,6 +291,15 @@ impl SegmentStream<'_> {
         transfer.fill_window().await?;
         Ok(true)
     }
+}
+
+/// Judges Data by the validator of these options, if there is one.
+pub(crate) async fn require_trust(client: &Client, options: &FetchOptions, data: &Data<'_>) -> Result<(), FetchError> {
+    if let Some(validator) = &options.validator {
+        let judged = validator.check(client, data).await;
+        judged.map_err(|denial| FetchError::NotTrusted { name: data.name().to_buf(), denial })?;
+    }
+    Ok(())
 }
 
 /// A requested segment that has not arrived.
@@ -431,7 +453,7 @@ impl<'a> Transfer<'a> {
             event = self.receiver.recv() => {
                 let mut next = event;
                 while let Some((segment, outcome)) = next {
-                    self.handle(segment, outcome)?;
+                    self.handle(segment, outcome).await?;
                     next = self.receiver.try_recv().ok();
                 }
             }
@@ -440,7 +462,7 @@ impl<'a> Transfer<'a> {
         self.handle_deadlines()
     }
 
-    fn handle(&mut self, segment: u64, outcome: Outcome) -> Result<(), FetchError> {
+    async fn handle(&mut self, segment: u64, outcome: Outcome) -> Result<(), FetchError> {
         let Some(wanted) = self.in_flight.remove(&segment).or_else(|| self.lost.remove(&segment)) else {
             return Ok(()); // the answer to an earlier Interest came first
         };
@@ -455,7 +477,7 @@ impl<'a> Transfer<'a> {
                 } else {
                     self.window.on_data(now, rtt, self.rtt.srtt());
                 }
-                self.accept(segment, data)
+                self.accept(segment, data).await
             }
             Err(ExpressError::Nack(reason)) => self.handle_nack(segment, wanted, reason),
             Err(error) => Err(FetchError::Connection(error)),
@@ -527,9 +549,11 @@ impl<'a> Transfer<'a> {
     }
 
     /// Accepts a segment: verifies it and keeps it until its turn.
-    fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
+    async fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
         let view = data.data();
-        if view.signature_info().signature_type() != signature_type::DIGEST_SHA256 {
+        if self.options.validator.is_some() {
+            require_trust(self.client, &self.options, &view).await?;
+        } else if view.signature_info().signature_type() != signature_type::DIGEST_SHA256 {
             self.progress.unverified_segments += 1;
         } else if self.options.verify_digests && !view.verify_digest_sha256() {
             return Err(FetchError::BadDigest(view.name().to_buf()));

@@ -10,8 +10,7 @@
 
 use crate::{
     client::Client,
-    face::PrefixInUse,
-    producer::{InterestStream, ReplyBatch, RespondError},
+    producer::{InterestStream, ReplyBatch, RespondError, ServeError},
     version_discovery::METADATA,
 };
 use namewire_packet::{DataBuilder, Interest, NameBuf};
@@ -96,9 +95,6 @@ pub enum PublishError {
     /// The key cannot sign.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The name is already served.
-    #[error(transparent)]
-    PrefixInUse(#[from] PrefixInUse),
 }
 
 enum Source {
@@ -213,15 +209,15 @@ impl SegmentPublisher {
         self.counters
     }
 
-    /// Opens the stream of Interests for this object; register the name afterwards.
+    /// Registers the name, and opens the stream of Interests for this object.
     ///
     /// # Errors
-    /// If the client serves this name already.
-    pub fn open(&self, client: &Client) -> Result<InterestStream, PublishError> {
-        Ok(client.serve(&self.name)?)
+    /// If the client serves this name already, or the forwarder refuses the route.
+    pub async fn open(&self, client: &Client) -> Result<InterestStream, ServeError> {
+        client.interests(&self.name).await
     }
 
-    /// Answers Interests until the connection is lost. `progress` is called after each answer.
+    /// Answers Interests until the stream ends. `progress` is called after each answer.
     ///
     /// # Errors
     /// If an answer cannot be sent.
@@ -238,7 +234,11 @@ impl SegmentPublisher {
                 }
                 progress(&self.counters);
             }
-            interests.client().send_replies(&mut replies).await?;
+            match interests.client().send_replies(&mut replies).await {
+                // The stream comes back with other Interests, or ends.
+                Ok(()) | Err(RespondError::Closed(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

@@ -46,8 +46,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+pub use namewire_packet::descriptor::{TagSet, TagSetError};
 pub use namewire_packet::nfd::TagServes;
-pub use namewire_tagnet::{TagSet, TagSetError};
 
 /// Most bytes of the ReplyTo that the router adds: type (3), length (1), endpoint (4), label.
 const REPLY_TO_BYTES_MAX: usize = 8 + MAX_LABEL_BYTES;

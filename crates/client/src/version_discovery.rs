@@ -8,7 +8,7 @@
 use crate::{
     client::{Client, ExpressError},
     data_buf::DataBuf,
-    segment_fetch::{Discovery, FetchError},
+    segment_fetch::{Discovery, FetchError, FetchOptions, require_trust},
 };
 use namewire_packet::{
     Component, InterestBuilder, NackReason, Name, NameBuf, content_type,
@@ -44,9 +44,9 @@ pub(crate) enum Discovered {
 pub(crate) async fn discover(
     client: &Client,
     name: &NameBuf,
-    how: Discovery,
-    lifetime_ms: u64,
+    options: &FetchOptions,
 ) -> Result<Discovered, FetchError> {
+    let (how, lifetime_ms) = (options.discovery, options.lifetime_ms);
     let has_version = name.as_name().last().is_some_and(|last| last.version().is_some());
     match how {
         Discovery::None => return Ok(Discovered::Versioned(name.clone())),
@@ -57,7 +57,10 @@ pub(crate) async fn discover(
                 match express_within(client, &metadata, wait_ms).await {
                     // An application Nack says that there is no metadata, not that there is no object.
                     Ok(data) if data.data().content_type() == content_type::NACK => break,
-                    Ok(data) => return versioned_name(&data).map(Discovered::Versioned),
+                    Ok(data) => {
+                        require_trust(client, options, &data.data()).await?;
+                        return versioned_name(&data).map(Discovered::Versioned);
+                    }
                     Err(ExpressError::Timeout(_)) => {}
                     Err(ExpressError::Nack(_)) => break,
                     Err(error) => return Err(FetchError::Connection(error)),

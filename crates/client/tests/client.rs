@@ -4,8 +4,7 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, CloseReason, ControlError, ExpressError, InterestStream, ReplyBatch, RespondError, RouteOptions,
-    ServeOptions,
+    Client, CloseReason, ControlError, ExpressError, InterestOptions, InterestStream, ReplyBatch, RespondError,
 };
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NackReason, NameBuf};
 use std::time::Duration;
@@ -19,8 +18,7 @@ fn name(uri: &str) -> NameBuf {
 }
 
 async fn producer(client: &Client, prefix: &str) -> InterestStream {
-    let stream = client.serve(&name(prefix)).unwrap();
-    client.register_prefix(&name(prefix), RouteOptions::default()).await.unwrap();
+    let stream = client.interests(&name(prefix)).await.unwrap();
     stream
 }
 
@@ -167,11 +165,11 @@ async fn dropping_the_future_forgets_the_interest() {
 async fn refused_command_and_unregister() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let refused = server.register_prefix(&name("/forbidden"), RouteOptions::default()).await;
+    let refused = server.register_prefix(&name("/forbidden")).await;
     assert!(matches!(refused, Err(ControlError::Refused(response)) if response.code == 403));
     tokio::spawn(answer_all(producer(&server, "/srv").await));
     consumer.express(&InterestBuilder::new(name("/srv/x"))).await.unwrap();
-    server.unregister_prefix(&name("/srv"), None, 0).await.unwrap();
+    server.unregister_prefix(&name("/srv")).await.unwrap();
     let gone = consumer.express(&InterestBuilder::new(name("/srv/x"))).await;
     assert_eq!(gone.unwrap_err(), ExpressError::Nack(NackReason::NoRoute));
     assert_eq!(forwarder.observe(|seen| seen.bad_commands), 0);
@@ -182,8 +180,8 @@ async fn longest_served_prefix_wins_and_a_prefix_is_served_once() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
     let mut short = producer(&server, "/a").await;
-    let mut long = server.serve(&name("/a/b")).unwrap();
-    assert!(server.serve(&name("/a/b")).is_err());
+    let mut long = server.interests(&name("/a/b")).await.unwrap();
+    assert!(server.interests(&name("/a/b")).await.is_err());
     for uri in ["/a/b/c", "/a/c"] {
         let consumer = consumer.clone();
         tokio::spawn(async move { consumer.express(&InterestBuilder::new(name(uri))).await });
@@ -191,14 +189,15 @@ async fn longest_served_prefix_wins_and_a_prefix_is_served_once() {
     assert_eq!(long.next().await.unwrap().interest().name().to_string(), "/a/b/c");
     assert_eq!(short.next().await.unwrap().interest().name().to_string(), "/a/c");
     drop(long);
-    server.serve(&name("/a/b")).unwrap();
+    server.interests(&name("/a/b")).await.unwrap();
 }
 
 #[tokio::test]
 async fn lost_connection_ends_everything() {
     let (mut ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     let client = Client::from_stream(theirs, true);
-    let mut stream = client.serve(&name("/srv")).unwrap();
+    let options = InterestOptions { route: None, ..InterestOptions::default() };
+    let mut stream = client.interests_with(&name("/srv"), options).await.unwrap();
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.express(&InterestBuilder::new(name("/x"))).await }
@@ -343,9 +342,9 @@ async fn answers_are_taken_and_sent_in_batches() {
 async fn a_full_queue_can_answer_with_a_nack() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
-    let options = ServeOptions { queue_max: 1, nack_when_full: Some(NackReason::Congestion) };
-    let mut stream = server.serve_with(&name("/srv"), options).unwrap();
-    server.register_prefix(&name("/srv"), RouteOptions::default()).await.unwrap();
+    let options =
+        InterestOptions { queue_max: 1, nack_when_full: Some(NackReason::Congestion), ..InterestOptions::default() };
+    let mut stream = server.interests_with(&name("/srv"), options).await.unwrap();
     let ask = |uri: &str| {
         let (consumer, wanted) = (consumer.clone(), name(uri));
         tokio::spawn(async move { consumer.express(&InterestBuilder::new(wanted)).await })

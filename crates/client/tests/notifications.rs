@@ -4,7 +4,7 @@
 mod loopback;
 
 use loopback::{Forwarder, Weather};
-use namewire_client::{Client, ExpressError, IncomingInterest, InterestStream, NotificationStream, RouteOptions};
+use namewire_client::{Client, ExpressError, IncomingInterest, InterestStream, NotificationStream};
 use namewire_packet::{DataBuilder, NackReason, NameBuf, tlv::types::SEQUENCE_NUM_COMPONENT};
 use tokio::task::JoinHandle;
 
@@ -23,8 +23,7 @@ async fn subscribe(
 ) -> (Client, InterestStream, JoinHandle<Result<Vec<(u64, u64, Vec<u8>)>, ExpressError>>) {
     let publisher = forwarder.attach_memory();
     let stream: NameBuf = STREAM.parse().unwrap();
-    let interests = publisher.serve(&stream).unwrap();
-    publisher.register_prefix(&stream, RouteOptions::default()).await.unwrap();
+    let interests = publisher.interests(&stream).await.unwrap();
     let subscriber = forwarder.attach_memory();
     let told = tokio::spawn(async move {
         let mut notifications = NotificationStream::new(&subscriber, stream);

@@ -4,8 +4,8 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RouteOptions,
-    SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
+    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, SegmentFetch,
+    SegmentPublisher, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
 use namewire_security::{PrivateKey, Signer};
@@ -21,9 +21,12 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|_| dice.u8(..)).collect()
 }
 
-async fn publish(client: &Client, mut publisher: SegmentPublisher, prefix: &str) {
-    let mut stream = publisher.open(client).unwrap();
-    while client.register_prefix(&name(prefix), RouteOptions::default()).await.is_err() {}
+async fn publish(client: &Client, mut publisher: SegmentPublisher) {
+    let mut stream = loop {
+        if let Ok(stream) = publisher.open(client).await {
+            break stream;
+        }
+    };
     tokio::spawn(async move { publisher.serve(&mut stream, |_| ()).await });
 }
 
@@ -44,8 +47,7 @@ enum Answer {
 async fn consumer_of(prefix: &str, mut answer: impl FnMut(NameBuf) -> Answer + Send + 'static) -> Client {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-    let mut stream = server.serve(&name(prefix)).unwrap();
-    server.register_prefix(&name(prefix), RouteOptions::default()).await.unwrap();
+    let mut stream = server.interests(&name(prefix)).await.unwrap();
     tokio::spawn(async move {
         while let Some(incoming) = stream.next().await {
             match answer(incoming.interest().name().to_buf()) {
@@ -72,7 +74,7 @@ async fn a_file_arrives_whole_and_in_order() {
     file.write_all(&content).unwrap();
     let publisher = SegmentPublisher::of_file(file.path(), &name("/file"), chunks(8000)).unwrap();
     assert_eq!((publisher.segments(), publisher.size_bytes()), (376, 3_000_001));
-    publish(&server, publisher, "/file").await;
+    publish(&server, publisher).await;
     let (got, progress) = fetch(&consumer, "/file", FetchOptions::default()).await.unwrap();
     assert!(got == content);
     assert_eq!(progress.versioned_name, name("/file/v=5"));
@@ -98,7 +100,7 @@ async fn a_part_of_an_object_arrives_as_packets() {
     let options = PublishOptions { is_versioned: false, ..chunks(100) };
     let publisher = SegmentPublisher::of_bytes(&bytes(10_000), &name("/object"), options).unwrap();
     assert_eq!((publisher.versioned_name(), publisher.segments()), (&name("/object"), 100));
-    publish(&server, publisher, "/object").await;
+    publish(&server, publisher).await;
     for (first, last, expected) in
         [(0, None, 0..100_u64), (90, None, 90..100), (3, Some(7), 3..8), (95, Some(200), 95..100)]
     {
@@ -126,7 +128,7 @@ async fn empty_and_exact_sizes() {
         let content = bytes(size);
         let publisher = SegmentPublisher::of_bytes(&content, &name(uri), chunks(100)).unwrap();
         assert_eq!(publisher.segments(), segments);
-        publish(&server, publisher, uri).await;
+        publish(&server, publisher).await;
         let (got, progress) = fetch(&consumer, uri, FetchOptions::default()).await.unwrap();
         assert_eq!((got, progress.segments), (content, segments));
     }
@@ -138,7 +140,7 @@ async fn through_bad_weather(control: CongestionControl, weather: Weather) -> (F
     let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
     let content = bytes(400_000);
     let publisher = SegmentPublisher::of_bytes(&content, &name("/file"), chunks(500)).unwrap();
-    publish(&server, publisher, "/file").await;
+    publish(&server, publisher).await;
     let options = FetchOptions { congestion_control: control, ..FetchOptions::default() };
     let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
     assert!(got == content, "content differs");
@@ -172,7 +174,7 @@ async fn marks_shrink_the_window_once_per_round_trip() {
     let forwarder = Forwarder::new(weather);
     let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
     let publisher = SegmentPublisher::of_bytes(&bytes(50_000), &name("/file"), chunks(500)).unwrap();
-    publish(&server, publisher, "/file").await;
+    publish(&server, publisher).await;
     // All hundred segments leave at once, so all marks belong to one round trip.
     let options = FetchOptions { window_initial: 100, ..FetchOptions::default() };
     let (_, progress) = fetch(&consumer, "/file", options).await.unwrap();
@@ -223,8 +225,7 @@ async fn a_fetch_survives_ten_seconds_of_silence_or_of_nacks() {
     for nack in [None, Some(NackReason::NoRoute)] {
         let forwarder = Forwarder::new(Weather::default());
         let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
-        let mut stream = server.serve(&name("/cut")).unwrap();
-        server.register_prefix(&name("/cut"), RouteOptions::default()).await.unwrap();
+        let mut stream = server.interests(&name("/cut")).await.unwrap();
         let producer = tokio::spawn(async move {
             let (mut answered, mut cut_at) = (0, None);
             let mut asked_at: HashMap<NameBuf, Vec<Instant>> = HashMap::new();
@@ -289,7 +290,7 @@ async fn forged_content_and_oversized_objects_are_refused() {
     let forwarder = Forwarder::new(Weather::default());
     let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
     let publisher = SegmentPublisher::of_bytes(&bytes(10_000), &name("/big"), chunks(1000)).unwrap();
-    publish(&server, publisher, "/big").await;
+    publish(&server, publisher).await;
     let options = FetchOptions { size_bytes_max: 9_999, ..FetchOptions::default() };
     let error = fetch(&consumer, "/big", options).await.unwrap_err();
     assert!(matches!(error, FetchError::TooLarge(9_999)), "{error}");
@@ -388,7 +389,7 @@ async fn segments_and_metadata_are_signed_by_the_key_that_is_given() {
         let public = key.public_key().clone();
         let locator = name("/publisher/KEY/1");
         let options = PublishOptions { signer: Signer::private_key(key, locator), ..chunks(8000) };
-        publish(&server, SegmentPublisher::of_bytes(&content[..], &name(prefix), options).unwrap(), prefix).await;
+        publish(&server, SegmentPublisher::of_bytes(&content[..], &name(prefix), options).unwrap()).await;
         let (fetched, progress) = fetch(&consumer, prefix, FetchOptions::default()).await.unwrap();
         assert_eq!(fetched, content);
         assert_eq!(progress.unverified_segments, 3, "the fetch has no key to verify by");

@@ -12,12 +12,11 @@ use super::{
     text::{Prefix, parse_name},
 };
 use crate::trust_anchors::{certificate_in_base64, read_certificate};
-use namewire_management::{
+use namewire_management::trust_config::{Authorization, Privileges, Signer, TrustConfig};
+use namewire_security::trust::{
+    Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny, TrustAnchor,
+    ValidatorConfig,
     name_regex::{NameRegex, NameTemplate},
-    trust_config::{
-        Authorization, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges, Rule,
-        RulesOrAny, Signer, TrustAnchor, TrustConfig, ValidatorConfig,
-    },
 };
 use std::{fmt::Display, path::Path, time::Duration};
 

@@ -8,10 +8,8 @@
 
 use crate::{RepoTrust, input_file};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use namewire_management::{
-    Management, TrustConfig,
-    trust_config::{AnchorCertificate, RulesOrAny, TrustAnchor},
-};
+use namewire_management::{Management, TrustConfig};
+use namewire_security::trust::{AnchorCertificate, RulesOrAny, TrustAnchor};
 use std::{
     io,
     path::{Path, PathBuf},

@@ -19,35 +19,32 @@
 //! anchor's signature admits. The same goes for `tags`. If a rule leads to a certificate that the router does not have,
 //! the command waits until the certificate is fetched ([`pending`]).
 //!
-//! Limits: see [`replay`], [`certificates`], [`pending`] and [`validator`].
+//! Limits: see [`replay`], [`pending`] and [`namewire_security::trust`].
 
-pub(crate) mod certificates;
-pub(crate) mod denial;
 pub(crate) mod gate;
 pub(crate) mod pending;
 pub(crate) mod recent_answers;
 pub(crate) mod replay;
-pub(crate) mod signed_packet;
-pub(crate) mod validator;
-
-pub use denial::Denial;
 
 use crate::{
     environment::Times,
     face_registry::{FaceProperties, PeerCredentials},
-    trust_config::{AnchorCertificate, PacketKind, Privileges, RulesOrAny, Signer, TrustConfig},
+    trust_config::{Privileges, Signer, TrustConfig},
 };
-use certificates::Certificates;
 use namewire_packet::{
     Data, FaceId, KeyLocator,
     nfd::{DropCounter, FaceScope},
 };
-use namewire_security::Certificate;
+use namewire_security::{
+    Certificate,
+    trust::{
+        AnchorCertificate, Certificates, Denial, Failure, PacketKind, RulesOrAny, Signatory, SignedPacket,
+        check_validity, judge, of_key,
+    },
+};
 use namewire_shares::Groups;
 use replay::{ReplayGuard, Sender};
-use signed_packet::SignedPacket;
 use std::path::PathBuf;
-use validator::{Failure, Signatory, check_validity, judge};
 
 /// The superuser.
 const ROOT_UID: u32 = 0;
@@ -354,7 +351,7 @@ fn is_signer(anchor: &AnchorCertificate, signature: &SignedPacket<'_>) -> bool {
         return false;
     }
     match signature.key_locator() {
-        Some(KeyLocator::Name(name)) => certificates::of_key(anchor, name).is_some(),
+        Some(KeyLocator::Name(name)) => of_key(anchor, name).is_some(),
         Some(KeyLocator::KeyDigest(digest)) => {
             anchor.certificate().public_key().is_ok_and(|key| key.key_digest() == digest)
         }

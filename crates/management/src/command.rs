@@ -11,9 +11,36 @@ use namewire_packet::{
     nfd::{ControlParameters, ControlResponse},
     tlv::types,
 };
+use namewire_security::trust::SignedPacket;
 
 /// Components of `/localhost/nfd/<module>/<verb>`.
 pub(crate) const COMMAND_NAME_LEN: usize = 4;
+
+/// The signature of a command. In its name, `parameters` components are between the verb and the parts of the
+/// signature. `None` if it is not signed.
+///
+/// # Errors
+/// The answer to a command whose name or signature cannot be read.
+pub(crate) fn signature_of<'a>(
+    interest: &Interest<'a>,
+    parameters: usize,
+) -> Result<Option<SignedPacket<'a>>, Refusal> {
+    let name = interest.name();
+    let last_type = name.last().map(|component| component.type_number);
+    let extra = name.len().checked_sub(COMMAND_NAME_LEN + parameters);
+    match (interest.signature_info(), extra) {
+        (Some(_), Some(1)) => SignedPacket::of_interest(interest)
+            .map(Some)
+            .ok_or_else(|| malformed("the Interest's signature cannot be read")),
+        (None, Some(0)) => Ok(None),
+        // ApplicationParameters without a signature add a digest component.
+        (None, Some(1)) if last_type == Some(types::PARAMETERS_SHA256_DIGEST) => Ok(None),
+        (None, Some(4)) => {
+            SignedPacket::in_name(name).map(Some).ok_or_else(|| malformed("the signature in the name cannot be read"))
+        }
+        _ => Err(malformed("unexpected name components")),
+    }
+}
 
 /// What a command can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 
 use crate::{
     authorization::{
-        Denial, Module, Prefix,
+        Module, Prefix,
         gate::{Admission, Arrival},
     },
     capture_commands::{add_to_capture, start_capture, stop_capture},
@@ -29,6 +29,7 @@ use namewire_packet::{
     nfd::{ControlParameters, FaceScope, origin},
     tlv::types,
 };
+use namewire_security::trust::Denial;
 
 /// Longest name of a command in bytes. The answer repeats the name, and may repeat the parameters, within one packet.
 const MAX_COMMAND_NAME_BYTES: usize = 4096;

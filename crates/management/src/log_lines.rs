@@ -4,8 +4,7 @@
 //! The target of a line is an area of the log. A value is turned into text only if the line is written.
 
 use crate::{
-    authorization::{denial::quoted, signed_packet::SignedPacket},
-    command::{COMMAND_NAME_LEN, Verb},
+    command::{COMMAND_NAME_LEN, Verb, signature_of},
     face_registry::{FaceProperties, FaceRegistry},
     replies::ReplyTo,
     rib::Route,
@@ -15,6 +14,7 @@ use namewire_packet::{
     nfd::{ControlParameters, ControlResponse, origin},
     tlv::types,
 };
+use namewire_security::trust::quoted;
 use std::fmt;
 
 /// Who gave a command: its face, the user of the process there, and the key that signed.
@@ -33,7 +33,7 @@ impl fmt::Display for Sender<'_> {
         if let Some(peer) = self.faces.get(self.incoming).and_then(|face| face.credentials.as_ref()) {
             write!(f, ", uid {}", peer.uid)?;
         }
-        match SignedPacket::of_command(self.interest, 1) {
+        match signature_of(self.interest, 1) {
             Ok(Some(signature)) if !signature.is_digest() => write!(f, ", {}", signature.signer()),
             _ => Ok(()),
         }

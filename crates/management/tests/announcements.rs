@@ -1,9 +1,6 @@
 //! Announced routes: `rib/announce`, announcements that self-learning finds, and announcements that are passed on.
 
-use namewire_management::{
-    Effect, ManagementConfig, RibLimits,
-    trust_config::{RulesOrAny, TrustConfig},
-};
+use namewire_management::{Effect, ManagementConfig, RibLimits, trust_config::TrustConfig};
 use namewire_packet::{
     DataBuilder, FaceId, InterestBuilder, Name, NameBuf, SignedInterestFields,
     nfd::{
@@ -11,6 +8,7 @@ use namewire_packet::{
         prefix_announcement::announce_with_digest,
     },
 };
+use namewire_security::trust::RulesOrAny;
 use namewire_testbed::{
     management::{Bench, LOCAL_FACE, UDP_FACE, for_prefix, fresh_fields},
     uri,

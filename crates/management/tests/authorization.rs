@@ -2,17 +2,17 @@
 
 use namewire_management::{
     Effect, FaceProperties, FibChange, HolderId, ManagementConfig, NextHop, PeerCredentials, TrustConfig,
-    name_regex::NameRegex,
-    trust_config::{
-        AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Privileges,
-        Rule, RulesOrAny, Signer as Grant, TrustAnchor, ValidatorConfig,
-    },
+    trust_config::{Authorization, Privileges, Signer as Grant},
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields, digest,
     nfd::{ControlParameters, ControlResponse},
     signature::signature_type::{DIGEST_SHA256, ED25519, SHA256_ECDSA},
     tlv,
+};
+use namewire_security::trust::{
+    AnchorCertificate, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny, TrustAnchor,
+    ValidatorConfig, name_regex::NameRegex,
 };
 use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
 use namewire_testbed::{

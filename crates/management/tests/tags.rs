@@ -1,15 +1,14 @@
 //! Commands and datasets of `tags`, over tables that really advertise.
 
-use namewire_management::{
-    ManagementConfig, TagPlane, TagPlaneRefusal, Times, TrustConfig,
-    name_regex::NameRegex,
-    trust_config::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig},
-};
+use namewire_management::{ManagementConfig, TagPlane, TagPlaneRefusal, Times, TrustConfig};
 use namewire_packet::{
     Data, FaceId, InterestBuilder, Nonce, content_type,
     nfd::{ControlParameters, ControlResponse, TagBranch, TagRoute, TagServes, TagTree, decode_dataset},
     signature::signature_type::DIGEST_SHA256,
     tag::TagList,
+};
+use namewire_security::trust::{
+    Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig, name_regex::NameRegex,
 };
 use namewire_tagnet::{
     Descriptor, TagSet,

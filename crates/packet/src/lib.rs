@@ -13,6 +13,7 @@
 
 pub mod counters;
 pub mod data;
+pub mod descriptor;
 pub mod digest;
 mod ids;
 pub mod interest;
@@ -75,3 +76,7 @@ pub enum PacketError {
 pub(crate) const fn is_ignorable(type_number: u32) -> bool {
     type_number >= 32 && type_number.is_multiple_of(2)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -1,7 +1,7 @@
 //! Access: may this command be carried out, and may this Data be stored?
 //!
 //! A command is a Data that the client signs. The rules are those of the router's management
-//! (`namewire_management::trust_config`):
+//! (`namewire_security::trust`):
 //!
 //! | command from | needs |
 //! | --- | --- |
@@ -21,35 +21,27 @@
 //!
 //! Data are judged by rules of their own ([`AccessSettings::data`]). Without them, nothing is checked but digests.
 //!
-//! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision; [`FACES_MAX`] faces are remembered.
+//! Limits: those of [`Validator`]; [`FACES_MAX`] faces are remembered.
 
 use crate::{
     command::Command,
     commands::push_verb,
     statistics::{Refusal, Statistics},
 };
-use namewire_client::Client;
-use namewire_management::{
-    DataValidator, Denial, NotAccepted,
-    trust_config::{AnchorCertificate, RulesOrAny},
-};
+use namewire_client::{Client, Validator};
 use namewire_packet::{
-    Data, FaceId, InterestBuilder, Name, NameBuf,
+    Data, FaceId, Name, NameBuf,
     nfd::{ControlParameters, FaceQueryFilter, FaceScope, FaceStatus, decode_dataset, face_flags},
 };
+use namewire_security::trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny};
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Most certificates fetched for one decision.
-const CERTIFICATES_FETCHED_MAX: usize = 10;
 /// Most faces whose scope is remembered.
 const FACES_MAX: usize = 1024;
-/// InterestLifetime for certificates.
-const CERTIFICATE_LIFETIME_MS: u64 = 2000;
 
 /// Whose commands are carried out.
 #[derive(Clone, Debug)]
@@ -85,13 +77,9 @@ pub(crate) struct Access {
     local_may: bool,
     /// The router says from which faces packets come.
     knows_faces: bool,
-    commands: Option<Mutex<DataValidator>>,
-    data: Option<Mutex<DataValidator>>,
+    commands: Option<Validator>,
+    data: Option<Validator>,
     is_face_local: Mutex<HashMap<FaceId, bool>>,
-}
-
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
 }
 
 impl Access {
@@ -108,7 +96,7 @@ impl Access {
             for (path, anchors) in &settings.anchors {
                 validator.set_anchors(path.clone(), anchors.clone());
             }
-            Mutex::new(validator)
+            Validator::from(validator)
         };
         let local_fields = ControlParameters {
             flags: Some(face_flags::LOCAL_FIELDS),
@@ -158,7 +146,7 @@ impl Access {
 
     async fn check_names(
         &self,
-        validator: &Mutex<DataValidator>,
+        validator: &Validator,
         verb: &str,
         command: &Command,
         data: &Data<'_>,
@@ -167,7 +155,7 @@ impl Access {
             let mut as_interest = self.repo.clone();
             push_verb(&mut as_interest, verb);
             as_interest.append(name.as_name());
-            self.judge(validator, |validator| validator.judge_command(data, as_interest.as_name(), unix_ms())).await?;
+            validator.check_command(&self.client, data, as_interest.as_name()).await?;
         }
         Ok(())
     }
@@ -175,7 +163,7 @@ impl Access {
     /// True if Data may be stored.
     pub(crate) async fn check_data(&self, data: &Data<'_>) -> bool {
         let Some(validator) = &self.data else { return true };
-        let judged = self.judge(validator, |validator| validator.judge(data, unix_ms())).await;
+        let judged = validator.check(&self.client, data).await;
         if let Err(denial) = &judged {
             self.statistics.deny(denial);
             self.statistics.refuse(Refusal::DataNotTrusted);
@@ -186,34 +174,6 @@ impl Access {
     /// True if Data are judged at all.
     pub(crate) const fn checks_data(&self) -> bool {
         self.data.is_some()
-    }
-
-    /// Judges, and fetches the certificates that are needed.
-    async fn judge(
-        &self,
-        validator: &Mutex<DataValidator>,
-        judge: impl Fn(&DataValidator) -> Result<Option<NameBuf>, NotAccepted> + Send,
-    ) -> Result<(), Denial> {
-        let lock = || validator.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut last = None;
-        for _ in 0..=CERTIFICATES_FETCHED_MAX {
-            let judged = judge(&lock());
-            let needed = match judged {
-                Ok(_) => return Ok(()),
-                Err(NotAccepted::Denied(denial)) => return Err(denial),
-                Err(NotAccepted::CertificateMissing(needed)) => needed,
-            };
-            if last.as_ref() == Some(&needed) {
-                break;
-            }
-            let interest = InterestBuilder::new(&needed).can_be_prefix(true).lifetime_ms(CERTIFICATE_LIFETIME_MS);
-            let Ok(certificate) = self.client.express(&interest).await else {
-                return Err(Denial::UnknownSigner(needed.to_string()));
-            };
-            lock().add_certificate(certificate.wire())?;
-            last = Some(needed);
-        }
-        Err(Denial::UnknownSigner(last.unwrap_or_default().to_string()))
     }
 
     async fn is_local(&self, notified_from: Option<FaceId>, came_from: Option<FaceId>) -> bool {

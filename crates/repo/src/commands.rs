@@ -229,7 +229,7 @@ impl CommandServer {
         }
         self.statistics().add_command();
         let name = incoming.interest().name().to_buf();
-        Some((Accepted { verb, notification, name, face, responder: incoming.into_responder() }, place))
+        Some((Accepted { verb, notification, name, face, responder: incoming.responder() }, place))
     }
 
     fn refuse(&self, verb: Verb, why: Refusal, face: Holder) {
@@ -340,7 +340,7 @@ impl CommandServer {
         };
         let name = incoming.interest().name().to_buf();
         let data = DataBuilder::new(name).freshness_ms(STATUS_FRESHNESS_MS).content(&content);
-        self.answer(incoming.into_responder(), data).await;
+        self.answer(incoming.responder(), data).await;
     }
 
     async fn stats(&self, incoming: IncomingInterest) {
@@ -349,7 +349,7 @@ impl CommandServer {
         let Ok(json) = json else { return }; // the repository is stopping
         let name = incoming.interest().name().to_buf();
         let data = DataBuilder::new(name).freshness_ms(DATASET_FRESHNESS_MS).content(json.as_bytes());
-        self.answer(incoming.into_responder(), data).await;
+        self.answer(incoming.responder(), data).await;
     }
 
     async fn list(&self, incoming: IncomingInterest) {
@@ -362,7 +362,7 @@ impl CommandServer {
         let listed = spawn_blocking(move || list_names(&*store, &prefix, after.as_ref(), room)).await;
         let Ok(listed) = listed else { return }; // the repository is stopping
         let data = DataBuilder::new(name).freshness_ms(DATASET_FRESHNESS_MS);
-        let responder = incoming.into_responder();
+        let responder = incoming.responder();
         match listed {
             Ok(content) => self.answer(responder, data.content(&content)).await,
             Err(error) => {

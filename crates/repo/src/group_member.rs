@@ -1,19 +1,12 @@
 //! A member of a sync group: hears which publications there are, fetches them and stores them.
 //!
 //! ```text
-//!   sync Interests ──► svs::group ──► news ──► svs::backlog of each producer ──► fetches ──► writer
+//!   sync Interests ──► sync::group ─► news ──► backlog of each producer ──► fetches ──► writer
 //!         ▲                │ timer                                                   │
 //!         └── ours ◄───────┘                              progress: one note for each producer
 //! ```
 //!
-//! A producer's publications are looked for under two names, and then under the one that answered:
-//!
-//! | version | names of publication *n* | who names them so |
-//! | --- | --- | --- |
-//! | 2 | `/<producer>/<group>/seq=<n>` | ndn-python-repo |
-//! | | `/<producer>/<group>/<n>`, n in a generic component | NDNts |
-//! | 3 | `/<group without 32=svs>/<producer>/t=<bootstrap>/seq=<n>` | ndnd |
-//! | | `/<producer>/<group>/t=<bootstrap>/seq=<n>` | ndnd before 1.5.2 |
+//! A producer's publications are looked for under both names of [`SyncNames`], and then under the one that answered.
 //!
 //! A publication may be one Data, or segments below the name. Progress is noted when the store has the Data. Sync
 //! Interests are not validated; Data are, where there are rules for Data ([`crate::access`]).
@@ -23,25 +16,28 @@
 //! ours that does not fit in a packet is not sent.
 
 use crate::{
+    backlog::Backlog,
     command::SyncParam,
     groups::note_progress,
     jobs::Workshop,
     shares::{Place, Shares},
     statistics::Refusal,
-    svs::{
-        Version,
-        backlog::Backlog,
-        group::{Group, IgnoredError, Limits, Now},
-        vector::{Producer, StateVector},
-    },
 };
 use futures_util::{
     StreamExt,
     future::{BoxFuture, FutureExt, select_ok},
     stream::FuturesUnordered,
 };
-use namewire_client::{IncomingInterest, InterestStream};
-use namewire_packet::{Component, InterestBuilder, NameBuf, tlv::types};
+use namewire_client::{
+    IncomingInterest, InterestStream,
+    sync::{
+        Version,
+        group::{Group, IgnoredError, Limits, Now},
+        names::SyncNames,
+        vector::{Producer, StateVector},
+    },
+};
+use namewire_packet::{InterestBuilder, Name, NameBuf};
 use std::{
     collections::BTreeMap,
     ops::Bound,
@@ -58,71 +54,42 @@ const FETCHES_MAX: usize = 32;
 const SYNC_LIFETIME_MS: u64 = 1_000;
 /// InterestLifetime for publications.
 const PUBLICATION_LIFETIME_MS: u64 = 2_000;
-/// ndnd's last component of a sync prefix.
-const SVS_KEYWORD: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"svs" };
-
-/// What a group is called on the wire.
+/// What a group is called in commands and on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    version: Version,
     /// As the command or the configuration has it.
     sync_prefix: NameBuf,
-    /// The same without a version.
-    group: NameBuf,
-    /// Of sync Interests.
-    pub(crate) sync: NameBuf,
+    pub(crate) wire: SyncNames,
     drops_repeated: bool,
 }
 
 impl Names {
     pub(crate) fn of(param: &SyncParam) -> Self {
-        let mut group = param.sync_prefix.clone();
-        let number = group.as_name().last().and_then(|last| last.version());
-        let version = if number == Some(3) { Version::V3 } else { Version::V2 };
-        if number == Some(version.number()) {
-            group.pop();
+        Names {
+            sync_prefix: param.sync_prefix.clone(),
+            wire: SyncNames::of(&param.sync_prefix),
+            drops_repeated: param.data_name_dedupe,
         }
-        let mut sync = group.clone();
-        sync.push_version(version.number());
-        Names { version, sync_prefix: param.sync_prefix.clone(), group, sync, drops_repeated: param.data_name_dedupe }
     }
 
     /// Where a publication may be.
     fn of_publication(&self, producer: &Producer, number: u64) -> [NameBuf; 2] {
-        let mut below_producer = producer.name.clone();
-        below_producer.append(self.group.as_name());
-        if self.drops_repeated {
-            below_producer = without_repeated(&below_producer);
-        }
-        if self.version == Version::V2 {
-            return [types::SEQUENCE_NUM_COMPONENT, types::GENERIC_COMPONENT].map(|type_number| {
-                let mut name = below_producer.clone();
-                name.push_typed_nni(type_number, number);
-                name
-            });
-        }
-        let mut below_group = self.group.clone();
-        if below_group.as_name().last() == Some(SVS_KEYWORD) {
-            below_group.pop();
-        }
-        below_group.append(producer.name.as_name());
-        [below_group, below_producer].map(|mut name| {
-            name.push_typed_nni(types::TIMESTAMP_COMPONENT, producer.bootstrap_s);
-            name.push_typed_nni(types::SEQUENCE_NUM_COMPONENT, number);
-            name
-        })
+        let names = self.wire.of_publication(producer, number);
+        if self.drops_repeated { names.map(|name| self.without_repeated(name.as_name())) } else { names }
     }
-}
 
-/// A name without components that came before in it, as ndn-python-repo's SyncDataNameDedupe has it.
-fn without_repeated(name: &NameBuf) -> NameBuf {
-    let mut kept = NameBuf::new();
-    for component in name.as_name().components() {
-        if !kept.as_name().components().any(|earlier| earlier == component) {
-            kept.push(component);
+    /// A name whose prefix has no component twice, as ndn-python-repo's SyncDataNameDedupe has it.
+    fn without_repeated(&self, name: Name<'_>) -> NameBuf {
+        let numbers = if self.wire.version == Version::V3 { 2 } else { 1 };
+        let mut kept = NameBuf::new();
+        for (index, component) in name.components().enumerate() {
+            let is_number = index >= name.len() - numbers;
+            if is_number || !kept.as_name().components().any(|earlier| earlier == component) {
+                kept.push(component);
+            }
         }
+        kept
     }
-    kept
 }
 
 /// What is known of one producer's publications.
@@ -162,7 +129,7 @@ pub(crate) async fn run(workshop: Arc<Workshop>, names: Names, progress: StateVe
         |(producer, number): (&Producer, u64)| (producer.clone(), Source { backlog: Backlog::new(number), way: None });
     let sources = progress.iter().map(source).collect();
     let producers = Shares::new(PRODUCERS_MAX.saturating_sub(progress.len()));
-    let group = Group::new(names.version, Limits::of(names.version), progress, now(start));
+    let group = Group::new(names.wire.version, Limits::of(names.wire.version), progress, now(start));
     let fetches = FuturesUnordered::new();
     let taken = Vec::new();
     let mut member = Member { workshop, names, group, sources, producers, taken, fetches, served: None, start };
@@ -230,7 +197,7 @@ impl Member {
             return;
         }
         for parameters in self.group.on_timer(now, fastrand::f64()) {
-            let interest = InterestBuilder::new(&self.names.sync).can_be_prefix(true).must_be_fresh(true);
+            let interest = InterestBuilder::new(&self.names.wire.sync).can_be_prefix(true).must_be_fresh(true);
             let interest = interest.lifetime_ms(SYNC_LIFETIME_MS).application_parameters(parameters.to_vec());
             let client = self.workshop.client.clone();
             tokio::spawn(async move {
@@ -296,26 +263,12 @@ async fn fetch(workshop: &Workshop, names: [NameBuf; 2], way: Option<usize>) -> 
 mod tests {
     use super::*;
 
-    fn names(sync_prefix: &str, drops_repeated: bool) -> Names {
-        let sync_prefix = sync_prefix.parse().unwrap();
-        Names::of(&SyncParam { sync_prefix, data_name_dedupe: drops_repeated, ..SyncParam::default() })
-    }
-
     #[test]
-    fn the_names_of_each_convention() {
-        let publications = |names: &Names, producer: &str| {
-            let producer = Producer { name: producer.parse().unwrap(), bootstrap_s: 7 };
-            names.of_publication(&producer, 300).map(|name| name.to_string())
-        };
-        for prefix in ["/chat", "/chat/v=2"] {
-            let names = names(prefix, false);
-            assert_eq!(names.sync.to_string(), "/chat/v=2");
-            assert_eq!(publications(&names, "/alice"), ["/alice/chat/seq=300", "/alice/chat/%01%2C"]);
-        }
-        let deduped = publications(&names("/room/alice", true), "/alice");
-        assert_eq!(deduped[0], "/alice/room/seq=300");
-        let ndnd = names("/chat/32=svs/v=3", false);
-        assert_eq!(ndnd.sync.to_string(), "/chat/32=svs/v=3");
-        assert_eq!(publications(&ndnd, "/alice"), ["/chat/alice/t=7/seq=300", "/alice/chat/32=svs/t=7/seq=300"]);
+    fn a_repeated_component_of_the_prefix_is_dropped() {
+        let sync_prefix = "/room/alice".parse().unwrap();
+        let names = Names::of(&SyncParam { sync_prefix, data_name_dedupe: true, ..SyncParam::default() });
+        let producer = Producer { name: "/alice".parse().unwrap(), bootstrap_s: 0 };
+        let publications = names.of_publication(&producer, 300).map(|name| name.to_string());
+        assert_eq!(publications, ["/alice/room/seq=300", "/alice/room/%01%2C"]);
     }
 }

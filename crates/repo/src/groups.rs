@@ -12,14 +12,15 @@ use crate::{
     jobs::Workshop,
     statistics::Refusal,
     store::{Store, StoreError},
-    svs::vector::{Producer, StateVector},
     writer::OwnedChange,
 };
-use namewire_client::{RouteOptions, ServeOptions};
+use namewire_client::{
+    InterestOptions, ServeError,
+    sync::vector::{Producer, StateVector},
+};
 use namewire_packet::{
     Name, NameBuf,
     digest::sha256,
-    nfd::origin,
     tlv::{self, Reader, types},
 };
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -117,12 +118,16 @@ impl Groups {
 /// Starts the task of a member; false if the router does not send it sync Interests.
 async fn start(members: &mut Members, workshop: &Arc<Workshop>, param: &SyncParam, progress: StateVector) -> bool {
     let names = Names::of(param);
-    let options = ServeOptions { queue_max: QUEUE_INTERESTS_MAX, ..ServeOptions::default() };
-    let Ok(interests) = workshop.client.serve_with(&names.sync, options) else { return false };
-    if workshop.client.register_prefix(&names.sync, RouteOptions::default()).await.is_err() {
-        workshop.statistics.refuse(Refusal::PrefixNotRegistered);
-        return false;
-    }
+    let options = InterestOptions { queue_max: QUEUE_INTERESTS_MAX, ..InterestOptions::default() };
+    let interests = match workshop.client.interests_with(&names.wire.sync, options).await {
+        Ok(interests) => interests,
+        Err(error) => {
+            if let ServeError::NotRegistered(_) = error {
+                workshop.statistics.refuse(Refusal::PrefixNotRegistered);
+            }
+            return false;
+        }
+    };
     let task = group_member::run(Arc::clone(workshop), names, progress, interests);
     members.0.insert(param.sync_prefix.clone(), tokio::spawn(task));
     true
@@ -136,7 +141,7 @@ async fn end(members: &mut Members, workshop: &Arc<Workshop>, sync_prefix: &Name
     }
     let names = Names::of(&SyncParam { sync_prefix: sync_prefix.clone(), ..SyncParam::default() });
     // The router also forgets it with this face.
-    let _ = workshop.client.unregister_prefix(&names.sync, None, origin::APP).await;
+    let _ = workshop.client.unregister_prefix(&names.wire.sync).await;
     let (store, group) = (Arc::clone(&workshop.store), sync_prefix.clone());
     let Ok(Ok(keys)) = spawn_blocking(move || keys_of_group(&*store, &group)).await else { return false };
     let forget = |key| OwnedChange::Note { key: Cow::Owned(key), note: None };

@@ -33,10 +33,11 @@
 //! | [`check`] | reads a whole store |
 //! | [`archive`] | Data in a file |
 //! | [`retention`] | what may be forgotten, and when |
-//! | [`svs`] | State Vector Sync: what the producers of a group published |
+//! | [`backlog`] | what of one producer of a sync group is to be fetched, and when |
 
 pub mod access;
 pub mod archive;
+pub mod backlog;
 pub mod bulk;
 pub mod check;
 pub mod command;
@@ -54,7 +55,6 @@ mod shares;
 pub mod statistics;
 mod statuses;
 pub mod store;
-pub mod svs;
 mod writer;
 
 pub use remote::{PutProgress, RemoteError, RemoteRepo};

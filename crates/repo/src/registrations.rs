@@ -13,10 +13,9 @@ use crate::{
     store::{Store, StoreError},
     writer::{OwnedChange, WriteQueue},
 };
-use namewire_client::{Client, ControlError, RouteOptions};
+use namewire_client::{Client, ControlError};
 use namewire_packet::{
     Name, NameBuf,
-    nfd::origin,
     tlv::{Reader, types},
 };
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
@@ -58,7 +57,7 @@ impl Registrations {
     /// Registers every prefix. One of a command that the router refuses is counted, not an error.
     pub(crate) async fn register_all(&self) -> Result<(), ControlError> {
         for prefix in &self.configured {
-            self.client.register_prefix(prefix, RouteOptions::default()).await?;
+            self.client.register_prefix(prefix).await?;
         }
         for prefix in self.requested.lock().await.iter() {
             self.register(prefix).await;
@@ -67,7 +66,7 @@ impl Registrations {
     }
 
     async fn register(&self, prefix: &NameBuf) -> bool {
-        let registered = self.client.register_prefix(prefix, RouteOptions::default()).await;
+        let registered = self.client.register_prefix(prefix).await;
         if registered.is_err() {
             self.statistics.refuse(Refusal::PrefixNotRegistered);
         }
@@ -101,7 +100,7 @@ impl Registrations {
         if requested.remove(prefix) {
             self.save(&requested).await;
             // The router also forgets it with this face.
-            let _ = self.client.unregister_prefix(prefix, None, origin::APP).await;
+            let _ = self.client.unregister_prefix(prefix).await;
         }
     }
 

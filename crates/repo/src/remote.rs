@@ -18,12 +18,11 @@ use crate::command::{
 };
 use crate::commands::push_verb;
 use namewire_client::{
-    Client, ControlError, DataBuf, ExpressError, InterestStream, PrefixInUse, PublishCounters, PublishError,
-    RouteOptions, SegmentPublisher,
+    Client, ControlError, DataBuf, ExpressError, InterestOptions, InterestStream, PublishCounters, PublishError,
+    SegmentPublisher, ServeError,
 };
 use namewire_packet::{
     DataBuilder, InterestBuilder, MAX_PACKET_BYTES, Name, NameBuf, SignedInterestFields, content_type,
-    nfd::origin,
     tlv::{Reader, types},
 };
 use namewire_security::{SignError, Signer};
@@ -50,9 +49,9 @@ pub enum RemoteError {
     /// The forwarder does not register a prefix.
     #[error("cannot register a prefix: {0}")]
     Register(#[from] ControlError),
-    /// This client serves the prefix already.
+    /// Its prefix cannot be served.
     #[error(transparent)]
-    PrefixInUse(#[from] PrefixInUse),
+    Serve(#[from] ServeError),
     /// The object cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -146,7 +145,7 @@ impl RemoteRepo {
         mut object: SegmentPublisher,
         mut progress: impl FnMut(PutProgress),
     ) -> Result<CommandResult, RemoteError> {
-        let mut interests = object.open(&self.client)?;
+        let mut interests = object.open(&self.client).await?;
         let prefix = interests.prefix().clone();
         let total = object.segments();
         let command = Command {
@@ -159,7 +158,6 @@ impl RemoteRepo {
             }],
             groups: Vec::new(),
         };
-        self.client.register_prefix(&prefix, RouteOptions::default()).await?;
         let report = |result: &CommandResult| {
             let stored = result.objects.first().and_then(|object| object.inserted).unwrap_or(0);
             progress(PutProgress { stored, total });
@@ -170,7 +168,7 @@ impl RemoteRepo {
             _ = object.serve(&mut interests, |_: &PublishCounters| ()) => std::future::pending().await,
         };
         // The forwarder also forgets it with this face.
-        let _ = self.client.unregister_prefix(&prefix, None, origin::APP).await;
+        let _ = self.client.unregister_prefix(&prefix).await;
         result
     }
 
@@ -233,10 +231,11 @@ impl RemoteRepo {
         if message.len() > MAX_PACKET_BYTES {
             return Err(RemoteError::TooLarge(content.len()));
         }
-        let interests = self.client.serve(&name)?;
+        let options = InterestOptions { route: None, ..InterestOptions::default() };
+        let interests = self.client.interests_with(&name, options).await?;
         let mut prefix = self.publisher.clone();
         prefix.push_generic(b"msg");
-        self.client.register_prefix(&prefix, RouteOptions::default()).await?;
+        self.client.register_prefix(&prefix).await?;
         let mut notify = topic;
         notify.push_generic(b"notify");
         let notify =

@@ -22,7 +22,7 @@ use crate::{
     store::{Store, StoreError},
     writer::{self, OwnedChange, now_ms},
 };
-use namewire_client::{Client, ControlError, PrefixInUse, ServeOptions};
+use namewire_client::{Client, ControlError, InterestOptions, ServeError};
 use namewire_packet::{NackReason, NameBuf};
 use namewire_security::Signer;
 use std::{
@@ -98,9 +98,9 @@ pub enum RepoError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The client serves something else already.
+    /// Its prefix cannot be served.
     #[error(transparent)]
-    PrefixInUse(#[from] PrefixInUse),
+    Serve(#[from] ServeError),
     /// The router does not register a prefix.
     #[error("cannot register a prefix: {0}")]
     Register(#[from] ControlError),
@@ -159,7 +159,7 @@ impl Repo {
             bulk_address: None,
         };
         repo.start_commands(&settings).await?;
-        repo.start_readers(&settings)?;
+        repo.start_readers(&settings).await?;
         repo.start_bulk(&settings).await?;
         repo.start_retention(&settings)?;
         repo.workshop.registrations.register_all().await?;
@@ -167,16 +167,17 @@ impl Repo {
     }
 
     async fn start_commands(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
-        let interests = self.client.serve_with(&settings.name, serve_options())?;
+        let interests = self.client.interests_with(&settings.name, interest_options()).await?;
         let server = CommandServer::new(Arc::clone(&self.workshop), settings.signer.clone(), settings.command_limits);
         server.restore_groups(&settings.groups).await?;
         self.tasks.spawn(Arc::new(server).run(interests));
         Ok(())
     }
 
-    fn start_readers(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
+    async fn start_readers(&mut self, settings: &RepoSettings) -> Result<(), RepoError> {
         // Every Interest that is not a command, whichever prefix brings it.
-        let interests = Arc::new(Mutex::new(self.client.serve_with(&NameBuf::new(), serve_options())?));
+        let interests = self.client.interests_with(&NameBuf::new(), interest_options()).await?;
+        let interests = Arc::new(Mutex::new(interests));
         for number in 0..settings.readers.max(1) {
             let reader = Reader {
                 interests: Arc::clone(&interests),
@@ -310,8 +311,9 @@ impl Workshop {
     }
 }
 
-fn serve_options() -> ServeOptions {
-    ServeOptions { queue_max: QUEUE_INTERESTS_MAX, nack_when_full: Some(NackReason::Congestion) }
+/// The prefixes have routes of their own ([`Registrations`]).
+fn interest_options() -> InterestOptions {
+    InterestOptions { queue_max: QUEUE_INTERESTS_MAX, nack_when_full: Some(NackReason::Congestion), route: None }
 }
 
 async fn load_registrations(

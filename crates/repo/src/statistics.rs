@@ -4,7 +4,7 @@
 //! so counts of one moment may differ by what happened during the reading.
 
 use crate::store::{Store, StoreError};
-use namewire_management::Denial;
+use namewire_security::trust::Denial;
 use serde_json::{Value, json};
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

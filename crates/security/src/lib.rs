@@ -1,4 +1,4 @@
-//! NDN signatures, certificates and key chains: signing and verification. No socket and no clock: the caller passes
+//! NDN signatures, certificates, trust schemas and key chains: signing and verification. No socket and no clock: the caller passes
 //! packets, keys and the time. Only the key chain uses files.
 //!
 //! Source: packet-format §4.2, §5.1 and §5.2 (NDN packet specification, Signature and Certificate Format version 2),
@@ -20,6 +20,7 @@ mod public_key;
 #[cfg(feature = "safe-bag")]
 mod safe_bag;
 mod signer;
+pub mod trust;
 mod validity_period;
 mod verify_error;
 
@@ -32,3 +33,7 @@ pub use safe_bag::{ROUNDS_MAX, SAFE_BAG_BYTES_MAX, SafeBag, SafeBagError};
 pub use signer::{IssueError, Signer, issue_certificate};
 pub use validity_period::{ValidityPeriod, ValidityPeriodError};
 pub use verify_error::VerifyError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -18,11 +18,10 @@
 #![forbid(unsafe_code)]
 
 pub mod advertisements;
-pub mod descriptor;
 pub mod forwarder;
 pub mod locator;
 pub mod matching;
 pub mod routing;
 pub mod tree_protocol;
 
-pub use descriptor::{Descriptor, TagSet, TagSetError};
+pub use namewire_packet::descriptor::{self, Descriptor, TagSet, TagSetError};

@@ -3,11 +3,8 @@
 //! They come from the notification stream `faces/events`, which NFD has, too. The first event may be one of the last
 //! second, for example that the face of this program was created.
 
-use crate::{
-    Failure, Global,
-    reconnect::{self, End, Served},
-};
-use namewire_client::{ExpressError, Notification, NotificationStream};
+use crate::{Failure, Global};
+use namewire_client::{Notification, NotificationStream};
 use namewire_packet::nfd::FaceEventNotification;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,26 +54,17 @@ impl Event {
 }
 
 pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    let interrupt = signal(SignalKind::interrupt())?;
-    let first = open(global).await?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut stream = NotificationStream::new(&global.connect().await?, STREAM.parse().expect("a name"));
     let mut printed = 0;
-    let serve = async |stream: &mut NotificationStream| {
-        while args.count.is_none_or(|count| printed < count) {
-            match stream.next().await {
-                Ok(notification) => printed += u64::from(print(global, &notification)?),
-                Err(ExpressError::Closed(_)) => return Ok(Served::Lost),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(Served::Done)
-    };
-    let (end, _) = reconnect::serve(first, async || open(global).await, serve, interrupt).await?;
-    if end == End::Interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
-}
-
-async fn open(global: &Global) -> Result<NotificationStream, Failure> {
-    let client = global.connect().await?;
-    Ok(NotificationStream::new(&client, STREAM.parse().expect("a name")))
+    while args.count.is_none_or(|count| printed < count) {
+        let notification = tokio::select! {
+            notification = stream.next() => notification?,
+            _ = interrupt.recv() => return if args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) },
+        };
+        printed += u64::from(print(global, &notification)?);
+    }
+    Ok(())
 }
 
 /// Prints an event; false if it cannot be read.

@@ -182,7 +182,7 @@ async fn target(global: &Global, over: Option<&Target>) -> Result<Target, Failur
         return Ok(Target::Transport(uri.clone()));
     }
     let client = Client::connect().await?;
-    let uri = client.transport().cloned();
+    let uri = client.transport();
     uri.map(Target::Transport).ok_or_else(|| Failure::new(ExitCode::NoForwarder, "the router has no address"))
 }
 

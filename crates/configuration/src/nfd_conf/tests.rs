@@ -1,7 +1,8 @@
 use super::*;
 use crate::InterfacePattern;
 use namewire_designs::policies::catalogue::EvictionName;
-use namewire_management::trust_config::{KeyLocatorRule, PacketKind, RulesOrAny, Signer, TrustAnchor};
+use namewire_management::trust_config::Signer;
+use namewire_security::trust::{KeyLocatorRule, PacketKind, RulesOrAny, TrustAnchor};
 use namewire_tables::PrefixLookup;
 use proptest::prelude::*;
 

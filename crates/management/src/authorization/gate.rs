@@ -3,23 +3,23 @@
 
 use super::{
     Module, Prefix, Request,
-    denial::Denial,
     pending::{FETCH_LIFETIME_MS, PendingCommand},
-    signed_packet::{SignedPacket, check_parameters_digest},
-    validator::Failure,
 };
 use crate::{
-    command::{Refusal, refusal},
+    command::{Refusal, refusal, signature_of},
     effect::Effect,
     environment::{Environment, Times},
     fib_computation::NextHop,
     log_lines,
     management::Management,
     replies::ReplyTo,
-    trust_config::{AnchorCertificate, TrustConfig},
+    trust_config::TrustConfig,
 };
 use namewire_packet::{Data, FaceId, Interest, Name, lp::PitToken};
-use namewire_security::Certificate;
+use namewire_security::{
+    Certificate,
+    trust::{AnchorCertificate, Denial, Failure, check_parameters_digest},
+};
 use std::path::PathBuf;
 
 /// A command at the gate.
@@ -96,7 +96,7 @@ impl Management {
             self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
         };
-        let signature = SignedPacket::of_command(arrival.interest, arrival.parameter_components)?;
+        let signature = signature_of(arrival.interest, arrival.parameter_components)?;
         let request = Request {
             now,
             prefix: arrival.prefix,

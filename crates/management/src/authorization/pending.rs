@@ -7,8 +7,8 @@
 //! others out. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many
 //! certificates as a chain may have.
 
-use super::validator::MAX_CHAIN;
 use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
+use namewire_security::trust::MAX_CHAIN;
 use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader};
 
 /// Most commands that wait.

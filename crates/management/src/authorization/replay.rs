@@ -27,10 +27,10 @@
 //! in all records; [`MAX_RECORDS`] keys and as many faces. A key's record may be dropped [`RECORD_LIFETIME_NS`] after
 //! its last use.
 
-use super::denial::Denial;
 use crate::environment::Times;
 use hashbrown::HashMap;
 use namewire_packet::{FaceId, NameBuf, digest::sha256};
+use namewire_security::trust::Denial;
 use std::{collections::BTreeSet, hash::Hash};
 
 /// How far a timestamp may be from the clock.

@@ -1,8 +1,7 @@
 //! Commands that are malformed, replayed, unsigned or never finished; stores that are full.
 
 use crate::router::{Network, ask, bytes, memory, name, object, produce, settings};
-use namewire_client::{Client, ExpressError, RouteOptions};
-use namewire_management::trust_config::{RulesOrAny, ValidatorConfig};
+use namewire_client::{Client, ExpressError};
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf};
 use namewire_repo::{
     RemoteError, RepoSettings,
@@ -12,6 +11,7 @@ use namewire_repo::{
     statistics::Refusal,
     store::memory::MemoryStore,
 };
+use namewire_security::trust::{RulesOrAny, ValidatorConfig};
 use std::sync::Arc;
 
 fn notify(nonce: &[u8]) -> InterestBuilder {
@@ -22,8 +22,7 @@ fn notify(nonce: &[u8]) -> InterestBuilder {
 
 /// A client that sends these bytes as its command, whatever it is asked for.
 async fn sends(client: &Client, content: &'static [u8]) {
-    let mut interests = client.serve(&name("/client/msg")).unwrap();
-    client.register_prefix(&name("/client/msg"), RouteOptions::default()).await.unwrap();
+    let mut interests = client.interests(&name("/client/msg")).await.unwrap();
     tokio::spawn(async move {
         while let Some(incoming) = interests.next().await {
             let data = DataBuilder::new(incoming.interest().name()).content(content).sign_digest();
@@ -129,8 +128,7 @@ async fn a_client_that_stops_in_the_middle_leaves_what_came() {
     let network = Network::start();
     let repo = network.repo(settings(), memory()).await;
     let producer = network.client().await;
-    let mut interests = producer.serve(&name("/data/half")).unwrap();
-    producer.register_prefix(&name("/data/half"), RouteOptions::default()).await.unwrap();
+    let mut interests = producer.interests(&name("/data/half")).await.unwrap();
     let remote = network.remote().await;
     let object = ObjectParam { name: name("/data/half"), start: Some(0), end: Some(99), ..ObjectParam::default() };
     let inserting = tokio::spawn(async move {
@@ -163,8 +161,7 @@ async fn half_done_insertions_are_bounded() {
     let client = network.client().await;
     sends(&client, b"\xFD\x01\x2D\x0E\x07\x09\x08\x04data\x08\x01h\xCC\x01\x00").await;
     // The object's producer is silent.
-    let _silent = client.serve(&name("/data/h")).unwrap();
-    client.register_prefix(&name("/data/h"), RouteOptions::default()).await.unwrap();
+    let _silent = client.interests(&name("/data/h")).await.unwrap();
     let mut asked = tokio::task::JoinSet::new();
     for number in 0..HALF_DONE {
         let client = client.clone();
@@ -197,8 +194,7 @@ async fn places_are_shared_whoever_may_command() {
     let repo = network.repo(RepoSettings { command_limits, access, ..settings() }, memory()).await;
     let client = network.client().await;
     // It registers the prefix of commands and answers none.
-    let _silent = client.serve(&name("/client/msg")).unwrap();
-    client.register_prefix(&name("/client/msg"), RouteOptions::default()).await.unwrap();
+    let _silent = client.interests(&name("/client/msg")).await.unwrap();
     let mut asked = tokio::task::JoinSet::new();
     for number in 0..20_u8 {
         let client = client.clone();

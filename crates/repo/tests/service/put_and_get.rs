@@ -1,7 +1,7 @@
 //! What is put is there: also after a restart, and no longer after a deletion.
 
 use crate::router::{Network, ask, bytes, memory, name, object, produce, settings};
-use namewire_client::{Discovery, FetchOptions, RouteOptions, SegmentFetch};
+use namewire_client::{Discovery, FetchOptions, SegmentFetch};
 use namewire_packet::NameBuf;
 use namewire_repo::{
     RemoteError, RepoSettings,
@@ -63,8 +63,7 @@ async fn the_rules_for_segments() {
     let repo = network.repo(settings(), memory()).await;
     let producer = network.client().await;
     let mut publisher = object("/data/obj", &bytes(9_500));
-    let mut interests = publisher.open(&producer).unwrap();
-    producer.register_prefix(&name("/data/obj"), RouteOptions::default()).await.unwrap();
+    let mut interests = publisher.open(&producer).await.unwrap();
     tokio::spawn(async move { publisher.serve(&mut interests, |_| ()).await });
     produce(&producer, &name("/data/single")).await;
     let remote = network.remote().await;
@@ -172,5 +171,20 @@ async fn a_command_can_be_repeated_and_missing_data_nacked() {
     let error = ask(&network.client().await, "/data/none").await.unwrap_err();
     assert_eq!(error.to_string(), "Nack: NoRoute");
     assert_eq!(repo.statistics().writes, 4);
+    repo.stop().await;
+}
+
+#[tokio::test]
+async fn the_example_archives_an_object() {
+    let network = Network::start();
+    let repo = network.repo(settings(), memory()).await;
+    let program = std::env::current_exe().unwrap().parent().unwrap().join("../examples/archive");
+    assert!(program.exists(), "{} is not there: cargo build -p namewire-repo --examples", program.display());
+    let mut command = std::process::Command::new(program);
+    command.args(["/repo", "/data/note", "some words"]);
+    command.env("NDN_CLIENT_TRANSPORT", format!("unix://{}", network.router.socket().unwrap().display()));
+    let ended = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let listed = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success() && listed.starts_with("/data/note/v="), "{listed} {:?}", ended.stderr);
     repo.stop().await;
 }

@@ -1,6 +1,6 @@
 //! A router with real sockets, clients of it, and repositories on it.
 
-use namewire_client::{Client, DataBuf, ExpressError, PublishOptions, RouteOptions, SegmentPublisher};
+use namewire_client::{Client, DataBuf, ExpressError, PublishOptions, SegmentPublisher};
 use namewire_configuration::Settings;
 use namewire_packet::{DataBuilder, InterestBuilder, NameBuf};
 use namewire_repo::{
@@ -71,8 +71,7 @@ pub(crate) async fn ask(client: &Client, uri: &str) -> Result<DataBuf, ExpressEr
 
 /// A producer of single packets under `prefix`: every Interest gets Data of its name.
 pub(crate) async fn produce(client: &Client, prefix: &NameBuf) {
-    let mut interests = client.serve(prefix).unwrap();
-    client.register_prefix(prefix, RouteOptions::default()).await.unwrap();
+    let mut interests = client.interests(prefix).await.unwrap();
     tokio::spawn(async move {
         while let Some(incoming) = interests.next().await {
             let data = DataBuilder::new(incoming.interest().name()).content(b"packet").sign_digest();

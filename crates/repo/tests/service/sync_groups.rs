@@ -1,19 +1,16 @@
 //! Sync groups: what members publish is stored, also what they publish while the repository is away.
 
 use crate::router::{Network, memory, name, settings};
-use namewire_client::{Client, RouteOptions};
-use namewire_packet::{DataBuilder, InterestBuilder, NameBuf, nfd::ControlParameters, tlv::types};
-use namewire_repo::{
-    RemoteError, Repo, RepoSettings,
-    command::SyncParam,
-    statistics::Refusal,
-    store::Store,
-    svs::{
+use namewire_client::{
+    Client,
+    sync::{
         Version,
         vector::{Producer, StateVector},
         wire::write_vector,
     },
 };
+use namewire_packet::{DataBuilder, InterestBuilder, NameBuf, nfd::ControlParameters, tlv::types};
+use namewire_repo::{RemoteError, Repo, RepoSettings, command::SyncParam, statistics::Refusal, store::Store};
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},
@@ -37,8 +34,7 @@ impl Publisher {
         };
         client.control("strategy-choice", "set", &strategy).await.unwrap();
         let prefix = name(prefix);
-        let mut interests = client.serve(&prefix).unwrap();
-        client.register_prefix(&prefix, RouteOptions::default()).await.unwrap();
+        let mut interests = client.interests(&prefix).await.unwrap();
         let asked = Arc::new(Mutex::new(BTreeSet::new()));
         let noted = Arc::clone(&asked);
         tokio::spawn(async move {

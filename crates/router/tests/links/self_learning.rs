@@ -5,11 +5,11 @@ use crate::{
     hosts::{Host, Segment},
 };
 use namewire_configuration::Configuration;
-use namewire_management::trust_config::RulesOrAny;
 use namewire_packet::{
     FaceId, Nonce, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, RibEntry, origin, prefix_announcement::announce_with_digest},
 };
+use namewire_security::trust::RulesOrAny;
 use std::time::SystemTime;
 
 const PREFIX: &str = "/learned";

@@ -1,12 +1,12 @@
 //! Self-learning between two routers on sockets: announce, discover, learn, pass on, forget.
 
 use crate::application::{Application, eventually, name, start, start_with};
-use namewire_management::trust_config::RulesOrAny;
 use namewire_packet::{
     DataBuilder, Name, Nonce, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, RibEntry, origin, prefix_announcement::announce_with_digest},
 };
 use namewire_router::RouterHandle;
+use namewire_security::trust::RulesOrAny;
 use std::time::SystemTime;
 
 const PREFIX: &str = "/learned";

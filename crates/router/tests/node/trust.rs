@@ -4,11 +4,7 @@ use crate::application::{Application, name, start, start_with};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_management::{
     TrustConfig,
-    name_regex::NameRegex,
-    trust_config::{
-        AnchorCertificate, Authorization, Checker, KeyLocatorRule, NameFilter, PacketKind, Privileges, Rule,
-        RulesOrAny, Signer as Grant, TrustAnchor, ValidatorConfig,
-    },
+    trust_config::{Authorization, Privileges, Signer as Grant},
 };
 use namewire_packet::{
     Component, Data, FaceId, InterestBuilder, Nonce, SignedInterestFields,
@@ -16,6 +12,10 @@ use namewire_packet::{
     signature::signature_type::SHA256_ECDSA,
 };
 use namewire_router::RouterHandle;
+use namewire_security::trust::{
+    AnchorCertificate, Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, TrustAnchor, ValidatorConfig,
+    name_regex::NameRegex,
+};
 use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
 use rustix::process::{Gid, Uid, geteuid};
 use std::{

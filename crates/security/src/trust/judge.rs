@@ -10,21 +10,22 @@
 use super::{
     certificates::{Certificates, key_name_in},
     denial::{Denial, quoted},
+    rules::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig},
     signed_packet::SignedPacket,
 };
-use crate::trust_config::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig};
+use crate::Certificate;
 use namewire_packet::{KeyLocator, Name, NameBuf};
-use namewire_security::Certificate;
 
 /// Most certificates from a packet to its trust anchor.
-pub(crate) const MAX_CHAIN: usize = 10;
+pub const MAX_CHAIN: usize = 10;
 
 /// ndn-cxx's name for the KeyLocator of a DigestSha256 signature.
 const DIGEST_SIGNER: &str = "/localhost/identity/digest-sha256";
 
 /// Why a packet is not accepted, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
+    /// The rules refuse it.
     Denied(Denial),
     /// This certificate (or one of this key) is needed and is not at hand.
     CertificateMissing(NameBuf),
@@ -38,7 +39,7 @@ impl From<Denial> for Failure {
 
 /// The verified sender of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Signatory {
+pub enum Signatory {
     /// The signature was not checked, or only a digest was right: it may be any sender.
     Anyone,
     /// The holder of this key.
@@ -46,7 +47,7 @@ pub(crate) enum Signatory {
 }
 
 /// Judges one packet by one validator section.
-pub(crate) fn judge(
+pub fn judge(
     section: &RulesOrAny,
     kind: PacketKind,
     packet: &SignedPacket<'_>,
@@ -150,7 +151,7 @@ fn accepts(checker: &Checker, packet: &SignedPacket<'_>, signer: Name<'_>) -> bo
 }
 
 /// Refuses a certificate that may not be used now.
-pub(crate) fn check_validity(certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
+pub fn check_validity(certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
     let period = certificate.validity();
     if now_unix_ms > period.not_after_ms {
         Err(Denial::CertificateExpired(quoted(certificate.name())))

@@ -1,7 +1,6 @@
 //! State Vector Sync: which producers of a group published what, and what of it we lack.
 //!
-//! Question: how does a repository learn of every publication of a group, without a server and although it publishes
-//! nothing itself?
+//! Question: how do the members of a group learn of every publication, without a server?
 //!
 //! Source: the StateVectorSync specification, versions 2 and 3, as `@ndn/svs` (NDNts) and ndnd speak them.
 //!
@@ -9,19 +8,40 @@
 //! the vectors. A member that sees an older vector than its own waits a random time, and sends its own unless another
 //! member did so first.
 //!
+//! ```no_run
+//! use namewire_client::{Client, security::Signer, sync::{SyncEvent, SyncGroup}};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect().await?;
+//! let (group, me) = ("/chat".parse()?, "/alice".parse()?);
+//! let mut chat = SyncGroup::join(&client, &group, &me, Signer::digest()).await?;
+//! chat.publish(b"hello")?;
+//! while let Some(event) = chat.next().await {
+//!     if let SyncEvent::Published { producer, data, .. } = event {
+//!         println!("{}: {}", producer.name, String::from_utf8_lossy(data.content()));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`SyncGroup`] | a member: publishes, hears, fetches |
+//! | [`names`] | the names of a group and of its publications |
 //! | [`vector`] | the state vector, its order and its merge |
 //! | [`wire`] | sync Interests of both versions, as bytes |
 //! | [`group`] | one group: when to speak, and what is news |
-//! | [`backlog`] | what of one producer is to be fetched, and when |
 //!
-//! All of it is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
+//! All but [`SyncGroup`] is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
 
-pub mod backlog;
 pub mod group;
+mod member;
+pub mod names;
 pub mod vector;
 pub mod wire;
+
+pub use member::{FETCHES_MAX, PRODUCERS_MAX, PUBLICATIONS_KEPT, SyncError, SyncEvent, SyncGroup, TRIES_MAX};
 
 /// The versions of the protocol. They do not understand each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,7 +20,7 @@
 //!
 //! Limits: [`MAX_TAGS`] tags of [`MAX_TAG_BYTES`] in a set; so a descriptor of a set has at most [`MAX_WEIGHT`] 1-bits.
 
-pub use namewire_packet::tag::{DESCRIPTOR_BYTES, MAX_TAG_BYTES, MAX_TAGS};
+pub use crate::tag::{DESCRIPTOR_BYTES, MAX_TAG_BYTES, MAX_TAGS};
 use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr};
 

@@ -1,19 +1,16 @@
-//! The trust rules for other programs: does a validator section accept this Data?
+//! A validator of Data: does a trust schema accept this Data?
 //!
-//! [`crate::Management`] judges the commands of the router. A repository has commands too, which are Data, and is to
-//! trust the same keys by the same rules. This is the door to them: no socket and no clock, like the rest.
+//! No socket and no clock: the caller fetches the certificates that the validator asks for, and passes the time.
 
-use crate::{
-    authorization::{
-        Denial,
-        certificates::Certificates,
-        signed_packet::SignedPacket,
-        validator::{Failure, Signatory, judge},
-    },
-    trust_config::{AnchorCertificate, PacketKind, RulesOrAny},
+use super::{
+    certificates::Certificates,
+    denial::Denial,
+    judge::{Failure, Signatory, judge},
+    rules::{AnchorCertificate, PacketKind, RulesOrAny},
+    signed_packet::SignedPacket,
 };
+use crate::Certificate;
 use namewire_packet::{Data, Name, NameBuf};
-use namewire_security::Certificate;
 use std::path::PathBuf;
 
 /// Why Data is not accepted.
@@ -96,9 +93,11 @@ impl DataValidator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust_config::{Checker, NameFilter, NameRelation, Rule, TrustAnchor, ValidatorConfig};
+    use crate::{
+        PrivateKey, Signer, ValidityPeriod, issue_certificate,
+        trust::rules::{Checker, NameFilter, NameRelation, Rule, TrustAnchor, ValidatorConfig},
+    };
     use namewire_packet::{Component, DataBuilder, signature::signature_type};
-    use namewire_security::{PrivateKey, Signer, ValidityPeriod, issue_certificate};
 
     const NOW_MS: u64 = 1_700_000_000_000;
 
@@ -126,7 +125,7 @@ mod tests {
         };
         let alice = Checker {
             signature_type: signature_type::ED25519,
-            key_locator: crate::trust_config::KeyLocatorRule::Relation(NameRelation::Equal, name("/alice")),
+            key_locator: crate::trust::rules::KeyLocatorRule::Relation(NameRelation::Equal, name("/alice")),
         };
         let above = Checker::hierarchical(signature_type::ED25519);
         let rules = vec![

@@ -1,4 +1,4 @@
-//! One sync group: what a member that publishes nothing does when a sync Interest arrives or its timer expires.
+//! One sync group: what a member does when a sync Interest arrives, its timer expires or it publishes.
 //!
 //! Question: when does a member speak, so that all learn what any of them knows, and few say it twice?
 //!
@@ -13,9 +13,9 @@
 //! and we are silent. A vector is not old for us if what it lacks came to us within the last suppression period: it
 //! may have crossed our news on its way.
 //!
-//! In version 3 a sync Interest carries a Data that its sender signed. A repository has no key of the group, so it
-//! repeats the Data of others: of each producer the one that told its highest number (ndnd's repository does the
-//! same). In version 2 it sends its own vector.
+//! In version 3 a sync Interest carries a Data that its sender signed. A member without a key of the group, such as a
+//! repository, repeats the Data of others: of each producer the one that told its highest number (ndnd's repository
+//! does the same). In version 2, or with a key, it sends its own vector.
 //!
 //! Limits: the caller admits each new producer; a vector with a bootstrap time of more than a day ahead is ignored, as
 //! the specification says. Data of version 3 are shared by the producers that they tell of.
@@ -169,11 +169,23 @@ impl Group {
         (is_outdated, must_answer)
     }
 
-    /// The timer expired: returns the ApplicationParameters of the sync Interests to send.
+    /// The timer expired: returns the ApplicationParameters of the sync Interests that a member without a key sends.
     pub fn on_timer(&mut self, now: Now, random: f64) -> Vec<Arc<[u8]>> {
+        if self.must_speak(now, random) { self.parameters() } else { Vec::new() }
+    }
+
+    /// The timer expired: says if a sync Interest is to be sent.
+    pub fn must_speak(&mut self, now: Now, random: f64) -> bool {
         let is_silent = self.merged.as_ref().is_some_and(|merged| self.vector.newer_than(merged).next().is_none());
         self.enter_steady(now, random);
-        if is_silent { Vec::new() } else { self.parameters() }
+        !is_silent
+    }
+
+    /// This member published; a sync Interest is to be sent now.
+    pub fn on_publication(&mut self, producer: &Producer, number: u64, now: Now, random: f64) {
+        self.vector.raise(producer, number);
+        self.raised_ms.insert(producer.clone(), now.monotonic_ms);
+        self.enter_steady(now, random);
     }
 
     fn parameters(&self) -> Vec<Arc<[u8]>> {

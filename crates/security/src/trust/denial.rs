@@ -83,11 +83,13 @@ impl Denial {
         }
     }
 
-    pub(crate) fn not_allowed(why: impl Into<String>) -> Self {
+    /// [`Denial::NotAllowed`] for this reason.
+    pub fn not_allowed(why: impl Into<String>) -> Self {
         Denial::NotAllowed(why.into())
     }
 
-    pub(crate) fn unknown_signer(name: Name<'_>) -> Self {
+    /// [`Denial::UnknownSigner`] with this name, shortened.
+    pub fn unknown_signer(name: Name<'_>) -> Self {
         Denial::UnknownSigner(quoted(name))
     }
 }
@@ -116,7 +118,7 @@ impl fmt::Display for Denial {
 }
 
 /// A name in the form that texts show.
-pub(crate) fn quoted(name: Name<'_>) -> String {
+pub fn quoted(name: Name<'_>) -> String {
     let mut uri = name.to_string();
     if uri.len() > MAX_QUOTED_BYTES {
         uri.truncate(MAX_QUOTED_BYTES); // URIs are ASCII

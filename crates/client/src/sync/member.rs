@@ -1,0 +1,305 @@
+//! A member of a sync group: publishes, tells the others, hears of their publications and fetches them.
+//!
+//! Everything happens inside [`SyncGroup::next`]: a program that publishes also calls it, because it answers for the
+//! publications.
+//!
+//! Limits: the last [`PUBLICATIONS_KEPT`] publications are kept and answered for (a repository keeps all of them);
+//! [`FETCHES_MAX`] publications are fetched at the same time, each at most [`TRIES_MAX`] times; [`PRODUCERS_MAX`]
+//! producers, further ones are ignored.
+
+use super::{
+    Version,
+    group::{Group, Limits, Now},
+    names::SyncNames,
+    vector::{Producer, StateVector},
+    wire::write_vector,
+};
+use crate::{
+    client::Client,
+    data_buf::DataBuf,
+    producer::{IncomingInterest, InterestStream, RespondError, ServeError},
+};
+use namewire_packet::{DataBuilder, InterestBuilder, NameBuf};
+use namewire_security::{SignError, Signer};
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// Own publications that are answered for.
+pub const PUBLICATIONS_KEPT: usize = 1024;
+/// Publications that are fetched at the same time.
+pub const FETCHES_MAX: usize = 32;
+/// Tries after which a publication is lost.
+pub const TRIES_MAX: u32 = 4;
+/// Most producers of a group.
+pub const PRODUCERS_MAX: usize = 1_000;
+/// InterestLifetime of sync Interests; nobody answers them.
+const SYNC_LIFETIME_MS: u64 = 1_000;
+/// InterestLifetime for publications.
+const PUBLICATION_LIFETIME_MS: u64 = 2_000;
+/// Pause after a Nack or a time-out; it doubles.
+const PAUSE_FIRST: Duration = Duration::from_millis(200);
+
+/// What [`SyncGroup::next`] brings.
+#[derive(Debug)]
+pub enum SyncEvent {
+    /// Another member published. Publications of one producer may come in any order.
+    Published {
+        /// Whose it is.
+        producer: Producer,
+        /// Its number, from 1 on.
+        number: u64,
+        /// The packet.
+        data: DataBuf,
+    },
+    /// A publication could not be fetched.
+    Lost {
+        /// Whose it is.
+        producer: Producer,
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// Why something was not published.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The key cannot sign.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// The content does not fit into one packet. Publish the name of an object instead.
+    #[error("the publication has {0} bytes as a packet, more than 8800")]
+    TooLarge(usize),
+}
+
+/// A publication of ours.
+struct Publication {
+    number: u64,
+    content: Box<[u8]>,
+}
+
+/// A publication that is to be fetched.
+#[derive(Clone)]
+struct Wanted {
+    producer: Producer,
+    number: u64,
+}
+
+/// A member of a group. Dropping it leaves the group.
+pub struct SyncGroup {
+    client: Client,
+    names: SyncNames,
+    me: Producer,
+    signer: Signer,
+    group: Group,
+    start: Instant,
+    number: u64,
+    kept: VecDeque<Publication>,
+    sync_interests: InterestStream,
+    /// By each convention of names, if they have different prefixes.
+    asked: [Option<InterestStream>; 2],
+    wanted: VecDeque<Wanted>,
+    fetches: JoinSet<(Wanted, Option<DataBuf>)>,
+}
+
+impl SyncGroup {
+    /// Joins the group of this sync prefix under the name `me`. `/chat/v=3` speaks version 3, `/chat` version 2. `signer`
+    /// signs publications, and the vectors of version 3.
+    ///
+    /// In version 2 the numbers of a name go on for ever. A program that starts again learns from the others how many it
+    /// has published, or says so with [`SyncGroup::continue_after`]. Version 3 tells runs apart by their time.
+    ///
+    /// # Errors
+    /// If the forwarder does not register the prefixes, or this client serves them already.
+    pub async fn join(
+        client: &Client,
+        sync_prefix: &NameBuf,
+        me: &NameBuf,
+        signer: Signer,
+    ) -> Result<Self, ServeError> {
+        let names = SyncNames::of(sync_prefix);
+        let start = Instant::now();
+        let bootstrap_s = if names.version == Version::V3 { now(start).unix_s } else { 0 };
+        let me = Producer { name: me.clone(), bootstrap_s };
+        let sync_interests = client.interests(&names.sync).await?;
+        let [first, second] = names.prefixes(&me);
+        let second = if first == second { None } else { Some(client.interests(&second).await?) };
+        let asked = [Some(client.interests(&first).await?), second];
+        let group = Group::new(names.version, Limits::of(names.version), StateVector::default(), now(start));
+        let (client, number, kept, wanted) = (client.clone(), 0, VecDeque::new(), VecDeque::new());
+        let fetches = JoinSet::new();
+        Ok(SyncGroup { client, names, me, signer, group, start, number, kept, sync_interests, asked, wanted, fetches })
+    }
+
+    /// The last publication of an earlier run of this member was `number`.
+    pub fn continue_after(mut self, number: u64) -> Self {
+        self.number = number;
+        self
+    }
+
+    /// What the group is known to have published.
+    pub fn vector(&self) -> &StateVector {
+        self.group.vector()
+    }
+
+    /// Publishes `content` as one packet, and tells the others. Returns its number.
+    ///
+    /// # Errors
+    /// If it cannot be signed or does not fit into a packet.
+    pub fn publish(&mut self, content: &[u8]) -> Result<u64, SyncError> {
+        let number = self.number + 1;
+        for name in self.names.of_publication(&self.me, number) {
+            self.signed(&name, content)?;
+        }
+        self.number = number;
+        if self.kept.len() >= PUBLICATIONS_KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Publication { number, content: content.into() });
+        self.group.on_publication(&self.me, number, now(self.start), fastrand::f64());
+        self.speak();
+        Ok(number)
+    }
+
+    fn signed(&self, name: &NameBuf, content: &[u8]) -> Result<Vec<u8>, SyncError> {
+        let wire = self.signer.sign_data(&DataBuilder::new(name).content(content))?;
+        if wire.len() > namewire_packet::MAX_PACKET_BYTES { Err(SyncError::TooLarge(wire.len())) } else { Ok(wire) }
+    }
+
+    /// Takes part in the group until another member's publication has come or is lost. `None` when the connection is
+    /// lost and cannot be opened again. Dropping the future loses no publication.
+    pub async fn next(&mut self) -> Option<SyncEvent> {
+        loop {
+            self.begin_fetches();
+            let timer = self.start + Duration::from_millis(self.group.timer_ms());
+            let [first, second] = &mut self.asked;
+            tokio::select! {
+                incoming = self.sync_interests.next() => self.hear(&incoming?),
+                incoming = next_of(first) => self.answer(incoming?).await,
+                incoming = next_of(second) => self.answer(incoming?).await,
+                Some(Ok((Wanted { producer, number }, data))) = self.fetches.join_next() => {
+                    return Some(match data {
+                        Some(data) => SyncEvent::Published { producer, number, data },
+                        None => SyncEvent::Lost { producer, number },
+                    });
+                }
+                () = sleep_until(timer) => {
+                    if self.group.must_speak(now(self.start), fastrand::f64()) {
+                        self.speak();
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, incoming: &IncomingInterest) {
+        let interest = incoming.interest();
+        let parameters = interest.application_parameters().filter(|_| interest.parameters_digest_is_valid());
+        let Some(parameters) = parameters else { return };
+        let mut room = PRODUCERS_MAX.saturating_sub(self.group.vector().len());
+        let admit = || {
+            let is_admitted = room > 0;
+            room = room.saturating_sub(1);
+            is_admitted
+        };
+        let Ok(received) = self.group.on_interest(parameters, now(self.start), fastrand::f64(), admit) else { return };
+        for news in received.news {
+            if news.producer == self.me {
+                self.number = self.number.max(news.last); // an earlier run of ours
+                continue;
+            }
+            // A forged number may announce 2⁶³ publications; the newest are wanted most.
+            let first = news.first.max(news.last.saturating_sub(PUBLICATIONS_KEPT as u64 - 1));
+            let wanted = |number| Wanted { producer: news.producer.clone(), number };
+            self.wanted.extend((first..=news.last).map(wanted));
+        }
+    }
+
+    async fn answer(&self, incoming: IncomingInterest) {
+        let interest = incoming.interest();
+        let Some(number) = self.names.number_in(interest.name(), &self.me) else { return };
+        let Some(publication) = self.kept.iter().find(|one| one.number == number) else { return };
+        for name in self.names.of_publication(&self.me, number) {
+            if interest.name().is_prefix_of(&name.as_name())
+                && let Ok(wire) = self.signed(&name, &publication.content)
+            {
+                // If the connection is gone, so is the one who asked.
+                let _: Result<(), RespondError> = incoming.respond(&wire).await;
+                return;
+            }
+        }
+    }
+
+    /// Sends our vector.
+    fn speak(&self) {
+        let mut vector = Vec::new();
+        write_vector(self.names.version, self.group.vector(), &mut vector);
+        let parameters = match self.names.version {
+            Version::V2 => vector,
+            // A key that signed publications signs this, too.
+            Version::V3 => match self.signed(&self.names.sync, &vector) {
+                Ok(wire) => wire,
+                Err(_) => return,
+            },
+        };
+        let interest = InterestBuilder::new(&self.names.sync).can_be_prefix(true).must_be_fresh(true);
+        let interest = interest.lifetime_ms(SYNC_LIFETIME_MS).application_parameters(parameters);
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            // Nobody answers.
+            let _ = client.express(&interest).await;
+        });
+    }
+
+    fn begin_fetches(&mut self) {
+        while self.fetches.len() < FETCHES_MAX
+            && let Some(wanted) = self.wanted.pop_front()
+        {
+            let names = self.names.of_publication(&wanted.producer, wanted.number);
+            let client = self.client.clone();
+            self.fetches.spawn(async move {
+                let data = fetch(&client, names).await;
+                (wanted, data)
+            });
+        }
+    }
+}
+
+fn now(start: Instant) -> Now {
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+    Now { monotonic_ms: start.elapsed().as_millis() as u64, unix_s }
+}
+
+/// The next Interest of a stream, if there is one; otherwise waits for ever.
+async fn next_of(stream: &mut Option<InterestStream>) -> Option<IncomingInterest> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Asks under both names at the same time.
+async fn fetch(client: &Client, names: [NameBuf; 2]) -> Option<DataBuf> {
+    let mut pause = PAUSE_FIRST;
+    for _ in 0..TRIES_MAX {
+        let mut asking = JoinSet::new();
+        for name in &names {
+            let interest = InterestBuilder::new(name).can_be_prefix(true).lifetime_ms(PUBLICATION_LIFETIME_MS);
+            let client = client.clone();
+            asking.spawn(async move { client.express(&interest).await });
+        }
+        while let Some(answer) = asking.join_next().await {
+            if let Ok(Ok(data)) = answer {
+                return Some(data);
+            }
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+    None
+}

@@ -1,0 +1,187 @@
+//! The programs of the folder examples, as processes, on a real router with a real socket. The router starts again
+//! where that is the question.
+
+use namewire_configuration::Settings;
+use namewire_router::{Router, RouterHandle};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Long enough for any machine; nothing here waits so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Node {
+    router: Option<RouterHandle>,
+    folder: TempDir,
+}
+
+impl Node {
+    fn start() -> Self {
+        let mut node = Node { router: None, folder: tempfile::tempdir().unwrap() };
+        node.start_router();
+        node
+    }
+
+    fn start_router(&mut self) {
+        let mut settings = Settings::listening_nowhere();
+        (settings.faces.unix.enabled, settings.faces.unix.path) = (true, Some(self.socket()));
+        (settings.tagnet.trees, settings.tagnet.router_number) = (vec![1], Some(1));
+        self.router = Some(Router::start(&settings.into()).unwrap());
+    }
+
+    fn stop_router(&mut self) {
+        self.router.take().unwrap().stop();
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("nfd.sock")
+    }
+
+    fn run(&self, example: &str, arguments: &[&str]) -> Running {
+        let program = std::env::current_exe().unwrap();
+        let program = program.parent().and_then(Path::parent).unwrap().join("examples").join(example);
+        assert!(program.exists(), "{} is not there: cargo build -p namewire-client --examples", program.display());
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("NDN_CLIENT_TRANSPORT", format!("unix://{}", self.socket().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let other = sender.clone();
+        thread::spawn(move || {
+            BufReader::new(out).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)))
+        });
+        thread::spawn(move || {
+            BufReader::new(err).lines().map_while(Result::ok).for_each(|line| drop(other.send(line)))
+        });
+        let input = child.stdin.take();
+        Running { child, input, lines, seen: Vec::new() }
+    }
+}
+
+/// A program, its input and the lines that it prints. Dropping it ends it.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Running {
+    /// Waits for a line with this text.
+    fn wait_for(&mut self, text: &str) {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.seen.push(line),
+                Err(error) => panic!("{text:?} did not come ({error}); instead: {:#?}", self.seen),
+            }
+            if self.seen.last().unwrap().contains(text) {
+                return;
+            }
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Waits for its end. Returns whether it succeeded, and all lines.
+    fn end(mut self) -> (bool, String) {
+        drop(self.input.take());
+        let is_success = self.child.wait().unwrap().success();
+        self.seen.extend(self.lines.iter());
+        (is_success, self.seen.join("\n"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks until the producer has registered its prefix.
+fn hello(node: &Node) {
+    while node.run("consumer", &[]).end() != (true, "hello".to_owned()) {}
+}
+
+#[test]
+fn a_producer_is_there_again_after_its_router() {
+    let mut node = Node::start();
+    let _producer = node.run("producer", &[]);
+    for _ in 0..2 {
+        hello(&node);
+        node.stop_router();
+        node.start_router();
+    }
+}
+
+#[test]
+fn a_file_is_fetched_while_the_router_starts_again_in_between() {
+    let mut node = Node::start();
+    let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    std::fs::write(node.folder.path().join("file"), &content).unwrap();
+    let mut publisher = node.run("publish_file", &["file", "/me/file"]);
+    publisher.wait_for("in 125 segments");
+    for round in ["first", "second"] {
+        while !node.run("fetch_file", &["/me/file", round]).end().0 {}
+        assert!(std::fs::read(node.folder.path().join(round)).unwrap() == content, "{round}: other content");
+        node.stop_router();
+        node.start_router();
+    }
+}
+
+#[test]
+fn only_data_with_a_chain_of_certificates_is_accepted() {
+    let node = Node::start();
+    let (is_success, said) = node.run("signed_data", &[]).end();
+    assert!(is_success, "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "accepted: from Bob");
+    assert!(lines[1].starts_with("refused: the answer is not trusted: not allowed: rule \"hierarchical\""), "{said}");
+}
+
+#[test]
+fn members_of_a_chat_read_each_other_in_both_versions() {
+    for group in ["/chat", "/chat/32=svs/v=3"] {
+        let node = Node::start();
+        let (mut alice, mut bob) = (node.run("chat", &[group, "/alice"]), node.run("chat", &[group, "/bob"]));
+        alice.say("hello");
+        bob.wait_for("/alice: hello");
+        bob.say("good evening");
+        alice.wait_for("/bob: good evening");
+        // Who comes late hears what was said before.
+        let mut carol = node.run("chat", &[group, "/carol"]);
+        for _ in 0..2 {
+            carol.wait_for(": ");
+        }
+        carol.seen.sort();
+        assert_eq!(carol.seen, ["/alice: hello", "/bob: good evening"], "{group}");
+    }
+}
+
+#[test]
+fn a_concert_is_found_by_its_tags() {
+    let node = Node::start();
+    let start = Instant::now();
+    // A router that has just started waits for others before it is the root of its tree.
+    let said = loop {
+        match node.run("tag_concert", &[]).end() {
+            (true, said) => break said,
+            (false, said) => assert!(start.elapsed() < PATIENCE, "{said}"),
+        }
+    };
+    assert!(said.contains("tonight: Symphony no. 9") && said.contains("news: the tenor is ill"), "{said}");
+}

@@ -1,0 +1,47 @@
+//! Trust schemas: which key may sign which name, and does this packet follow that?
+//!
+//! Source: ndn-cxx's validator configuration (`security-validator-config.rst`): rules with filters and checkers, and trust
+//! anchors. A packet is trusted if the first rule that catches its name accepts its signer, and the signer's certificate is
+//! an anchor, or is trusted in the same way.
+//!
+//! ```
+//! use namewire_security::trust::{Checker, DataValidator, PacketKind, Rule, RulesOrAny, ValidatorConfig};
+//! use namewire_packet::signature::signature_type;
+//!
+//! // Each key signs only names under its identity: /alice signs /alice/photos/1.
+//! let rule = Rule {
+//!     id: "hierarchical".to_owned(),
+//!     packet: PacketKind::Data,
+//!     filters: Vec::new(),
+//!     checkers: vec![Checker::hierarchical(signature_type::SHA256_ECDSA)],
+//! };
+//! let anchors = Vec::new(); // TrustAnchor::Certificate(…) of the root of trust
+//! let validator = DataValidator::new(RulesOrAny::Rules(ValidatorConfig { rules: vec![rule], anchors }));
+//! # let _ = validator;
+//! ```
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`rules`] | the rules and anchors as values |
+//! | [`name_regex`] | NDN regular expressions, which rules may use |
+//! | [`DataValidator`] | judges Data, and says which certificate it still needs |
+//!
+//! Everything is sans-IO: no socket, no clock. Routers judge commands with the same parts.
+
+mod certificates;
+mod data_validator;
+mod denial;
+mod judge;
+pub mod name_regex;
+pub mod rules;
+mod signed_packet;
+
+pub use certificates::{Certificates, MAX_FETCHED, of_key};
+pub use data_validator::{DataValidator, NotAccepted};
+pub use denial::{Denial, quoted};
+pub use judge::{Failure, MAX_CHAIN, Signatory, check_validity, judge};
+pub use rules::{
+    AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule,
+    RulesOrAny, TrustAnchor, ValidatorConfig,
+};
+pub use signed_packet::{SignedPacket, check_parameters_digest};
