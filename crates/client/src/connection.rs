@@ -12,7 +12,8 @@
 //! forwarder (routes without a stream, face settings, tags) is gone with the old face. A client made from a stream of
 //! bytes cannot connect again.
 //!
-//! Limits: [`CONNECT_TIMEOUT`] for each candidate; one attempt at a time, pauses from [`PAUSE_FIRST`] to [`PAUSE_LAST`].
+//! Limits: [`CONNECT_TIMEOUT`] for each candidate; one attempt at a time, pauses from [`PAUSE_FIRST`] to
+//! [`PAUSE_LAST`].
 
 use crate::{
     face::{CloseReason, Face},

@@ -17,8 +17,8 @@
 use crate::{
     client::ExpressError,
     data_buf::DataBuf,
+    incoming_interest::{IncomingInterest, ReplyBatch},
     pending_interest::{PendingInterests, nacked},
-    producer::{IncomingInterest, ReplyBatch},
     reassembly::Reassembly,
     tag_exchange::{Delivery, TagExchange, TagPacketBuf},
 };

@@ -1,5 +1,6 @@
 //! Write programs for Named Data Networking: ask for Data, answer Interests, fetch and publish files, check signatures,
-//! synchronise groups, find Data by tags. This crate alone is enough; it connects to Namewire, NFD and other forwarders.
+//! synchronise groups, find Data by tags. This crate alone is enough; it connects to Namewire, NFD and other
+//! forwarders.
 //!
 //! A consumer:
 //!
@@ -56,6 +57,7 @@ mod connection;
 mod data_buf;
 pub mod discovery;
 mod face;
+mod incoming_interest;
 mod management;
 mod notification;
 mod pending_interest;
@@ -81,12 +83,10 @@ pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
 pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
+pub use incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use notification::{Notification, NotificationStream};
-pub use producer::{
-    Answer, INCOMING_INTERESTS_MAX, IncomingInterest, InterestOptions, InterestStream, ReplyBatch, RespondError,
-    Responder, SERVED_AT_ONCE_MAX, ServeError,
-};
+pub use producer::{Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestStream, SERVED_AT_ONCE_MAX, ServeError};
 pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;

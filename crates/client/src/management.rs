@@ -133,8 +133,8 @@ impl Client {
         name
     }
 
-    /// Asks the forwarder for a route for `prefix` to this client. [`Client::serve`] and [`Client::interests`] do so, too;
-    /// without one of them the client drops the Interests.
+    /// Asks the forwarder for a route for `prefix` to this client. [`Client::serve`] and [`Client::interests`] do so,
+    /// too; without one of them the client drops the Interests.
     ///
     /// # Errors
     /// As [`Client::control`].

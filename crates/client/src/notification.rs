@@ -54,8 +54,8 @@ impl NotificationStream {
         }
     }
 
-    /// Waits for the next notification, however long that takes. After a restart of the forwarder, the stream goes on with
-    /// the numbers of the new one.
+    /// Waits for the next notification, however long that takes. After a restart of the forwarder, the stream goes on
+    /// with the numbers of the new one.
     ///
     /// # Errors
     /// If the connection is lost and cannot be opened again.

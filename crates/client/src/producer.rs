@@ -1,8 +1,7 @@
 //! The producer side: Interests from the forwarder, and their answers.
 //!
 //! [`Client::serve`] registers a prefix and calls a closure for each Interest. [`Client::interests`] gives them as a
-//! stream instead. Both register the prefix again when the forwarder comes back. An answer returns the PIT token of its
-//! Interest unchanged (NDNLPv2 §3).
+//! stream instead. Both register the prefix again when the forwarder comes back.
 //!
 //! A producer of many answers takes the Interests that wait with [`InterestStream::next_batch`] and sends the answers
 //! with [`Client::send_replies`]: one lock and one wake-up for all.
@@ -13,14 +12,12 @@
 use crate::{
     client::Client,
     connection::Backoff,
-    face::{CloseReason, Face, PrefixInUse},
+    face::{CloseReason, PrefixInUse},
+    incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder},
     management::{ControlError, RouteOptions},
 };
-use namewire_packet::{
-    Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, NameBuf, PacketError,
-    lp::{self, LinkFields, LpHeaders, PitToken},
-};
-use std::{fmt, future::Future, panic::resume_unwind, sync::Arc};
+use namewire_packet::{NackReason, NameBuf};
+use std::{future::Future, panic::resume_unwind};
 use tokio::{sync::mpsc, task::JoinSet};
 
 /// Interests that may wait in one stream by default.
@@ -72,176 +69,6 @@ impl From<Option<Vec<u8>>> for Answer {
 impl From<NackReason> for Answer {
     fn from(reason: NackReason) -> Self {
         Answer::Nack(reason)
-    }
-}
-
-/// Why an answer was not sent.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RespondError {
-    /// The connection has ended.
-    #[error("connection lost: {0}")]
-    Closed(#[from] CloseReason),
-    /// The bytes are no Data (a mistake of this program).
-    #[error("not a Data: {0}")]
-    Malformed(#[from] PacketError),
-    /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
-    #[error("the packet has {0} bytes, more than 8800")]
-    TooLarge(usize),
-}
-
-/// An Interest to answer.
-pub struct IncomingInterest {
-    wire: Arc<[u8]>,
-    /// Face of the forwarder that it came from, if local fields are on.
-    pub incoming_face_id: Option<FaceId>,
-    /// CongestionMark of the packet: 0 none.
-    pub congestion_mark: u64,
-    pit_token: Option<PitToken>,
-    face: Arc<Face>,
-}
-
-impl fmt::Debug for IncomingInterest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "IncomingInterest({})", self.interest().name())
-    }
-}
-
-impl IncomingInterest {
-    /// The caller has parsed `wire`.
-    pub(crate) fn new(face: &Arc<Face>, wire: &[u8], headers: &LpHeaders) -> Self {
-        IncomingInterest {
-            wire: wire.into(),
-            incoming_face_id: headers.incoming_face_id,
-            congestion_mark: headers.congestion_mark,
-            pit_token: headers.pit_token,
-            face: Arc::clone(face),
-        }
-    }
-
-    /// The packet. Cost: one parse, no copy.
-    pub fn interest(&self) -> Interest<'_> {
-        Interest::parse(&self.wire).expect("checked when it arrived, and never changed")
-    }
-
-    /// The token that the answer will carry back.
-    pub fn pit_token(&self) -> Option<PitToken> {
-        self.pit_token
-    }
-
-    /// The right to answer, apart from the packet. Cost: two reference counts.
-    pub fn responder(&self) -> Responder {
-        Responder { interest_wire: Arc::clone(&self.wire), pit_token: self.pit_token, face: Arc::clone(&self.face) }
-    }
-
-    /// Answers with a Data, as [`Responder::data`] does.
-    ///
-    /// # Errors
-    /// Those of [`Responder::data`].
-    pub async fn respond(self, data_wire: &[u8]) -> Result<(), RespondError> {
-        self.responder().data(data_wire).await
-    }
-
-    /// Answers with a Nack, as [`Responder::nack`] does.
-    ///
-    /// # Errors
-    /// Those of [`Responder::nack`].
-    pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
-        self.responder().nack(reason).await
-    }
-}
-
-/// The right to answer one Interest, once. Dropping it answers nothing.
-pub struct Responder {
-    interest_wire: Arc<[u8]>,
-    pit_token: Option<PitToken>,
-    face: Arc<Face>,
-}
-
-impl Responder {
-    /// Sends the Data, waiting while the send queue is full. The caller ensures that its name matches the Interest:
-    /// otherwise the forwarder drops it.
-    ///
-    /// # Errors
-    /// If the bytes are no Data of at most 8800 bytes, or the connection is gone.
-    pub async fn data(self, data_wire: &[u8]) -> Result<(), RespondError> {
-        self.data_marked(data_wire, 0).await
-    }
-
-    /// As [`Responder::data`], with a CongestionMark (0 = none).
-    ///
-    /// # Errors
-    /// As [`Responder::data`].
-    pub async fn data_marked(self, data_wire: &[u8], congestion_mark: u64) -> Result<(), RespondError> {
-        if data_wire.len() > MAX_PACKET_BYTES {
-            return Err(RespondError::TooLarge(data_wire.len()));
-        }
-        Data::parse(data_wire)?;
-        let headers = LpHeaders { pit_token: self.pit_token, congestion_mark, ..LpHeaders::default() };
-        self.send(&headers, data_wire).await
-    }
-
-    /// Sends a Nack that quotes the Interest.
-    ///
-    /// # Errors
-    /// If the connection is gone.
-    pub async fn nack(self, reason: NackReason) -> Result<(), RespondError> {
-        let headers = LpHeaders { pit_token: self.pit_token, nack: Some(reason), ..LpHeaders::default() };
-        self.send(&headers, &self.interest_wire).await
-    }
-
-    async fn send(&self, headers: &LpHeaders, packet: &[u8]) -> Result<(), RespondError> {
-        Ok(self.face.send(|out| write_frame(out, headers, packet), |_| ()).await?)
-    }
-}
-
-fn write_frame(out: &mut Vec<u8>, headers: &LpHeaders, packet: &[u8]) {
-    if !headers.is_empty() {
-        lp::write_headers(out, headers, &LinkFields::default(), packet.len());
-    }
-    out.extend_from_slice(packet);
-}
-
-/// Answers that are sent together. Layout: the frames back to back, and the end of each.
-#[derive(Debug, Default)]
-pub struct ReplyBatch {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl ReplyBatch {
-    /// Adds a Data. The caller ensures that the bytes are a Data of at most 8800 bytes that matches the Interest:
-    /// otherwise the forwarder drops it.
-    pub fn push_data(&mut self, to: &IncomingInterest, data_wire: &[u8]) {
-        self.push(&LpHeaders { pit_token: to.pit_token, ..LpHeaders::default() }, data_wire);
-    }
-
-    /// Adds a Nack that quotes the Interest.
-    pub fn push_nack(&mut self, to: &IncomingInterest, reason: NackReason) {
-        let headers = LpHeaders { pit_token: to.pit_token, nack: Some(reason), ..LpHeaders::default() };
-        self.push(&headers, &to.wire);
-    }
-
-    fn push(&mut self, headers: &LpHeaders, packet: &[u8]) {
-        write_frame(&mut self.bytes, headers, packet);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Number of answers.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// True if there is no answer.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn ends(&self) -> &[usize] {
-        &self.ends
     }
 }
 
@@ -361,8 +188,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// If this client serves the prefix already; if the forwarder refuses the route at the start; if the handler returns
-    /// bytes that are no Data; or if the connection is lost and cannot be opened again.
+    /// If this client serves the prefix already; if the forwarder refuses the route at the start; if the handler
+    /// returns bytes that are no Data; or if the connection is lost and cannot be opened again.
     pub async fn serve<Handler, Answering>(&self, prefix: &NameBuf, mut handler: Handler) -> Result<(), ServeError>
     where
         Handler: FnMut(IncomingInterest) -> Answering,
@@ -442,9 +269,8 @@ impl Client {
     /// # Errors
     /// If the connection is gone.
     pub async fn send_replies(&self, batch: &mut ReplyBatch) -> Result<(), RespondError> {
-        let sent = self.face().send_frames(&batch.bytes, &batch.ends).await;
-        batch.bytes.clear();
-        batch.ends.clear();
+        let sent = self.face().send_frames(batch.bytes(), batch.ends()).await;
+        batch.clear();
         Ok(sent?)
     }
 }

@@ -7,10 +7,10 @@
 //!    InterestLifetime, so forwarders still have the earlier Interest. They treat the later one as a retransmission and
 //!    send it another way. A lost or marked segment and a Nack of reason Congestion shrink the window, at most once per
 //!    round trip.
-//! 3. **Output** ([`SegmentFetch::run`]) is written in order, after [`FetchOptions::validator`] has accepted each segment.
-//!    Without a validator, digests of DigestSha256 segments are checked, and other signatures are counted as unverified. An
-//!    application Nack or a Link in the place of a segment ends the fetch, because it carries no content of the object.
-//!    All other ContentTypes are content.
+//! 3. **Output** ([`SegmentFetch::run`]) is written in order, after [`FetchOptions::validator`] has accepted each
+//!    segment. Without a validator, digests of DigestSha256 segments are checked, and other signatures are counted as
+//!    unverified. An application Nack or a Link in the place of a segment ends the fetch, because it carries no content
+//!    of the object. All other ContentTypes are content.
 //!
 //! [`SegmentFetch::stream`] gives the segments as packets instead, in the order of their arrival.
 //!

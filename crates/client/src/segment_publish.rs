@@ -10,7 +10,8 @@
 
 use crate::{
     client::Client,
-    producer::{InterestStream, ReplyBatch, RespondError, ServeError},
+    incoming_interest::{ReplyBatch, RespondError},
+    producer::{InterestStream, ServeError},
     version_discovery::METADATA,
 };
 use namewire_packet::{DataBuilder, Interest, NameBuf};

@@ -1,19 +1,19 @@
 //! Trusted Data: judges Data by a trust schema, and fetches the certificates that are needed.
 //!
 //! ```no_run
-//! use std::sync::Arc;
-//! use namewire_client::{Client, InterestBuilder, Validator, security::trust::AnchorCertificate};
+//! use namewire_client::{Client, InterestBuilder, NameBuf, Validator, security::trust::AnchorCertificate};
 //!
 //! # async fn example(root: AnchorCertificate) -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect().await?;
 //! let validator = Validator::hierarchical([root]); // /alice may sign /alice/…, and certificates of /alice/…
-//! let data = client.express_trusted(&InterestBuilder::new("/alice/hello".parse::<namewire_client::NameBuf>()?), &validator).await?;
+//! let name: NameBuf = "/alice/hello".parse()?;
+//! let data = client.express_trusted(&InterestBuilder::new(name), &validator).await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The rules are those of [`namewire_security::trust`]. A certificate is fetched under the name in the KeyLocator, and kept
-//! for the next packet.
+//! The rules are those of [`namewire_security::trust`]. A certificate is fetched under the name in the KeyLocator, and
+//! kept for the next packet.
 //!
 //! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision;
 //! [`namewire_security::trust::MAX_FETCHED`] are kept.

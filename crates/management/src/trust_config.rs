@@ -1,7 +1,7 @@
 //! The settings that say who may command this node. They are checked once, and [`crate::authorization`] uses them.
 //!
-//! Source: management.md §8. The rules are those of [`namewire_security::trust`]. The configuration crate reads the text
-//! of a file.
+//! Source: management.md §8. The rules are those of [`namewire_security::trust`]. The configuration crate reads the
+//! text of a file.
 //!
 //! Limits: lists are as long as the administrator makes them.
 

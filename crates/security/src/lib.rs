@@ -1,5 +1,5 @@
-//! NDN signatures, certificates, trust schemas and key chains: signing and verification. No socket and no clock: the caller passes
-//! packets, keys and the time. Only the key chain uses files.
+//! NDN signatures, certificates, trust schemas and key chains: signing and verification. No socket and no clock: the
+//! caller passes packets, keys and the time. Only the key chain uses files.
 //!
 //! Source: packet-format §4.2, §5.1 and §5.2 (NDN packet specification, Signature and Certificate Format version 2),
 //! drop-in §3 (storage of keys).

@@ -1,36 +1,36 @@
-//! Code that a page quotes: each block is a part of a file that tests compile and run.
+//! Code that a page quotes: each block is a file, or a part of one, that tests compile and run.
 //!
-//! `<!-- FILE: PART -->` before a block names the part. It begins behind the line `// PART` and ends before `// end`.
+//! `<!-- FILE -->` before a block names a whole file, `<!-- FILE: PART -->` a part. A part begins behind the line
+//! `// PART` and ends before `// end`.
 
 use crate::reference::{file, must_be};
 
-/// The part of a file between `// PART` and `// end`.
-fn part(path: &str, part: &str) -> String {
-    let source = file(path);
-    let (_, behind) = source.split_once(&format!("\n// {part}\n")).expect("the beginning of the part");
-    behind.split_once("\n// end\n").expect("the end of the part").0.to_owned()
-}
-
 /// The page with each quoted block as its file has it.
 fn quoted(page: &str) -> String {
-    let mut blocks = page.split("<!-- ");
-    let mut text = blocks.next().unwrap_or_default().to_owned();
-    for block in blocks {
-        let (name, behind) = block.split_once(" -->\n```rust\n").expect("a quoted block");
+    let mut parts = page.split("<!-- ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, behind) = part.split_once(" -->\n```").expect("a quoted block");
+        let (language, behind) = behind.split_once('\n').expect("a line with the language");
         let (_, behind) = behind.split_once("\n```\n").expect("the end of a block");
-        let (path, name_of_part) = name.split_once(": ").expect("a file and its part");
-        text += &format!("<!-- {name} -->\n```rust\n{}\n```\n{behind}", part(path, name_of_part));
+        let source = match name.split_once(": ") {
+            Some((path, part)) => part_of(&file(path), part),
+            None => file(name).trim_end().to_owned(),
+        };
+        text += &format!("<!-- {name} -->\n```{language}\n{source}\n```\n{behind}");
     }
     text
 }
 
-#[test]
-fn code_of_the_pages_is_that_of_the_examples() {
-    must_be("docs/extending.md", &quoted(&file("docs/extending.md")));
+fn part_of(source: &str, part: &str) -> String {
+    let (_, source) = source.split_once(&format!("\n// {part}\n")).expect("the beginning of the part");
+    let (source, _) = source.split_once("\n// end\n").expect("the end of the part");
+    source.to_owned()
 }
 
-/// That page has it in a larger example, which its own crate tests.
 #[test]
-fn the_strategy_that_is_documented_is_the_one_that_is_simulated() {
-    assert!(file("docs/strategies.md").contains(&part("sim/examples/own_strategy.rs", "strategy")));
+fn code_of_the_pages_is_that_of_the_examples() {
+    for page in ["docs/extending.md", "docs/client.md"] {
+        must_be(page, &quoted(&file(page)));
+    }
 }

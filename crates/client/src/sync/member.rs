@@ -17,7 +17,8 @@ use super::{
 use crate::{
     client::Client,
     data_buf::DataBuf,
-    producer::{IncomingInterest, InterestStream, RespondError, ServeError},
+    incoming_interest::{IncomingInterest, RespondError},
+    producer::{InterestStream, ServeError},
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NameBuf};
 use namewire_security::{SignError, Signer};
@@ -108,11 +109,11 @@ pub struct SyncGroup {
 }
 
 impl SyncGroup {
-    /// Joins the group of this sync prefix under the name `me`. `/chat/v=3` speaks version 3, `/chat` version 2. `signer`
-    /// signs publications, and the vectors of version 3.
+    /// Joins the group of this sync prefix under the name `me`. `/chat/v=3` speaks version 3, `/chat` version 2.
+    /// `signer` signs publications, and the vectors of version 3.
     ///
-    /// In version 2 the numbers of a name go on for ever. A program that starts again learns from the others how many it
-    /// has published, or says so with [`SyncGroup::continue_after`]. Version 3 tells runs apart by their time.
+    /// In version 2 the numbers of a name go on for ever. A program that starts again learns from the others how many
+    /// it has published, or says so with [`SyncGroup::continue_after`]. Version 3 tells runs apart by their time.
     ///
     /// # Errors
     /// If the forwarder does not register the prefixes, or this client serves them already.

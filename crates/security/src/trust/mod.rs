@@ -1,8 +1,8 @@
 //! Trust schemas: which key may sign which name, and does this packet follow that?
 //!
-//! Source: ndn-cxx's validator configuration (`security-validator-config.rst`): rules with filters and checkers, and trust
-//! anchors. A packet is trusted if the first rule that catches its name accepts its signer, and the signer's certificate is
-//! an anchor, or is trusted in the same way.
+//! Source: ndn-cxx's validator configuration (`security-validator-config.rst`): rules with filters and checkers, and
+//! trust anchors. A packet is trusted if the first rule that catches its name accepts its signer, and the signer's
+//! certificate is an anchor, or is trusted in the same way.
 //!
 //! ```
 //! use namewire_security::trust::{Checker, DataValidator, PacketKind, Rule, RulesOrAny, ValidatorConfig};
