@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 deny sbom book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -29,6 +29,7 @@ help:
 	@echo 'make container an image with nothing but a static program, target/container/namewire.tar'
 	@echo 'make arm64     the router for 64-bit ARM, target/arm64, and its lowest crates tested under qemu'
 	@echo 'make sbom      the crates in the program, target/sbom/namewire.cdx.json; make deny checks their licences and sources'
+	@echo 'make test-crates  the library for programs: packages, documentation, changes that break programs; part of make system'
 	@echo 'make book      the guide as a book with a search, target/book/index.html (installs mdbook into the checkout)'
 	@echo 'make lab       the experiments, target/release/namewire-lab: see lab/README.md'
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
@@ -185,6 +186,15 @@ deny:
 	@if .tools/bin/cargo-deny fetch db; then .tools/bin/cargo-deny check advisories; \
 	else echo 'deny: advisories are not checked here: the database of RustSec cannot be fetched'; fi
 
+# The crates for other people's programs.
+LIBRARIES := --package namewire-packet --package namewire-security --package namewire-client
+test-crates:
+	$(call say,test-crates: packages for crates.io; documentation; changes that break programs)
+	@tools/setup.sh rust semver
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps $(LIBRARIES)
+	cargo package --locked --quiet $(LIBRARIES)
+	.tools/bin/cargo-semver-checks semver-checks --baseline-rev $$(cat tools/semver-baseline) $(LIBRARIES)
+
 book:
 	@tools/setup.sh book
 	.tools/bin/mdbook build docs --dest-dir $(TARGET)/book
@@ -330,6 +340,7 @@ system: build
 	@$(MAKE) --no-print-directory test-kubernetes
 	@$(MAKE) --no-print-directory deny
 	@$(MAKE) --no-print-directory sbom
+	@$(MAKE) --no-print-directory test-crates
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \

@@ -16,6 +16,7 @@
 #   tools/setup.sh rpm        cargo-generate-rpm in .tools
 #   tools/setup.sh deny       cargo-deny in .tools
 #   tools/setup.sh sbom       cargo-cyclonedx in .tools
+#   tools/setup.sh semver     cargo-semver-checks in .tools
 #   tools/setup.sh bare-root  mmdebstrap and rpm, if root can install them from Debian
 #   tools/setup.sh container  what a static program and its image need; exit status 3, and a line that says why, where they
 #                             cannot be had
@@ -374,6 +375,7 @@ part_deb() { tool cargo-deb 3.8.0; }
 part_rpm() { tool cargo-generate-rpm 0.21.1; }
 part_deny() { tool cargo-deny 0.20.2 --debug; }
 part_sbom() { tool cargo-cyclonedx 0.5.9 --debug; }
+part_semver() { tool cargo-semver-checks 0.51.0 --debug; }
 part_book() { tool mdbook 0.5.4 --no-default-features --features search; }
 
 # standard_library TARGET : true if the toolchain in use has Rust's standard library for the target, or rustup adds it.
@@ -488,12 +490,12 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|book|container|arm64|kubernetes|demo|interop) "part_$part" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|semver|book|container|arm64|kubernetes|demo|interop) "part_$part" ;;
         bare-root) part_bare_root ;;
         python-ndn) part_python_ndn ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop" ;;
     esac
 done
