@@ -4,6 +4,7 @@ docs/client.md shows the programs; `tools/tidy.py` compares them with the page. 
 `producer` of crates/client, built without optimisation beside the router.
 """
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -40,8 +41,8 @@ class HelloCases:
             return self.ask(self.commands[consumer]("consumer", router.socket_path), folder, environment)
         finally:
             if serving is not None:
-                serving.stop()
-            router.process.stop()
+                serving.stop(signal.SIGTERM)
+            router.process.stop(signal.SIGTERM)
 
     def ask(self, command: list[str], folder: Path, environment: dict[str, str]) -> str:
         """Asks until the producer has registered its prefix."""
@@ -57,4 +58,4 @@ class HelloCases:
                 if time.monotonic() > deadline:
                     raise self.failed(f"{failure}--- producer said:\n{(folder / 'producer.log').read_text()}") from None
             finally:
-                asking.stop()
+                asking.stop(signal.SIGTERM)

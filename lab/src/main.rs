@@ -355,11 +355,17 @@ fn figure_id(id: &str) -> String {
 }
 
 fn table(id: &str, dir: &Path) -> anyhow::Result<()> {
-    let records = Records::read(dir)?;
     let papers = paper_results::all()?;
-    let found = papers.iter().find_map(|paper| Some((paper, paper.results.iter().find(|result| result.id == id)?)));
-    let (paper, result) =
-        found.with_context(|| format!("no table or figure is called '{id}'; `namewire-lab papers` shows all"))?;
+    let wanted = id.to_lowercase();
+    let mut results = papers.iter().flat_map(|paper| paper.results.iter().map(move |result| (paper, result)));
+    let found = results.clone().find(|(_, result)| result.id == wanted);
+    let (paper, result) = found.with_context(|| {
+        let alike: Vec<&str> =
+            results.by_ref().map(|(_, result)| result.id.as_str()).filter(|other| other.contains(&wanted)).collect();
+        let named = if alike.is_empty() { "`namewire-lab papers` shows all".to_owned() } else { alike.join(", ") };
+        format!("no table or figure is called '{id}': {named}")
+    })?;
+    let records = Records::read(dir).context("run this in a checkout of Namewire, or say --records")?;
     print!("{}", paper_results::one(paper, result, &records)?);
     Ok(())
 }

@@ -18,8 +18,7 @@ fn name(uri: &str) -> NameBuf {
 }
 
 async fn producer(client: &Client, prefix: &str) -> InterestStream {
-    let stream = client.interests(&name(prefix)).await.unwrap();
-    stream
+    client.interests(&name(prefix)).await.unwrap()
 }
 
 /// Answers each Interest with its own name in reverse, plus `/more` for prefix Interests.

@@ -110,6 +110,7 @@ const fn one_time() -> f64 {
 pub struct Paper {
     /// Short name, for example `Yuan15`.
     pub name: &'static str,
+    pub title: String,
     /// The data file.
     pub text: &'static str,
     pub results: Vec<PaperResult>,
@@ -128,7 +129,9 @@ pub fn all() -> anyhow::Result<Vec<Paper>> {
         ("NameTrie18", papers::NAME_TRIE_18),
     ]
     .into_iter()
-    .map(|(name, text)| Ok(Paper { name, text, results: papers::figures(text, "/results")? }))
+    .map(|(name, text)| {
+        Ok(Paper { name, title: papers::figures(text, "/title")?, text, results: papers::figures(text, "/results")? })
+    })
     .collect()
 }
 

@@ -100,7 +100,7 @@ fn record_text(id: &str, records: &Records, is_stale: &dyn Fn(&str) -> bool) -> 
 /// As for [`compare`].
 pub fn one(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow::Result<String> {
     let compared = compare(paper, result, records)?;
-    let mut out = format!("{} of {}: {}\n", result.id, paper.name, result.shows);
+    let mut out = format!("{} of {} ({}): {}\n", result.id, paper.name, paper.title, result.shows);
     if !compared.figures.is_empty() {
         let lines: Vec<[String; 5]> = compared.figures.iter().map(cells).collect();
         let width = |text: &str| text.chars().count();
@@ -113,7 +113,8 @@ pub fn one(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow::Re
     let _ = writeln!(out, "{}", verdict_text(result, &compared).replace("**", ""));
     let measured_by = result.experiment.as_ref().filter(|_| !compared.figures.is_empty());
     if let Some(record) = measured_by.and_then(|id| records.0.get(id)) {
-        let _ = writeln!(out, "{} ({:.0} s, {})", record.command, record.duration_s, record.machine.processor);
+        let _ =
+            writeln!(out, "measured by {} ({:.0} s, {})", record.command, record.duration_s, record.machine.processor);
     }
     Ok(out)
 }

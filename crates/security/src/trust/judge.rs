@@ -47,6 +47,9 @@ pub enum Signatory {
 }
 
 /// Judges one packet by one validator section.
+///
+/// # Errors
+/// Why the section does not accept it, or which certificate it needs first.
 pub fn judge(
     section: &RulesOrAny,
     kind: PacketKind,
@@ -151,6 +154,9 @@ fn accepts(checker: &Checker, packet: &SignedPacket<'_>, signer: Name<'_>) -> bo
 }
 
 /// Refuses a certificate that may not be used now.
+///
+/// # Errors
+/// If it has expired, or is not valid yet.
 pub fn check_validity(certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
     let period = certificate.validity();
     if now_unix_ms > period.not_after_ms {

@@ -107,12 +107,18 @@ impl<'a> SignedPacket<'a> {
     }
 
     /// Verifies a DigestSha256 signature.
+    ///
+    /// # Errors
+    /// If it does not match.
     pub fn verify_digest(&self) -> Result<(), Denial> {
         verify_digest_sha256(self.signature_type(), &self.signed, self.value)
             .map_err(|_| Denial::BadSignature("the DigestSha256 signature does not match".to_owned()))
     }
 
     /// Verifies a signature by this key.
+    ///
+    /// # Errors
+    /// If this key did not sign the packet.
     pub fn verify(&self, key: &PublicKey) -> Result<(), Denial> {
         key.verify(self.signature_type(), &self.signed, self.value)
             .map_err(|error| Denial::BadSignature(format!("{}: {error}", self.signer())))

@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 5 min, 1 GiB; full: 1 h, 10 GiB (13.5 million synthetic prefixes, two million updates)",
+    needs: "quick: 5 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, two million updates)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
