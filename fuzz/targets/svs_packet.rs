@@ -7,12 +7,11 @@
 use libfuzzer_sys::{arbitrary::Unstructured, fuzz_target};
 use namewire_client::sync::{
     Version,
+    backlog::{Backlog, WINDOW},
     group::{Group, Limits, Now},
     vector::StateVector,
     wire::{read_parameters, read_vector, write_vector},
 };
-
-use namewire_repo::backlog::{Backlog, WINDOW};
 
 const PRODUCERS_MAX: usize = 8;
 

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 SyncEvent::Published { producer, data, .. } => {
                     println!("{}: {}", producer.name, String::from_utf8_lossy(data.content()));
                 }
-                SyncEvent::Lost { producer, number } => println!("{}: number {number} is lost", producer.name),
+                SyncEvent::Lost { producer, count } => println!("{}: {count} lines are lost", producer.name),
             },
             line = lines.next_line(), if is_open => match line? {
                 Some(line) => drop(chat.publish(line.as_bytes())?),

@@ -175,6 +175,14 @@ impl Client {
         self.face().flush().await;
     }
 
+    /// The face of an open connection, of a new one if the last has ended.
+    ///
+    /// # Errors
+    /// Why the last one ended, if no forwarder answers now.
+    pub(crate) async fn open_face(&self) -> Result<Arc<Face>, CloseReason> {
+        self.connection.open_face().await.map_err(|error| error.reason)
+    }
+
     /// The face of the latest connection.
     pub(crate) fn face(&self) -> Arc<Face> {
         Arc::clone(&self.connection.link().face)
@@ -258,7 +266,11 @@ impl Client {
         slot: OwnedSemaphorePermit,
     ) -> Result<Outstanding, ExpressError> {
         let interest = check(wire)?;
-        let face = self.connection.open_face().await.map_err(|error| ExpressError::Closed(error.reason))?;
+        // A forwarder may be so far away that connecting takes longer than the Interest may.
+        let lifetime_ms = interest.lifetime_ms();
+        let opened = timeout(Duration::from_millis(lifetime_ms), self.connection.open_face()).await;
+        let opened = opened.map_err(|_| ExpressError::Timeout(lifetime_ms))?;
+        let face = opened.map_err(|error| ExpressError::Closed(error.reason))?;
         let id = face
             .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
             .await

@@ -246,6 +246,10 @@ impl Face {
         nack_when_full: Option<NackReason>,
     ) -> Result<(), PrefixInUse> {
         let mut state = self.lock();
+        // On a closed face the sender is dropped, which ends the stream.
+        if state.closed.is_some() {
+            return Ok(());
+        }
         match state.producers.get(prefix.value()) {
             Some(other) if !other.sender.is_closed() => Err(PrefixInUse(prefix.clone())),
             _ => {

@@ -39,7 +39,7 @@
 //! | ask for one packet | [`Client::express`], [`Client::express_trusted`] |
 //! | answer Interests | [`Client::serve`] with a closure, [`Client::interests`] as a stream |
 //! | fetch and publish objects of many packets | [`SegmentFetch`], [`SegmentPublisher`] |
-//! | sign | [`security::Signer`], of a [`security::key_chain`] or a key of yours |
+//! | sign | [`security::Signer`], of a key of yours; with the feature `key-chain`, of `security::key_chain` on disk |
 //! | trust only some keys | [`Validator`] |
 //! | learn what others of a group published | [`sync::SyncGroup`] |
 //! | find Data by sets of tags | [`tag::TagClient`] |

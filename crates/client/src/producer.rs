@@ -12,7 +12,7 @@
 use crate::{
     client::Client,
     connection::Backoff,
-    face::{CloseReason, PrefixInUse},
+    face::{CloseReason, Face, PrefixInUse},
     incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder},
     management::{ControlError, RouteOptions},
 };
@@ -235,7 +235,7 @@ impl Client {
     ) -> Result<InterestStream, ServeError> {
         let receiver = match options.route {
             Some(route) => self.registered_stream(prefix, &options, route).await?,
-            None => self.open_stream(prefix, &options)?,
+            None => open_stream(&self.face(), prefix, &options)?,
         };
         let (prefix, client, backoff) = (prefix.clone(), self.clone(), Backoff::default());
         Ok(InterestStream { prefix, options, receiver: Some(receiver), backoff, client })
@@ -248,18 +248,9 @@ impl Client {
         options: &InterestOptions,
         route: RouteOptions,
     ) -> Result<mpsc::Receiver<IncomingInterest>, ServeError> {
-        let receiver = self.open_stream(prefix, options)?;
+        let face = self.open_face().await.map_err(ServeError::Closed)?;
+        let receiver = open_stream(&face, prefix, options)?;
         self.register_prefix_with(prefix, route).await?;
-        Ok(receiver)
-    }
-
-    fn open_stream(
-        &self,
-        prefix: &NameBuf,
-        options: &InterestOptions,
-    ) -> Result<mpsc::Receiver<IncomingInterest>, PrefixInUse> {
-        let (sender, receiver) = mpsc::channel(options.queue_max);
-        self.face().add_producer(prefix, sender, options.nack_when_full)?;
         Ok(receiver)
     }
 
@@ -273,6 +264,16 @@ impl Client {
         batch.clear();
         Ok(sent?)
     }
+}
+
+fn open_stream(
+    face: &Face,
+    prefix: &NameBuf,
+    options: &InterestOptions,
+) -> Result<mpsc::Receiver<IncomingInterest>, PrefixInUse> {
+    let (sender, receiver) = mpsc::channel(options.queue_max);
+    face.add_producer(prefix, sender, options.nack_when_full)?;
+    Ok(receiver)
 }
 
 async fn respond(responder: Responder, answer: Answer) -> Result<(), RespondError> {

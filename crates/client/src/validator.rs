@@ -34,8 +34,9 @@ use std::{
 
 /// Most certificates fetched for one decision.
 pub const CERTIFICATES_FETCHED_MAX: usize = 10;
-/// InterestLifetime for certificates.
+/// InterestLifetime for certificates, and how often one is asked for: one lost packet is no reason to distrust.
 const CERTIFICATE_LIFETIME_MS: u64 = 2000;
+const CERTIFICATE_TRIES: u32 = 2;
 
 /// Why there is no trusted Data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,7 +119,7 @@ impl Validator {
                 break;
             }
             let interest = InterestBuilder::new(&needed).can_be_prefix(true).lifetime_ms(CERTIFICATE_LIFETIME_MS);
-            let Ok(certificate) = client.express(&interest).await else {
+            let Some(certificate) = fetch(client, &interest).await else {
                 return Err(Denial::UnknownSigner(needed.to_string()));
             };
             lock().add_certificate(certificate.wire())?;
@@ -142,6 +143,17 @@ impl Client {
         validator.check(self, &data.data()).await.map_err(TrustError::NotTrusted)?;
         Ok(data)
     }
+}
+
+async fn fetch(client: &Client, interest: &InterestBuilder) -> Option<DataBuf> {
+    for _ in 0..CERTIFICATE_TRIES {
+        match client.express(interest).await {
+            Ok(certificate) => return Some(certificate),
+            Err(ExpressError::Timeout(_)) => {}
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 fn unix_ms() -> u64 {

@@ -16,7 +16,6 @@
 //! ours that does not fit in a packet is not sent.
 
 use crate::{
-    backlog::Backlog,
     command::SyncParam,
     groups::note_progress,
     jobs::Workshop,
@@ -32,6 +31,7 @@ use namewire_client::{
     IncomingInterest, InterestStream,
     sync::{
         Version,
+        backlog::{Backlogs, Ended, Wanted},
         group::{Group, IgnoredError, Limits, Now},
         names::SyncNames,
         vector::{Producer, StateVector},
@@ -39,8 +39,6 @@ use namewire_client::{
 };
 use namewire_packet::{InterestBuilder, Name, NameBuf};
 use std::{
-    collections::BTreeMap,
-    ops::Bound,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -50,7 +48,7 @@ use tokio::time::{Instant, sleep_until};
 const PRODUCERS_MAX: usize = 1_000;
 /// Publications of a group that are fetched at the same time.
 const FETCHES_MAX: usize = 32;
-/// InterestLifetime of sync Interests; nobody answers them.
+/// InterestLifetime of sync Interests, which get no Data.
 const SYNC_LIFETIME_MS: u64 = 1_000;
 /// InterestLifetime for publications.
 const PUBLICATION_LIFETIME_MS: u64 = 2_000;
@@ -92,13 +90,6 @@ impl Names {
     }
 }
 
-/// What is known of one producer's publications.
-struct Source {
-    backlog: Backlog,
-    /// Which of the two names answered last.
-    way: Option<usize>,
-}
-
 /// The end of a fetch.
 struct Fetched {
     producer: Producer,
@@ -111,28 +102,24 @@ struct Member {
     workshop: Arc<Workshop>,
     names: Names,
     group: Group,
-    sources: BTreeMap<Producer, Source>,
+    backlogs: Backlogs,
     /// For producers that the store did not know when the group began.
     producers: Arc<Shares>,
     /// Those that are taken. A producer never leaves.
     taken: Vec<Place>,
     fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
-    /// The producer that was served last.
-    served: Option<Producer>,
     start: Instant,
 }
 
 /// Takes part in a group until the connection is lost. `progress` is what is stored already.
 pub(crate) async fn run(workshop: Arc<Workshop>, names: Names, progress: StateVector, mut interests: InterestStream) {
     let start = Instant::now();
-    let source =
-        |(producer, number): (&Producer, u64)| (producer.clone(), Source { backlog: Backlog::new(number), way: None });
-    let sources = progress.iter().map(source).collect();
+    let backlogs = Backlogs::after(&progress);
     let producers = Shares::new(PRODUCERS_MAX.saturating_sub(progress.len()));
     let group = Group::new(names.wire.version, Limits::of(names.wire.version), progress, now(start));
     let fetches = FuturesUnordered::new();
     let taken = Vec::new();
-    let mut member = Member { workshop, names, group, sources, producers, taken, fetches, served: None, start };
+    let mut member = Member { workshop, names, group, backlogs, producers, taken, fetches, start };
     loop {
         member.begin_fetches();
         let wake = start + Duration::from_millis(member.wake_ms());
@@ -159,9 +146,7 @@ impl Member {
 
     /// When something is to be done without an event.
     fn wake_ms(&self) -> u64 {
-        let now_ms = self.now_ms();
-        let pauses = self.sources.values().map(|source| source.backlog.not_before_ms).filter(|at_ms| *at_ms > now_ms);
-        pauses.min().unwrap_or(u64::MAX).min(self.group.timer_ms())
+        self.backlogs.wake_ms(self.now_ms()).min(self.group.timer_ms())
     }
 
     /// Takes a sync Interest.
@@ -185,10 +170,7 @@ impl Member {
             }
         };
         self.workshop.statistics.refuse_many(Refusal::SyncTooManyProducers, received.left_out as u64);
-        for news in received.news {
-            let new = || Source { backlog: Backlog::new(news.first - 1), way: None };
-            self.sources.entry(news.producer).or_insert_with(new).backlog.learn(news.last);
-        }
+        received.news.into_iter().for_each(|news| self.backlogs.learn(news));
     }
 
     fn speak_if_due(&mut self) {
@@ -201,7 +183,7 @@ impl Member {
             let interest = interest.lifetime_ms(SYNC_LIFETIME_MS).application_parameters(parameters.to_vec());
             let client = self.workshop.client.clone();
             tokio::spawn(async move {
-                // Nobody answers.
+                // A sync Interest gets no Data.
                 let _ = client.express(&interest).await;
             });
         }
@@ -210,18 +192,9 @@ impl Member {
     /// Begins as many fetches as may run, each producer in its turn.
     fn begin_fetches(&mut self) {
         let now_ms = self.now_ms();
-        while self.fetches.len() < FETCHES_MAX {
-            let after = self.served.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-            let mut next = |range: (Bound<&Producer>, Bound<&Producer>)| {
-                let mut sources = self.sources.range_mut::<Producer, _>(range);
-                sources.find_map(|(producer, source)| {
-                    let number = source.backlog.next(now_ms)?;
-                    Some((producer.clone(), number, source.way))
-                })
-            };
-            let found = next((after, Bound::Unbounded)).or_else(|| next((Bound::Unbounded, Bound::Unbounded)));
-            let Some((producer, number, way)) = found else { return };
-            self.served = Some(producer.clone());
+        while self.fetches.len() < FETCHES_MAX
+            && let Some(Wanted { producer, number, way }) = self.backlogs.next(now_ms)
+        {
             let names = self.names.of_publication(&producer, number);
             let workshop = Arc::clone(&self.workshop);
             let fetch = async move { Fetched { way: fetch(&workshop, names, way).await, producer, number } };
@@ -231,17 +204,12 @@ impl Member {
 
     /// Takes the end of a fetch.
     async fn note(&mut self, Fetched { producer, number, way }: Fetched) {
-        let now_ms = self.now_ms();
-        let Some(source) = self.sources.get_mut(&producer) else { return };
-        let before = source.backlog.done();
-        let lost = source.backlog.end(number, way.is_some(), now_ms);
-        source.way = way;
-        let done = source.backlog.done();
+        let Ended { lost, done } = self.backlogs.end(&producer, number, way, self.now_ms());
         self.workshop.statistics.refuse_many(Refusal::SyncPublicationLost, lost);
         if way.is_some() {
             self.workshop.statistics.add_publication();
         }
-        if done > before {
+        if let Some(done) = done {
             // If the store fails, this is fetched again after a restart.
             let _ = self.workshop.queue.submit(vec![note_progress(&self.names.sync_prefix, &producer, done)]).await;
         }

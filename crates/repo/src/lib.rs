@@ -33,11 +33,9 @@
 //! | [`check`] | reads a whole store |
 //! | [`archive`] | Data in a file |
 //! | [`retention`] | what may be forgotten, and when |
-//! | [`backlog`] | what of one producer of a sync group is to be fetched, and when |
 
 pub mod access;
 pub mod archive;
-pub mod backlog;
 pub mod bulk;
 pub mod check;
 pub mod command;

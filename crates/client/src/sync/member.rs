@@ -4,12 +4,14 @@
 //! publications.
 //!
 //! Limits: the last [`PUBLICATIONS_KEPT`] publications are kept and answered for (a repository keeps all of them);
-//! [`FETCHES_MAX`] publications are fetched at the same time, each at most [`TRIES_MAX`] times; [`PRODUCERS_MAX`]
-//! producers, further ones are ignored.
+//! [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window ([`super::backlog`]);
+//! [`PRODUCERS_MAX`] producers. A vector of ours that does not fit into a packet is not sent. [`SyncCounters`] counts what
+//! was ignored or lost.
 
 use super::{
     Version,
-    group::{Group, Limits, Now},
+    backlog::{Backlogs, Wanted},
+    group::{Group, IgnoredError, Limits, Now},
     names::SyncNames,
     vector::{Producer, StateVector},
     wire::write_vector,
@@ -19,32 +21,30 @@ use crate::{
     data_buf::DataBuf,
     incoming_interest::{IncomingInterest, RespondError},
     producer::{InterestStream, ServeError},
+    validator::Validator,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NameBuf};
 use namewire_security::{SignError, Signer};
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 
 /// Own publications that are answered for.
 pub const PUBLICATIONS_KEPT: usize = 1024;
 /// Publications that are fetched at the same time.
 pub const FETCHES_MAX: usize = 32;
-/// Tries after which a publication is lost.
-pub const TRIES_MAX: u32 = 4;
 /// Most producers of a group.
 pub const PRODUCERS_MAX: usize = 1_000;
-/// InterestLifetime of sync Interests; nobody answers them.
+/// InterestLifetime of sync Interests, which get no Data.
 const SYNC_LIFETIME_MS: u64 = 1_000;
 /// InterestLifetime for publications.
 const PUBLICATION_LIFETIME_MS: u64 = 2_000;
-/// Pause after a Nack or a time-out; it doubles.
-const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
 /// What [`SyncGroup::next`] brings.
 #[derive(Debug)]
@@ -58,13 +58,29 @@ pub enum SyncEvent {
         /// The packet.
         data: DataBuf,
     },
-    /// A publication could not be fetched.
+    /// Publications of a producer could not be fetched, or the validator did not accept them. The number may be large: a
+    /// forged vector can announce any number of them.
     Lost {
-        /// Whose it is.
+        /// Whose they are.
         producer: Producer,
-        /// Its number.
-        number: u64,
+        /// How many.
+        count: u64,
     },
+}
+
+/// What a member ignored or lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncCounters {
+    /// Sync Interests without a vector of this version.
+    pub ignored_malformed: u64,
+    /// Sync Interests with a bootstrap time of more than a day ahead.
+    pub ignored_far_future: u64,
+    /// Mentions of producers beyond [`PRODUCERS_MAX`].
+    pub ignored_producers: u64,
+    /// Publications that the validator did not accept; each is asked for again.
+    pub refused_untrusted: u64,
+    /// Publications that were given up.
+    pub lost_publications: u64,
 }
 
 /// Why something was not published.
@@ -84,11 +100,13 @@ struct Publication {
     content: Box<[u8]>,
 }
 
-/// A publication that is to be fetched.
-#[derive(Clone)]
-struct Wanted {
+/// The end of a fetch.
+struct Fetched {
     producer: Producer,
     number: u64,
+    /// Which name answered, and what.
+    answer: Option<(usize, DataBuf)>,
+    is_untrusted: bool,
 }
 
 /// A member of a group. Dropping it leaves the group.
@@ -104,8 +122,10 @@ pub struct SyncGroup {
     sync_interests: InterestStream,
     /// By each convention of names, if they have different prefixes.
     asked: [Option<InterestStream>; 2],
-    wanted: VecDeque<Wanted>,
-    fetches: JoinSet<(Wanted, Option<DataBuf>)>,
+    backlogs: Backlogs,
+    fetches: JoinSet<Fetched>,
+    validator: Option<Arc<Validator>>,
+    counters: SyncCounters,
 }
 
 impl SyncGroup {
@@ -132,15 +152,40 @@ impl SyncGroup {
         let second = if first == second { None } else { Some(client.interests(&second).await?) };
         let asked = [Some(client.interests(&first).await?), second];
         let group = Group::new(names.version, Limits::of(names.version), StateVector::default(), now(start));
-        let (client, number, kept, wanted) = (client.clone(), 0, VecDeque::new(), VecDeque::new());
-        let fetches = JoinSet::new();
-        Ok(SyncGroup { client, names, me, signer, group, start, number, kept, sync_interests, asked, wanted, fetches })
+        Ok(SyncGroup {
+            client: client.clone(),
+            names,
+            me,
+            signer,
+            group,
+            start,
+            number: 0,
+            kept: VecDeque::new(),
+            sync_interests,
+            asked,
+            backlogs: Backlogs::default(),
+            fetches: JoinSet::new(),
+            validator: None,
+            counters: SyncCounters::default(),
+        })
+    }
+
+    /// Takes only publications that this trust schema accepts. Sync Interests are not validated: a forged one costs a few
+    /// fetches.
+    pub fn trust_only(mut self, validator: Arc<Validator>) -> Self {
+        self.validator = Some(validator);
+        self
     }
 
     /// The last publication of an earlier run of this member was `number`.
     pub fn continue_after(mut self, number: u64) -> Self {
         self.number = number;
         self
+    }
+
+    /// What was ignored or lost so far.
+    pub fn counters(&self) -> SyncCounters {
+        self.counters
     }
 
     /// What the group is known to have published.
@@ -177,20 +222,21 @@ impl SyncGroup {
     pub async fn next(&mut self) -> Option<SyncEvent> {
         loop {
             self.begin_fetches();
-            let timer = self.start + Duration::from_millis(self.group.timer_ms());
+            let wake_ms = self.group.timer_ms().min(self.backlogs.wake_ms(now(self.start).monotonic_ms));
+            let wake = self.start + Duration::from_millis(wake_ms);
             let [first, second] = &mut self.asked;
             tokio::select! {
                 incoming = self.sync_interests.next() => self.hear(&incoming?),
                 incoming = next_of(first) => self.answer(incoming?).await,
                 incoming = next_of(second) => self.answer(incoming?).await,
-                Some(Ok((Wanted { producer, number }, data))) = self.fetches.join_next() => {
-                    return Some(match data {
-                        Some(data) => SyncEvent::Published { producer, number, data },
-                        None => SyncEvent::Lost { producer, number },
-                    });
+                Some(Ok(fetched)) = self.fetches.join_next() => {
+                    if let Some(event) = self.note(fetched) {
+                        return Some(event);
+                    }
                 }
-                () = sleep_until(timer) => {
-                    if self.group.must_speak(now(self.start), fastrand::f64()) {
+                () = sleep_until(wake) => {
+                    let now = now(self.start);
+                    if now.monotonic_ms >= self.group.timer_ms() && self.group.must_speak(now, fastrand::f64()) {
                         self.speak();
                     }
                 }
@@ -201,23 +247,39 @@ impl SyncGroup {
     fn hear(&mut self, incoming: &IncomingInterest) {
         let interest = incoming.interest();
         let parameters = interest.application_parameters().filter(|_| interest.parameters_digest_is_valid());
-        let Some(parameters) = parameters else { return };
         let mut room = PRODUCERS_MAX.saturating_sub(self.group.vector().len());
         let admit = || {
             let is_admitted = room > 0;
             room = room.saturating_sub(1);
             is_admitted
         };
-        let Ok(received) = self.group.on_interest(parameters, now(self.start), fastrand::f64(), admit) else { return };
+        let Some(parameters) = parameters else { return self.counters.ignored_malformed += 1 };
+        let received = match self.group.on_interest(parameters, now(self.start), fastrand::f64(), admit) {
+            Ok(received) => received,
+            Err(IgnoredError::Vector(_)) => return self.counters.ignored_malformed += 1,
+            Err(IgnoredError::FarFuture) => return self.counters.ignored_far_future += 1,
+        };
+        self.counters.ignored_producers += received.left_out as u64;
         for news in received.news {
             if news.producer == self.me {
                 self.number = self.number.max(news.last); // an earlier run of ours
-                continue;
+            } else {
+                self.backlogs.learn(news);
             }
-            // A forged number may announce 2⁶³ publications; the newest are wanted most.
-            let first = news.first.max(news.last.saturating_sub(PUBLICATIONS_KEPT as u64 - 1));
-            let wanted = |number| Wanted { producer: news.producer.clone(), number };
-            self.wanted.extend((first..=news.last).map(wanted));
+        }
+    }
+
+    /// Takes the end of a fetch.
+    fn note(&mut self, fetched: Fetched) -> Option<SyncEvent> {
+        let Fetched { producer, number, answer, is_untrusted } = fetched;
+        self.counters.refused_untrusted += u64::from(is_untrusted);
+        let way = answer.as_ref().map(|(way, _)| *way);
+        let lost = self.backlogs.end(&producer, number, way, now(self.start).monotonic_ms).lost;
+        self.counters.lost_publications += lost;
+        match answer {
+            Some((_, data)) => Some(SyncEvent::Published { producer, number, data }),
+            None if lost > 0 => Some(SyncEvent::Lost { producer, count: lost }),
+            None => None,
         }
     }
 
@@ -252,21 +314,17 @@ impl SyncGroup {
         let interest = interest.lifetime_ms(SYNC_LIFETIME_MS).application_parameters(parameters);
         let client = self.client.clone();
         tokio::spawn(async move {
-            // Nobody answers.
+            // A sync Interest gets no Data.
             let _ = client.express(&interest).await;
         });
     }
 
     fn begin_fetches(&mut self) {
         while self.fetches.len() < FETCHES_MAX
-            && let Some(wanted) = self.wanted.pop_front()
+            && let Some(wanted) = self.backlogs.next(now(self.start).monotonic_ms)
         {
             let names = self.names.of_publication(&wanted.producer, wanted.number);
-            let client = self.client.clone();
-            self.fetches.spawn(async move {
-                let data = fetch(&client, names).await;
-                (wanted, data)
-            });
+            self.fetches.spawn(fetch(self.client.clone(), self.validator.clone(), names, wanted));
         }
     }
 }
@@ -284,23 +342,24 @@ async fn next_of(stream: &mut Option<InterestStream>) -> Option<IncomingInterest
     }
 }
 
-/// Asks under both names at the same time.
-async fn fetch(client: &Client, names: [NameBuf; 2]) -> Option<DataBuf> {
-    let mut pause = PAUSE_FIRST;
-    for _ in 0..TRIES_MAX {
-        let mut asking = JoinSet::new();
-        for name in &names {
-            let interest = InterestBuilder::new(name).can_be_prefix(true).lifetime_ms(PUBLICATION_LIFETIME_MS);
-            let client = client.clone();
-            asking.spawn(async move { client.express(&interest).await });
-        }
-        while let Some(answer) = asking.join_next().await {
-            if let Ok(Ok(data)) = answer {
-                return Some(data);
-            }
-        }
-        sleep(pause).await;
-        pause *= 2;
+/// Asks under the name that is known to answer, or under both at the same time.
+async fn fetch(client: Client, validator: Option<Arc<Validator>>, names: [NameBuf; 2], wanted: Wanted) -> Fetched {
+    let mut asking = JoinSet::new();
+    for (way, name) in names.iter().enumerate().filter(|(way, _)| wanted.way.is_none_or(|known| known == *way)) {
+        let interest = InterestBuilder::new(name).can_be_prefix(true).lifetime_ms(PUBLICATION_LIFETIME_MS);
+        let client = client.clone();
+        asking.spawn(async move { (way, client.express(&interest).await) });
     }
-    None
+    let (mut answer, mut is_untrusted) = (None, false);
+    while answer.is_none()
+        && let Some(ended) = asking.join_next().await
+    {
+        let Ok((way, Ok(data))) = ended else { continue };
+        let judged = match &validator {
+            Some(validator) => validator.check(&client, &data.data()).await.is_ok(),
+            None => true,
+        };
+        (answer, is_untrusted) = if judged { (Some((way, data)), false) } else { (None, true) };
+    }
+    Fetched { producer: wanted.producer, number: wanted.number, answer, is_untrusted }
 }

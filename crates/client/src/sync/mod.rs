@@ -32,16 +32,18 @@
 //! | [`vector`] | the state vector, its order and its merge |
 //! | [`wire`] | sync Interests of both versions, as bytes |
 //! | [`group`] | one group: when to speak, and what is news |
+//! | [`backlog`] | what of each producer is to be fetched, and when |
 //!
 //! All but [`SyncGroup`] is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
 
+pub mod backlog;
 pub mod group;
 mod member;
 pub mod names;
 pub mod vector;
 pub mod wire;
 
-pub use member::{FETCHES_MAX, PRODUCERS_MAX, PUBLICATIONS_KEPT, SyncError, SyncEvent, SyncGroup, TRIES_MAX};
+pub use member::{FETCHES_MAX, PRODUCERS_MAX, PUBLICATIONS_KEPT, SyncCounters, SyncError, SyncEvent, SyncGroup};
 
 /// The versions of the protocol. They do not understand each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

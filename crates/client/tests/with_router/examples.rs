@@ -1,48 +1,19 @@
-//! The programs of the folder examples, as processes, on a real router with a real socket. The router starts again
-//! where that is the question.
+//! The programs of the folder examples, as processes. The router starts again where that is the question.
 
-use namewire_configuration::Settings;
-use namewire_router::{Router, RouterHandle};
+use crate::node::Node;
 use std::{
     io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
     time::{Duration, Instant},
 };
-use tempfile::TempDir;
 
 /// Long enough for any machine; nothing here waits so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-struct Node {
-    router: Option<RouterHandle>,
-    folder: TempDir,
-}
-
 impl Node {
-    fn start() -> Self {
-        let mut node = Node { router: None, folder: tempfile::tempdir().unwrap() };
-        node.start_router();
-        node
-    }
-
-    fn start_router(&mut self) {
-        let mut settings = Settings::listening_nowhere();
-        (settings.faces.unix.enabled, settings.faces.unix.path) = (true, Some(self.socket()));
-        (settings.tagnet.trees, settings.tagnet.router_number) = (vec![1], Some(1));
-        self.router = Some(Router::start(&settings.into()).unwrap());
-    }
-
-    fn stop_router(&mut self) {
-        self.router.take().unwrap().stop();
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("nfd.sock")
-    }
-
     fn run(&self, example: &str, arguments: &[&str]) -> Running {
         let program = std::env::current_exe().unwrap();
         let program = program.parent().and_then(Path::parent).unwrap().join("examples").join(example);

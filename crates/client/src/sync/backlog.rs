@@ -1,19 +1,21 @@
 //! What of one producer is to be fetched, and when.
 //!
-//! Question: how does a repository catch up with a producer, although some of its publications are lost, some are slow,
-//! and a forged vector may announce 2⁶³ of them?
+//! Question: how does a member catch up with a producer, although some of its publications are lost, some are slow, and a
+//! forged vector may announce 2⁶³ of them?
 //!
 //! ```text
 //!   1 … done │ a window of WINDOW numbers: fetched at the same time, each at most TRIES_MAX times │ … last
 //! ```
 //!
-//! `done` is what the repository remembers: all up to it is stored, or lost. A failure puts off the whole producer for
+//! `done` is what the member remembers: all up to it is stored, or lost. A failure puts off the whole producer for
 //! a pause, which doubles with each failure and ends with a success. If a whole window is lost, older publications are
 //! taken for gone, and the backlog goes on with the newest. So a forged number costs some Interests and little time.
 //!
-//! Cost: O(log [`WINDOW`]) for each call. Memory: one window.
+//! Cost: O(log [`WINDOW`]) for each call; of [`Backlogs::next`] and [`Backlogs::wake_ms`], O(producers) if all pause.
+//! Memory: one window for each producer.
 
-use std::collections::BTreeMap;
+use super::vector::{News, Producer, StateVector};
+use std::{collections::BTreeMap, ops::Bound};
 
 /// Publications of one producer that are fetched at the same time.
 pub const WINDOW: u64 = 8;
@@ -114,6 +116,87 @@ impl Backlog {
     }
 }
 
+/// What is to be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whose publication it is.
+    pub producer: Producer,
+    /// Its number.
+    pub number: u64,
+    /// Which of its names answered last for this producer ([`super::names::SyncNames::of_publication`]); `None`: not known.
+    pub way: Option<usize>,
+}
+
+/// What the end of a fetch changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// How many publications are lost by it.
+    pub lost: u64,
+    /// The number up to which all is stored or lost, if it rose.
+    pub done: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Source {
+    backlog: Backlog,
+    way: Option<usize>,
+}
+
+/// The backlogs of all producers of a group. Each producer has its turn, so none keeps the others waiting.
+#[derive(Debug, Default)]
+pub struct Backlogs {
+    sources: BTreeMap<Producer, Source>,
+    /// The producer that was served last.
+    served: Option<Producer>,
+}
+
+impl Backlogs {
+    /// Everything up to this vector is stored or lost.
+    pub fn after(stored: &StateVector) -> Self {
+        let source = |(producer, number): (&Producer, u64)| {
+            (producer.clone(), Source { backlog: Backlog::new(number), way: None })
+        };
+        Backlogs { sources: stored.iter().map(source).collect(), served: None }
+    }
+
+    /// Learns of publications.
+    pub fn learn(&mut self, news: News) {
+        let new = || Source { backlog: Backlog::new(news.first - 1), way: None };
+        self.sources.entry(news.producer).or_insert_with(new).backlog.learn(news.last);
+    }
+
+    /// What to fetch now. The caller reports its end by [`Backlogs::end`].
+    pub fn next(&mut self, now_ms: u64) -> Option<Wanted> {
+        let after = self.served.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut next = |range: (Bound<&Producer>, Bound<&Producer>)| {
+            let mut sources = self.sources.range_mut::<Producer, _>(range);
+            sources.find_map(|(producer, source)| {
+                let number = source.backlog.next(now_ms)?;
+                Some(Wanted { producer: producer.clone(), number, way: source.way })
+            })
+        };
+        let found = next((after, Bound::Unbounded)).or_else(|| next((Bound::Unbounded, Bound::Unbounded)))?;
+        self.served = Some(found.producer.clone());
+        Some(found)
+    }
+
+    /// A fetch has ended: this name answered, or none.
+    pub fn end(&mut self, producer: &Producer, number: u64, way: Option<usize>, now_ms: u64) -> Ended {
+        let Some(source) = self.sources.get_mut(producer) else { return Ended::default() };
+        let before = source.backlog.done();
+        let lost = source.backlog.end(number, way.is_some(), now_ms);
+        source.way = way;
+        let done = source.backlog.done();
+        Ended { lost, done: (done > before).then_some(done) }
+    }
+
+    /// When a pause ends; `u64::MAX` if there is none.
+    pub fn wake_ms(&self, now_ms: u64) -> u64 {
+        let pauses = self.sources.values().map(|source| source.backlog.not_before_ms).filter(|at_ms| *at_ms > now_ms);
+        pauses.min().unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +239,24 @@ mod tests {
         }
         assert_eq!((fetches, lost), (2 * WINDOW * u64::from(TRIES_MAX), u64::MAX - 1));
         assert!(backlog.next(u64::MAX).is_none());
+    }
+
+    #[test]
+    fn a_producer_with_much_to_fetch_does_not_keep_the_others_waiting() {
+        let producer = |name: &str| Producer { name: name.parse().unwrap(), bootstrap_s: 0 };
+        let (greedy, modest) = (producer("/a"), producer("/b"));
+        let mut backlogs = Backlogs::after(&StateVector::default());
+        backlogs.learn(News { producer: greedy.clone(), first: 1, last: u64::MAX - 1 });
+        backlogs.learn(News { producer: modest.clone(), first: 3, last: 4 });
+        let order: Vec<_> = std::iter::from_fn(|| backlogs.next(0)).map(|one| (one.producer, one.number)).collect();
+        assert_eq!(order[..4], [(greedy.clone(), 1), (modest.clone(), 3), (greedy.clone(), 2), (modest.clone(), 4)]);
+        assert_eq!(order.len() as u64, WINDOW + 2);
+        assert_eq!(backlogs.end(&modest, 4, Some(1), 0), Ended::default(), "3 is not there");
+        assert_eq!(backlogs.end(&modest, 3, Some(1), 0), Ended { lost: 0, done: Some(4) });
+        backlogs.learn(News { producer: modest.clone(), first: 5, last: 5 });
+        assert_eq!(backlogs.next(0).map(|one| (one.producer, one.way)), Some((modest, Some(1))));
+        backlogs.end(&greedy, 1, None, 7);
+        assert_eq!((backlogs.wake_ms(7), backlogs.wake_ms(2_000)), (1_007, u64::MAX));
     }
 
     proptest! {
