@@ -40,13 +40,13 @@ pub(crate) struct Args {
     /// Only packets under this name; may be given several times
     #[arg(long, value_name = "NAME", value_parser = name_argument::parse)]
     prefix: Vec<NameBuf>,
-    /// Stop after so many frames [default: at Ctrl-C]
+    /// Stop after this number of frames [default: at Ctrl-C]
     #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Take one frame in so many, chosen at random
+    /// Take one frame of N, chosen at random
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
-    /// Keep so many bytes of each frame [default: all]
+    /// Keep the first BYTES bytes of each frame [default: all]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=MAX_PACKET_BYTES as u64))]
     snaplen: Option<u64>,
 }

@@ -85,7 +85,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         passphrase_file: Option<PathBuf>,
     },
-    /// Certify somebody's key: read their certificate, print one issued by the identity named with --identity
+    /// Certify another person's key: read that person's self-signed certificate, and print one signed by --identity
     Issue {
         /// Certificate of the key to certify; - is standard input
         file: PathBuf,

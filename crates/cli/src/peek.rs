@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// InterestLifetime in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     lifetime: u64,
-    /// Ask again until so many milliseconds are over [default: the lifetime]
+    /// Ask again for this number of milliseconds [default: the lifetime]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// Print the content alone (this is the default)

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Prefix of the ping server, without /ping
     #[arg(value_parser = name_argument::parse)]
     prefix: NameBuf,
-    /// Stop after so many pings [default: at Ctrl-C]
+    /// Stop after this number of pings [default: at Ctrl-C]
     #[arg(short, long)]
     count: Option<u64>,
     /// Milliseconds from one ping to the next

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Bytes of content in each answer
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8192))]
     size: u16,
-    /// Stop after so many answers [default: at Ctrl-C]
+    /// Stop after this number of answers [default: at Ctrl-C]
     #[arg(short, long)]
     count: Option<u64>,
     /// Do not print each ping

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Say that this is the last packet of its object (FinalBlockId)
     #[arg(long = "final")]
     is_final: bool,
-    /// Give up after so many milliseconds [default: wait for ever]
+    /// Give up after this number of milliseconds [default: wait for ever]
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 }

@@ -40,7 +40,7 @@ pub(crate) enum Command {
         /// Hide the routes of shorter prefixes
         #[arg(long)]
         capture: bool,
-        /// Remove the route after so many milliseconds
+        /// Remove the route after this number of milliseconds
         #[arg(long, value_name = "MS")]
         expires: Option<u64>,
     },

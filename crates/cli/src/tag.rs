@@ -43,10 +43,10 @@ pub(crate) struct Advertise {
     /// File with the answer to every pull, - for standard input; at most 8,716 bytes, which fit into one packet
     #[arg(long, value_name = "FILE")]
     answer: Option<PathBuf>,
-    /// Let the router forget the advertisement after so many milliseconds [default: when this command ends]
+    /// Let the router forget the advertisement after this number of milliseconds [default: when this command ends]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     expires: Option<u64>,
-    /// Stop after so many packets [default: at Ctrl-C]
+    /// Stop after this number of packets [default: at Ctrl-C]
     #[arg(short, long)]
     count: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! What of one producer is to be fetched, and when.
 //!
-//! Question: how does a member catch up with a producer, although some of its publications are lost, some are slow, and a
-//! forged vector may announce 2⁶³ of them?
+//! Question: how does a member catch up with a producer, although some of its publications are lost, some are slow, and
+//! a forged vector may announce 2⁶³ of them?
 //!
 //! ```text
 //!   1 … done │ a window of WINDOW numbers: fetched at the same time, each at most TRIES_MAX times │ … last
@@ -123,7 +123,8 @@ pub struct Wanted {
     pub producer: Producer,
     /// Its number.
     pub number: u64,
-    /// Which of its names answered last for this producer ([`super::names::SyncNames::of_publication`]); `None`: not known.
+    /// Which of its names answered last for this producer ([`super::names::SyncNames::of_publication`]); `None`: not
+    /// known.
     pub way: Option<usize>,
 }
 

@@ -5,8 +5,8 @@
 //!
 //! Limits: the last [`PUBLICATIONS_KEPT`] publications are kept and answered for (a repository keeps all of them);
 //! [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window ([`super::backlog`]);
-//! [`PRODUCERS_MAX`] producers. A vector of ours that does not fit into a packet is not sent. [`SyncCounters`] counts what
-//! was ignored or lost.
+//! [`PRODUCERS_MAX`] producers. A vector of ours that does not fit into a packet is not sent. [`SyncCounters`] counts
+//! what was ignored or lost.
 
 use super::{
     Version,
@@ -58,8 +58,8 @@ pub enum SyncEvent {
         /// The packet.
         data: DataBuf,
     },
-    /// Publications of a producer could not be fetched, or the validator did not accept them. The number may be large: a
-    /// forged vector can announce any number of them.
+    /// Publications of a producer could not be fetched, or the validator did not accept them. The number may be large:
+    /// a forged vector can announce any number of them.
     Lost {
         /// Whose they are.
         producer: Producer,
@@ -170,8 +170,8 @@ impl SyncGroup {
         })
     }
 
-    /// Takes only publications that this trust schema accepts. Sync Interests are not validated: a forged one costs a few
-    /// fetches.
+    /// Takes only publications that this trust schema accepts. Sync Interests are not validated: a forged one costs a
+    /// few fetches.
     pub fn trust_only(mut self, validator: Arc<Validator>) -> Self {
         self.validator = Some(validator);
         self

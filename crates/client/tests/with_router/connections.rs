@@ -35,8 +35,8 @@ async fn without_a_router_it_fails_at_once() {
     assert!(matches!(client.express(&interest).await, Err(ExpressError::Closed(_))));
 }
 
-/// The story: a stream that was opened while the connection was lost waited on the old face, and its route led to the new
-/// one.
+/// The story: a stream that was opened while the connection was lost waited on the old face, and its route led to the
+/// new one.
 #[tokio::test]
 async fn a_stream_opened_after_a_loss_is_served_by_the_new_connection() {
     let mut node = Node::start();
