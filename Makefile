@@ -300,7 +300,7 @@ fuzz:
 interop: build
 	$(call say,interop: python-ndn, NDNts, ndn-python-repo through a running router)
 	@tools/setup.sh interop
-	cargo build --locked --package namewire-client --examples
+	cargo build --locked --workspace $(WITH_DPDK) --examples
 	@NAMEWIRE=$(NAMEWIRE) interop/run.py
 
 # Not part of `make test`: takes hours.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the manifests of packaging/kubernetes: would a cluster take them, and does the router run as its pod says?
 
-Usage: test_kubernetes.py IMAGE.tar FOLDER. `kubectl kustomize` builds the manifests, and Kubernetes' own schemas check
+Usage: test_kubernetes.py IMAGE.tar FOLDER. kustomize builds the manifests, and Kubernetes' own schemas check
 each. No cluster takes part. If root runs it and the image of `make container` is there, the container of the pod runs
 with the user, capabilities, folders and probes of the pod, without a container engine (image.py).
 Run it by `make test-kubernetes`, which installs the packages of requirements-kubernetes.txt.
@@ -21,7 +21,7 @@ from bare_root import own_network
 from image import Container, Image
 
 HERE = Path(__file__).resolve().parent / "kubernetes"
-KUBECTL = Path(sys.executable).parent / "kubectl"
+KUSTOMIZE = Path(sys.executable).parent / "kustomize"
 KINDS = {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet", "NetworkPolicy"}
 PORTS = {(6363, "UDP"), (6363, "TCP")}
 # A mistake in the router's container, and a word that the schema's complaint has.
@@ -33,7 +33,7 @@ MISTAKES = [
 
 
 def built(folder: Path) -> list[dict]:
-    done = subprocess.run([KUBECTL, "kustomize", folder], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([KUSTOMIZE, "build", folder], check=True, stdout=subprocess.PIPE, text=True)
     return list(yaml.safe_load_all(done.stdout))
 
 

@@ -21,7 +21,7 @@
 #   tools/setup.sh container  what a static program and its image need; exit status 3, and a line that says why, where they
 #                             cannot be had
 #   tools/setup.sh arm64      what a program for arm64 and its tests need; exit status 3 likewise
-#   tools/setup.sh kubernetes Kubernetes' schemas and kubectl in .tools/kubernetes; exit status 3 likewise
+#   tools/setup.sh kubernetes Kubernetes' schemas and kustomize in .tools/kubernetes; exit status 3 likewise
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh python-ndn python-ndn in interop/.venv
 #   tools/setup.sh interop    the same, and NDNts in interop/node_modules
@@ -411,18 +411,25 @@ part_arm64() {
     standard_library aarch64-unknown-linux-gnu || not_built "rustup cannot add Rust's standard library for arm64"
 }
 
+kustomize_version=5.7.1
 part_kubernetes() {
     not_tested() { say "the manifests for Kubernetes are not tested here: $*"; exit 3; }
     part_python
     stamp=.tools/kubernetes/installed
-    wanted=$(cksum <packaging/requirements-kubernetes.txt)
+    wanted="$(cksum <packaging/requirements-kubernetes.txt) $kustomize_version"
     [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
-    say "Kubernetes' schemas and kubectl into .tools/kubernetes (200 MB)"
+    has go || not_tested "Go is missing, which compiles kustomize"
+    say "Kubernetes' schemas and kustomize into .tools/kubernetes (some minutes)"
     rm -rf .tools/kubernetes
     need venv # a separate package in Debian
     "$(find_python)" -m venv .tools/kubernetes || not_tested "no virtual environment could be made"
     .tools/kubernetes/bin/python -m pip install --quiet --disable-pip-version-check \
         -r packaging/requirements-kubernetes.txt || not_tested "pip could not install its requirements"
+    # Kubernetes publishes kustomize as a Go module, and Go checks its sum.
+    scratch=$PWD/.tools/kubernetes/go
+    GOPATH=$scratch GOFLAGS=-modcacherw GOBIN=$PWD/.tools/kubernetes/bin \
+        go install "sigs.k8s.io/kustomize/kustomize/v5@v$kustomize_version" >&2 || not_tested "kustomize could not be built"
+    rm -rf "$scratch"
     echo "$wanted" >"$stamp"
 }
 
