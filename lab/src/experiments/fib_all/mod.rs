@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fib-all",
     source: "ours",
     question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 5 min, 1 GiB; full: 2 h, 10 GiB (13.5 million synthetic prefixes, two million updates)",
+    needs: "quick: 5 min, 1 GiB; full: 1 h, 6 GiB (4 million prefixes of each kind, half a million updates)",
     takes: Some(Input::Names),
     run,
     sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
@@ -50,7 +50,7 @@ const fn size(scale: Scale) -> Size {
             Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 100_000 }
         }
         Scale::Full => {
-            Size { real_names: 4_000_000, synthetic_names: 13_548_815, repetitions: 5, slices: 60, updates: 1_000_000 }
+            Size { real_names: 4_000_000, synthetic_names: 4_000_000, repetitions: 5, slices: 60, updates: 250_000 }
         }
     }
 }
