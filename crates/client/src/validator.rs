@@ -13,7 +13,9 @@
 //! ```
 //!
 //! The rules are those of [`namewire_security::trust`]. A certificate is fetched under the name in the KeyLocator, and
-//! kept for the next packet.
+//! kept for the next packet. If the KeyLocator names the key, and the certificate has expired meanwhile, the validator
+//! asks again: its owner may have renewed it. If Data is refused, the certificates that were fetched for it are
+//! dropped: a forged one shuts its owner out only while somebody answers with it.
 //!
 //! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision;
 //! [`namewire_security::trust::MAX_FETCHED`] are kept.
@@ -22,10 +24,10 @@ use crate::{
     client::{Client, ExpressError},
     data_buf::DataBuf,
 };
-use namewire_packet::{Data, InterestBuilder, Name, NameBuf, signature::signature_type};
-use namewire_security::trust::{
-    AnchorCertificate, Checker, DataValidator, Denial, NotAccepted, PacketKind, Rule, RulesOrAny, TrustAnchor,
-    ValidatorConfig,
+use namewire_packet::{Data, InterestBuilder, Name, NameBuf};
+use namewire_security::{
+    certificate::is_certificate_name,
+    trust::{AnchorCertificate, DataValidator, Denial, NotAccepted, RulesOrAny, ValidatorConfig},
 };
 use std::{
     sync::{Mutex, PoisonError},
@@ -67,17 +69,9 @@ impl Validator {
         DataValidator::new(RulesOrAny::Rules(schema)).into()
     }
 
-    /// The usual schema: a key signs names under its identity, and each chain of certificates ends at one of `anchors`.
+    /// The usual schema, [`ValidatorConfig::hierarchical`].
     pub fn hierarchical(anchors: impl IntoIterator<Item = AnchorCertificate>) -> Self {
-        let algorithms = [signature_type::SHA256_ECDSA, signature_type::ED25519, signature_type::SHA256_RSA];
-        let rule = Rule {
-            id: "hierarchical".to_owned(),
-            packet: PacketKind::Data,
-            filters: Vec::new(),
-            checkers: algorithms.map(Checker::hierarchical).to_vec(),
-        };
-        let anchors = anchors.into_iter().map(TrustAnchor::Certificate).collect();
-        Self::new(ValidatorConfig { rules: vec![rule], anchors })
+        Self::new(ValidatorConfig::hierarchical(anchors))
     }
 
     /// Judges Data. Returns the key that signed it; `None` if the rules do not ask who did.
@@ -85,7 +79,7 @@ impl Validator {
     /// # Errors
     /// Why the rules do not accept it.
     pub async fn check(&self, client: &Client, data: &Data<'_>) -> Result<Option<NameBuf>, Denial> {
-        self.judge(client, |rules| rules.judge(data, unix_ms())).await
+        self.judge(client, data, |rules| rules.judge(data, unix_ms())).await
     }
 
     /// Judges Data that is a command, by the rules for commands, as if its name were `name`.
@@ -98,31 +92,55 @@ impl Validator {
         data: &Data<'_>,
         name: Name<'_>,
     ) -> Result<Option<NameBuf>, Denial> {
-        self.judge(client, |rules| rules.judge_command(data, name, unix_ms())).await
+        self.judge(client, data, |rules| rules.judge_command(data, name, unix_ms())).await
     }
 
     async fn judge(
         &self,
         client: &Client,
+        data: &Data<'_>,
         judge: impl Fn(&DataValidator) -> Result<Option<NameBuf>, NotAccepted> + Send,
     ) -> Result<Option<NameBuf>, Denial> {
         let lock = || self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = Vec::new();
+        let result = self.judge_fetching(client, data, judge, &mut fetched).await;
+        if result.is_err() {
+            lock().forget(&fetched);
+        }
+        result
+    }
+
+    /// As [`Validator::judge`]; `fetched` gets the names of the certificates that came for this decision.
+    async fn judge_fetching(
+        &self,
+        client: &Client,
+        data: &Data<'_>,
+        judge: impl Fn(&DataValidator) -> Result<Option<NameBuf>, NotAccepted> + Send,
+        fetched: &mut Vec<NameBuf>,
+    ) -> Result<Option<NameBuf>, Denial> {
+        let lock = || self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        // If no newer certificate comes, the reason is still that the present one has expired.
+        let mut expired = None;
         let mut last = None;
         for _ in 0..=CERTIFICATES_FETCHED_MAX {
             let judged = judge(&lock());
             let needed = match judged {
                 Ok(key) => return Ok(key),
-                Err(NotAccepted::Denied(denial)) => return Err(denial),
+                Err(NotAccepted::Denied(denial)) => {
+                    let is_over = matches!(denial, Denial::CertificateExpired(_));
+                    if !is_over || !lock().forget_expired(data, unix_ms()) {
+                        return Err(denial);
+                    }
+                    expired = Some(denial);
+                    continue;
+                }
                 Err(NotAccepted::CertificateMissing(needed)) => needed,
             };
-            if last.as_ref() == Some(&needed) {
-                break;
-            }
-            let interest = InterestBuilder::new(&needed).can_be_prefix(true).lifetime_ms(CERTIFICATE_LIFETIME_MS);
-            let Some(certificate) = fetch(client, &interest).await else {
-                return Err(Denial::UnknownSigner(needed.to_string()));
+            let answer = if last.as_ref() == Some(&needed) { None } else { fetch(client, &needed).await };
+            let Some(certificate) = answer else {
+                return Err(expired.unwrap_or_else(|| Denial::UnknownSigner(needed.to_string())));
             };
-            lock().add_certificate(certificate.wire())?;
+            fetched.push(lock().add_certificate(certificate.wire())?);
             last = Some(needed);
         }
         Err(Denial::UnknownSigner(last.unwrap_or_default().to_string()))
@@ -145,9 +163,13 @@ impl Client {
     }
 }
 
-async fn fetch(client: &Client, interest: &InterestBuilder) -> Option<DataBuf> {
+async fn fetch(client: &Client, name: &NameBuf) -> Option<DataBuf> {
+    // The certificate of a key may have been renewed, one certificate never changes.
+    let any_of_key = !is_certificate_name(name.as_name());
+    let interest = InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(any_of_key);
+    let interest = interest.lifetime_ms(CERTIFICATE_LIFETIME_MS);
     for _ in 0..CERTIFICATE_TRIES {
-        match client.express(interest).await {
+        match client.express(&interest).await {
             Ok(certificate) => return Some(certificate),
             Err(ExpressError::Timeout(_)) => {}
             Err(_) => return None,

@@ -10,7 +10,7 @@ use super::{
     signed_packet::SignedPacket,
 };
 use crate::Certificate;
-use namewire_packet::{Data, Name, NameBuf};
+use namewire_packet::{Data, KeyLocator, Name, NameBuf};
 use std::path::PathBuf;
 
 /// Why Data is not accepted.
@@ -42,14 +42,30 @@ impl DataValidator {
         self.certificates.set_file(path, anchors);
     }
 
-    /// Keeps a certificate from the network. The rules decide whether it counts. At most 256 are kept.
+    /// Keeps a certificate from the network, and returns its name. The rules decide whether it counts. At most 256 are
+    /// kept.
     ///
     /// # Errors
     /// If the bytes are no certificate.
-    pub fn add_certificate(&mut self, wire: &[u8]) -> Result<(), Denial> {
+    pub fn add_certificate(&mut self, wire: &[u8]) -> Result<NameBuf, Denial> {
         let certificate = Certificate::parse(wire).map_err(|error| Denial::UnknownSigner(error.to_string()))?;
+        let name = certificate.name().to_buf();
         self.certificates.add_fetched(certificate);
-        Ok(())
+        Ok(name)
+    }
+
+    /// Drops the certificates with these names: they did not hold, and a later fetch may bring others.
+    pub fn forget(&mut self, certificates: &[NameBuf]) {
+        self.certificates.forget(certificates);
+    }
+
+    /// Drops the first expired certificate that the signature of `data` leads to, if a KeyLocator names it by its key:
+    /// its owner may have renewed it. Returns whether it did.
+    pub fn forget_expired(&mut self, data: &Data<'_>, now_unix_ms: u64) -> bool {
+        match data.signature_info().key_locator() {
+            Some(KeyLocator::Name(signer)) => self.certificates.forget_expired(signer, now_unix_ms),
+            _ => false,
+        }
     }
 
     /// Judges Data by the rules for Data. Returns the key that signed it; `None` if the signature proves no signer.

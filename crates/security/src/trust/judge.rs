@@ -115,7 +115,7 @@ impl Judge<'_> {
             return Ok(anchor);
         }
         let missing = || Failure::CertificateMissing(locator.to_buf());
-        let certificate = self.certificates.fetched(locator).ok_or_else(missing)?;
+        let certificate = self.certificates.fetched(locator, self.now_unix_ms).ok_or_else(missing)?;
         check_validity(certificate, self.now_unix_ms)?;
         self.packet(PacketKind::Data, &SignedPacket::of_data(&certificate.data()), depth + 1)?;
         Ok(certificate)

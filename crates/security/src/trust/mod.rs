@@ -36,6 +36,8 @@ pub mod name_regex;
 pub mod rules;
 mod signed_packet;
 
+#[cfg(feature = "key-chain")]
+pub(crate) use certificates::key_name_in;
 pub use certificates::{Certificates, MAX_FETCHED, of_key};
 pub use data_validator::{DataValidator, NotAccepted};
 pub use denial::{Denial, quoted};

@@ -28,6 +28,21 @@ pub struct ValidatorConfig {
     pub anchors: Vec<TrustAnchor>,
 }
 
+impl ValidatorConfig {
+    /// The usual schema for Data: a key signs names under its identity, and each chain of certificates ends at one of
+    /// `anchors`.
+    pub fn hierarchical(anchors: impl IntoIterator<Item = AnchorCertificate>) -> Self {
+        let algorithms = [signature_type::SHA256_ECDSA, signature_type::ED25519, signature_type::SHA256_RSA];
+        let rule = Rule {
+            id: "hierarchical".to_owned(),
+            packet: PacketKind::Data,
+            filters: Vec::new(),
+            checkers: algorithms.map(Checker::hierarchical).to_vec(),
+        };
+        ValidatorConfig { rules: vec![rule], anchors: anchors.into_iter().map(TrustAnchor::Certificate).collect() }
+    }
+}
+
 /// A kind of packet to which rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
