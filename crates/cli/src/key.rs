@@ -7,16 +7,18 @@ use crate::{
     key_files::{der_of, packet_of, read_file, read_passphrase, write_base64},
     name_argument,
     output::fields,
+    quantity,
 };
 use namewire_client::discovery::Environment;
 use namewire_packet::{Component, KeyLocator, NameBuf};
 use namewire_security::{
     Certificate, PrivateKey, PublicKey, SafeBag, Signer, ValidityPeriod, issue_certificate,
-    key_chain::{Entry, KeyChain, KeyChainError, KeyChainLocation, PibError},
+    key_chain::{Entry, Expiry, KeyChain, KeyChainError, KeyChainLocation, PibError},
 };
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
+    sync::Once,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -85,6 +87,15 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         passphrase_file: Option<PathBuf>,
     },
+    /// Replace a certificate before it expires: same key, same issuer, whose private key must be here
+    Renew {
+        /// Name of an identity, a key or a certificate
+        #[arg(value_parser = name_argument::parse)]
+        name: NameBuf,
+        /// How long the new one holds; without it, as long as the present one
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36500))]
+        days: Option<u64>,
+    },
     /// Certify another person's key: read that person's self-signed certificate, and print one signed by --identity
     Issue {
         /// Certificate of the key to certify; - is standard input
@@ -127,13 +138,31 @@ pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> 
             write_base64(&bag.to_wire(), output.as_deref())
         }
         Command::Import { file, passphrase_file } => import(&file, passphrase_file.as_deref()),
+        Command::Renew { name, days } => renew(global, &name, days),
         Command::Issue { file, days, issuer_id, output } => issue(global, &file, days, &issuer_id, output.as_deref()),
     }
 }
 
-/// The signer for `--identity`, which may also name a key or a certificate.
+/// The signer for `--identity`, which may also name a key or a certificate. Warns of a certificate that expires soon.
 pub(crate) fn signer(name: &NameBuf) -> Result<Signer, Failure> {
-    Ok(open()?.signer(name.as_name())?)
+    let chain = open()?;
+    let signer = chain.signer(name.as_name())?;
+    if let Ok(certificate) = chain.parsed_certificate_of(name.as_name())
+        && let Some(end) = end_of(certificate.validity())
+    {
+        static ONCE: Once = Once::new(); // a command may sign what it sends and what it serves
+        ONCE.call_once(|| eprintln!("namewire: {} {end}; see `namewire key renew --help`", certificate.name()));
+    }
+    Ok(signer)
+}
+
+/// When it ends, if it is due to be renewed.
+fn end_of(validity: ValidityPeriod) -> Option<String> {
+    match Expiry::of(validity, now_ms()) {
+        Expiry::DueAt(_) => None,
+        Expiry::Due(left_ms) => Some(format!("expires in {}", quantity::ms(left_ms))),
+        Expiry::Expired => Some("has expired".to_owned()),
+    }
 }
 
 fn open() -> Result<KeyChain, Failure> {
@@ -153,20 +182,16 @@ fn open_or_create() -> Result<KeyChain, Failure> {
 }
 
 fn location() -> Result<(KeyChainLocation, PathBuf), Failure> {
-    let environment = Environment::of_process();
-    let (pib, tpm) = environment
-        .key_chain_locators()
-        .map_err(|error| Failure::new(ExitCode::Failed, format!("no key chain: {error}")))?;
-    // Without HOME, where this was started: so does ndn-cxx.
-    let home = environment.home.unwrap_or_else(|| PathBuf::from("."));
-    let location = KeyChainLocation::new(pib.as_deref(), tpm.as_deref(), &home).map_err(KeyChainError::from)?;
-    Ok((location, home))
+    let location = Environment::of_process().key_chain_location();
+    location.map_err(|error| Failure::new(ExitCode::Failed, format!("no key chain: {error}")))
 }
 
 impl From<KeyChainError> for Failure {
     fn from(error: KeyChainError) -> Self {
         match &error {
-            KeyChainError::NotFound(_) | KeyChainError::NoKey(_) => Failure::not_found(error.to_string()),
+            KeyChainError::NotFound(_) | KeyChainError::NoKey(_) | KeyChainError::NoCertificate(_) => {
+                Failure::not_found(error.to_string())
+            }
             KeyChainError::Pib(PibError::Missing(_)) => {
                 Failure::not_found(format!("{error}; `namewire key make` makes one"))
             }
@@ -201,6 +226,21 @@ struct KeyLine {
 struct CertificateLine {
     certificate: String,
     is_default: bool,
+    not_after_ms: Option<u64>,
+    #[serde(skip)]
+    end: Option<String>,
+}
+
+impl CertificateLine {
+    fn new(entry: &Entry) -> Self {
+        let validity = Certificate::parse(&entry.bytes).ok().map(|certificate| certificate.validity());
+        CertificateLine {
+            certificate: entry.name.to_string(),
+            is_default: entry.is_default,
+            not_after_ms: validity.map(|validity| validity.not_after_ms),
+            end: validity.and_then(end_of),
+        }
+    }
 }
 
 fn list(global: &Global) -> Result<(), Failure> {
@@ -210,15 +250,13 @@ fn list(global: &Global) -> Result<(), Failure> {
     for identity in pib.identities()? {
         let mut keys = Vec::new();
         for key in pib.keys(identity.name.as_name())? {
-            let certificates = pib.certificates(key.name.as_name())?.into_iter();
+            let certificates = pib.certificates(key.name.as_name())?;
             keys.push(KeyLine {
                 key: key.name.to_string(),
                 is_default: key.is_default,
                 algorithm: algorithm(&key.bytes),
                 has_private_key: chain.key_files().has(key.name.as_name()),
-                certificates: certificates
-                    .map(|c| CertificateLine { certificate: c.name.to_string(), is_default: c.is_default })
-                    .collect(),
+                certificates: certificates.iter().map(CertificateLine::new).collect(),
             });
         }
         identities.push(IdentityLine { identity: identity.name.to_string(), is_default: identity.is_default, keys });
@@ -238,7 +276,8 @@ fn list_text(identities: &[IdentityLine]) -> String {
             let missing = if key.has_private_key { "" } else { ", no private key" };
             text += &format!("  {} {}  {}{missing}\n", star(key.is_default), key.key, key.algorithm);
             for certificate in &key.certificates {
-                text += &format!("    {} {}\n", star(certificate.is_default), certificate.certificate);
+                let end = certificate.end.as_ref().map_or(String::new(), |end| format!("  {end}"));
+                text += &format!("    {} {}{end}\n", star(certificate.is_default), certificate.certificate);
             }
         }
     }
@@ -317,6 +356,8 @@ fn show(global: &Global, name: &NameBuf) -> Result<(), Failure> {
         is_valid_now: certificate.is_valid_at(now_ms()),
         has_private_key: chain.key_files().has(certificate.key_name()),
     };
+    let not_yet = (now_ms() < shown.not_before_ms).then(|| "not yet".to_owned());
+    let end = not_yet.or_else(|| end_of(certificate.validity()));
     let yes = |yes| if yes { "yes" } else { "no" }.to_owned();
     let text = || {
         fields(&[
@@ -326,7 +367,7 @@ fn show(global: &Global, name: &NameBuf) -> Result<(), Failure> {
             ("algorithm", shown.algorithm.clone()),
             ("signed by", shown.signed_by.clone().unwrap_or_default()),
             ("self-signed", yes(shown.is_self_signed)),
-            ("valid", format!("{}{}", certificate.validity(), if shown.is_valid_now { "" } else { ", not now" })),
+            ("valid", format!("{}{}", certificate.validity(), end.map_or(String::new(), |end| format!(", {end}")))),
             ("private key", yes(shown.has_private_key)),
         ])
     };
@@ -343,6 +384,21 @@ fn import(file: &Path, passphrase_file: Option<&Path>) -> Result<(), Failure> {
     })?;
     let passphrase_file = passphrase_file.ok_or_else(|| Failure::usage("a safe bag needs --passphrase-file"))?;
     Ok(open_or_create()?.import_safe_bag(&bag, &read_passphrase(passphrase_file)?)?)
+}
+
+#[derive(Serialize)]
+struct Renewed {
+    certificate: String,
+    not_after_ms: u64,
+}
+
+fn renew(global: &Global, name: &NameBuf, days: Option<u64>) -> Result<(), Failure> {
+    let certificate = open_to_change()?.renew(name.as_name(), days.map(|days| days * DAY_MS), now_ms())?;
+    let renewed =
+        Renewed { certificate: certificate.name().to_string(), not_after_ms: certificate.validity().not_after_ms };
+    let text =
+        || fields(&[("certificate", renewed.certificate.clone()), ("valid", certificate.validity().to_string())]);
+    Ok(global.output().print(&renewed, text)?)
 }
 
 fn issue(global: &Global, file: &Path, days: u64, issuer_id: &str, output: Option<&Path>) -> Result<(), Failure> {

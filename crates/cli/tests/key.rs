@@ -1,8 +1,11 @@
 //! `namewire key` and `--identity` as a user meets them: the real binary, a home directory of its own.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use namewire_packet::{Interest, KeyLocator};
-use namewire_security::{Certificate, KeyAlgorithm};
+use namewire_packet::{Interest, KeyLocator, NameBuf};
+use namewire_security::{
+    Certificate, KeyAlgorithm,
+    key_chain::{KeyChain, KeyChainLocation},
+};
 use serde_json::Value;
 use std::{
     fs,
@@ -10,6 +13,7 @@ use std::{
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::Path,
     process::{Command, Output, Stdio},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 fn namewire(home: &Path) -> Command {
@@ -41,7 +45,11 @@ fn json(home: &Path, line: &str) -> Value {
 }
 
 fn certificate(home: &Path, name: &str) -> Certificate {
-    let text: String = ok(home, &format!("key export-cert {name}")).split_whitespace().collect();
+    certificate_in(&ok(home, &format!("key export-cert {name}")))
+}
+
+fn certificate_in(text: &str) -> Certificate {
+    let text: String = text.split_whitespace().collect();
     Certificate::parse(&BASE64_STANDARD.decode(text).unwrap()).unwrap()
 }
 
@@ -139,6 +147,59 @@ fn a_safe_bag_moves_a_key_and_an_issuer_certifies_it() {
     let by_alice = certificate(bob, name.unwrap());
     assert_eq!(by_alice.verify(&certificate(alice, "/alice").public_key().unwrap()), Ok(()));
     assert!(!by_alice.names_itself_as_issuer());
+}
+
+#[test]
+fn a_certificate_is_renewed_where_the_key_of_its_issuer_is() {
+    let (alice, bob) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (alice, bob) = (alice.path(), bob.path());
+    ok(alice, "key make /alice");
+    ok(bob, "key make /bob");
+    assert!(!ok(bob, "key list").contains("expires"), "a self-signed certificate holds for twenty years");
+    let file = alice.join("file");
+    let path = file.display();
+    // Bob sends a request to Alice, and imports her answer.
+    ok(bob, &format!("key export-cert /bob -o {path}"));
+    ok(alice, &format!("--identity /alice key issue {path} -o {path}"));
+    ok(bob, &format!("key import {path}"));
+    ok(bob, &format!("key default {}", certificate_in(&fs::read_to_string(&file).unwrap()).name()));
+    refused(bob, "key renew /bob", 1, "the issuer must issue another certificate");
+
+    ok(alice, "key make /alice/car");
+    ok(alice, &format!("key export-cert /alice/car -o {path}"));
+    ok(alice, &format!("--identity /alice key issue {path} --days 3 -o {path}"));
+    ok(alice, &format!("key import {path}"));
+    let by_alice = certificate_in(&fs::read_to_string(&file).unwrap());
+    ok(alice, &format!("key default {}", by_alice.name()));
+    let renewed = json(alice, "key renew /alice/car --days 10");
+    assert!(renewed["not_after_ms"].as_u64().unwrap() > by_alice.validity().not_after_ms + 6 * 24 * 3600 * 1000);
+    let now = certificate(alice, "/alice/car");
+    assert_eq!(now.name().to_string(), renewed["certificate"].as_str().unwrap());
+    assert_eq!(now.verify(&certificate(alice, "/alice").public_key().unwrap()), Ok(()));
+}
+
+/// Its certificate is made here, because `key issue` makes none that ends today.
+#[test]
+fn a_command_says_that_its_certificate_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    ok(home, "key make /a");
+    let location = KeyChainLocation::new(None, None, home).unwrap();
+    let chain = KeyChain::open_or_create(&location, home).unwrap();
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let in_file = home.join("a.cert");
+    for (age_days, text) in [(99, "expires in 23 h"), (101, "has expired")] {
+        let made_ms = now_ms - age_days * 24 * 3600 * 1000 - 60_000;
+        let ends = chain.renew("/a".parse::<NameBuf>().unwrap().as_name(), Some(100 * 24 * 3600 * 1000), made_ms);
+        ends.unwrap();
+        for line in ["key list", "key show /a"] {
+            assert!(ok(home, line).contains(text), "{line}");
+        }
+        ok(home, &format!("key export-cert /a -o {}", in_file.display()));
+        let issued = run(home, &format!("--identity /a key issue {}", in_file.display()));
+        let said = String::from_utf8(issued.stderr).unwrap();
+        assert!(issued.status.success() && said.contains(text) && said.contains("key renew"), "{said}");
+    }
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! by client.conf is final: if that forwarder does not answer, nothing else is tried, because a connection to another
 //! forwarder would be worse than an error.
 //!
-//! The same environment and file name the key chain ([`Environment::key_chain_locators`]).
+//! The same environment and file name the key chain (`Environment::key_chain_location`, feature `key-chain`).
 //!
 //! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`, the configured directory,
 //! `/etc/ndn`; only the first that exists counts) and `face.cpp`.
 
 use crate::transport_uri::{TransportUri, TransportUriError};
+#[cfg(feature = "key-chain")]
+use namewire_security::key_chain::{KeyChainLocation, LocatorError};
 use std::{
     env, fmt, fs, io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
@@ -81,6 +83,10 @@ pub enum DiscoveryError {
         /// Why.
         error: io::Error,
     },
+    /// The key chain that environment or client.conf names cannot be used.
+    #[cfg(feature = "key-chain")]
+    #[error(transparent)]
+    KeyChain(#[from] LocatorError),
 }
 
 /// The environment variables and directories used here, so that tests need not change those of the process.
@@ -139,19 +145,23 @@ impl Environment {
         })
     }
 
-    /// Finds the locators of the key chain, `pib-sqlite3:…` and `tpm-file:…`; `None` for one that neither environment
-    /// nor client.conf names.
+    /// Finds the key chain of this user, and the directory that counts as `$HOME`: the one of this process, or where it
+    /// was started, as in ndn-cxx.
     ///
     /// # Errors
-    /// [`DiscoveryError::ClientConf`] if a client.conf exists and cannot be read.
-    pub fn key_chain_locators(&self) -> Result<(Option<String>, Option<String>), DiscoveryError> {
-        if self.pib.is_some() && self.tpm.is_some() {
-            return Ok((self.pib.clone(), self.tpm.clone()));
-        }
-        let conf = self.client_conf()?.map_or(String::new(), |(_, text)| text);
+    /// [`DiscoveryError::ClientConf`] if a client.conf exists and cannot be read; [`DiscoveryError::KeyChain`] if the
+    /// key chain that it, or the environment, names is not files.
+    #[cfg(feature = "key-chain")]
+    pub fn key_chain_location(&self) -> Result<(KeyChainLocation, PathBuf), DiscoveryError> {
+        let conf = match (&self.pib, &self.tpm) {
+            (Some(_), Some(_)) => String::new(),
+            _ => self.client_conf()?.map_or(String::new(), |(_, text)| text),
+        };
         let or_in_conf =
             |named: &Option<String>, key| named.clone().or_else(|| value_in_client_conf(&conf, key).map(str::to_owned));
-        Ok((or_in_conf(&self.pib, "pib"), or_in_conf(&self.tpm, "tpm")))
+        let (pib, tpm) = (or_in_conf(&self.pib, "pib"), or_in_conf(&self.tpm, "tpm"));
+        let home = self.home.clone().unwrap_or_else(|| PathBuf::from("."));
+        Ok((KeyChainLocation::new(pib.as_deref(), tpm.as_deref(), &home)?, home))
     }
 
     /// The first client.conf that exists, whatever it contains; the others do not count.
@@ -288,17 +298,25 @@ mod tests {
         assert_eq!(choice.source, TransportSource::Default);
     }
 
+    #[cfg(feature = "key-chain")]
     #[test]
     fn the_key_chain_is_where_environment_or_file_say() {
         let dir = tempfile::tempdir().unwrap();
         let mut env = environment(dir.path());
-        assert_eq!(env.key_chain_locators().unwrap(), (None, None));
-        fs::create_dir(dir.path().join(".ndn")).unwrap();
-        fs::write(dir.path().join(".ndn/client.conf"), "pib=pib-sqlite3:/p ; here\ntpm=tpm-file:/t\n").unwrap();
-        let locators = |pib: &str, tpm: &str| (Some(pib.to_owned()), Some(tpm.to_owned()));
-        assert_eq!(env.key_chain_locators().unwrap(), locators("pib-sqlite3:/p", "tpm-file:/t"));
+        let places = |env: &Environment| {
+            let (location, home) = env.key_chain_location().unwrap();
+            assert_eq!(home, dir.path());
+            [location.pib_directory, location.key_directory]
+        };
+        let ndn = dir.path().join(".ndn");
+        assert_eq!(places(&env), [ndn.clone(), ndn.join("ndnsec-key-file")]);
+        fs::create_dir(&ndn).unwrap();
+        fs::write(ndn.join("client.conf"), "pib=pib-sqlite3:/p ; here\ntpm=tpm-file:/t\n").unwrap();
+        assert_eq!(places(&env), ["/p", "/t/ndnsec-key-file"].map(PathBuf::from));
         env.tpm = Some("tpm-file:/other".into());
-        assert_eq!(env.key_chain_locators().unwrap(), locators("pib-sqlite3:/p", "tpm-file:/other"));
+        assert_eq!(places(&env), ["/p", "/other/ndnsec-key-file"].map(PathBuf::from));
+        env.pib = Some("pib-memory:".into());
+        assert!(matches!(env.key_chain_location(), Err(DiscoveryError::KeyChain(_))));
     }
 
     #[test]

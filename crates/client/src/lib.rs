@@ -40,6 +40,7 @@
 //! | answer Interests | [`Client::serve`] with a closure, [`Client::interests`] as a stream |
 //! | fetch and publish objects of many packets | [`SegmentFetch`], [`SegmentPublisher`] |
 //! | sign | [`security::Signer`], of a key of yours; with the feature `key-chain`, of `security::key_chain` on disk |
+//! | renew certificates, and hear of it before they expire | `keep_certificate` (feature `key-chain`) |
 //! | trust only some keys | [`Validator`] |
 //! | learn what others of a group published | [`sync::SyncGroup`] |
 //! | find Data by sets of tags | [`tag::TagClient`] |
@@ -58,6 +59,8 @@ mod data_buf;
 pub mod discovery;
 mod face;
 mod incoming_interest;
+#[cfg(feature = "key-chain")]
+mod kept_certificate;
 mod management;
 mod notification;
 mod pending_interest;
@@ -84,6 +87,8 @@ pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
 pub use incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder};
+#[cfg(feature = "key-chain")]
+pub use kept_certificate::{CertificateEvent, keep_certificate};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use notification::{Notification, NotificationStream};
 pub use producer::{Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestStream, SERVED_AT_ONCE_MAX, ServeError};

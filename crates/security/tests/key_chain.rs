@@ -1,9 +1,9 @@
 //! The key chain on disk: what is written can be read again, in the layout shared with other NDN software.
 #![cfg(feature = "key-chain")]
 
-use namewire_packet::NameBuf;
+use namewire_packet::{Component, NameBuf};
 use namewire_security::{
-    Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError,
+    Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError, Signer, ValidityPeriod, issue_certificate,
     key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError},
 };
 use serde_json::Value;
@@ -274,4 +274,118 @@ fn certificates_from_an_issuer_need_their_key() {
     chain.remove(name("/a").as_name()).unwrap();
     assert!(matches!(chain.import_certificate(&issued), Err(KeyChainError::NotFound(_))));
     assert_eq!(PublicKey::from_spki(issued.spki()).unwrap().algorithm(), KeyAlgorithm::EcdsaP256);
+}
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+#[test]
+fn a_renewed_certificate_is_of_the_same_key_and_becomes_the_default() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let alice = name("/alice");
+    let first = chain.add_identity_key(alice.as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let lasting = chain.lasting_signer(alice.as_name()).unwrap();
+    assert_eq!(lasting.key_locator().unwrap().as_name(), first.key_name());
+
+    let later_ms = NOW_MS + DAY_MS;
+    let second = chain.renew(alice.as_name(), None, later_ms).unwrap();
+    assert_eq!((second.key_name(), second.spki()), (first.key_name(), first.spki()));
+    assert!(second.names_itself_as_issuer() && second.verify(&second.public_key().unwrap()).is_ok());
+    let length = |certificate: &Certificate| certificate.validity().not_after_ms - certificate.validity().not_before_ms;
+    assert!(length(&second).abs_diff(length(&first)) <= 2000, "{second:?}");
+    assert_eq!(chain.certificate_of(alice.as_name()).unwrap().unwrap().name.as_name(), second.name());
+    assert_eq!(chain.pib().certificates(first.key_name()).unwrap().len(), 2);
+
+    let third = chain.renew(first.name(), Some(7 * DAY_MS), later_ms + 1).unwrap();
+    assert!(third.is_valid_at(later_ms + 6 * DAY_MS) && !third.is_valid_at(later_ms + 8 * DAY_MS));
+    let signature = lasting.sign(&[MESSAGE]).unwrap();
+    let key = third.public_key().unwrap();
+    assert_eq!(key.verify(lasting.signature_type(), &[MESSAGE], &signature), Ok(()), "a lasting signer lasts");
+}
+
+/// A certificate for a new key of `chain`, issued by `/site` of `issuer` for nine days.
+fn issued(issuer: &KeyChain, chain: &KeyChain, identity: &str) -> Certificate {
+    let own = chain.add_identity_key(name(identity).as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let validity = ValidityPeriod { not_before_ms: NOW_MS, not_after_ms: NOW_MS + 9 * DAY_MS };
+    let signer = issuer.signer(name("/site").as_name()).unwrap();
+    let id = Component::generic(b"site");
+    let issued = issue_certificate(&signer, own.key_name(), own.spki(), id, NOW_MS, validity).unwrap();
+    chain.import_certificate(&issued).unwrap();
+    chain.set_default(issued.name()).unwrap();
+    issued
+}
+
+#[test]
+fn a_certificate_of_another_issuer_is_renewed_only_where_the_issuers_key_is() {
+    let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (chain, other) = (create(home.path()), create(elsewhere.path()));
+    let site = chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let (here, there) = (issued(&chain, &chain, "/site/here"), issued(&chain, &other, "/site/there"));
+
+    let renewed = chain.renew(name("/site/here").as_name(), None, NOW_MS + 8 * DAY_MS).unwrap();
+    assert_eq!(renewed.verify(&site.public_key().unwrap()), Ok(()));
+    assert_eq!((renewed.issuer_id(), renewed.key_locator()), (here.issuer_id(), here.key_locator()));
+    assert!(renewed.is_valid_at(NOW_MS + 16 * DAY_MS));
+
+    let before = other.pib().certificates(there.key_name()).unwrap();
+    let renewed = other.renew(name("/site/there").as_name(), None, NOW_MS);
+    assert!(matches!(renewed, Err(KeyChainError::IssuerElsewhere(of)) if of.as_name() == there.name()));
+    assert_eq!(other.pib().certificates(there.key_name()).unwrap(), before);
+    chain.key_files().remove(site.key_name()).unwrap();
+    let without_file = chain.renew(name("/site/here").as_name(), None, NOW_MS);
+    assert!(matches!(without_file, Err(KeyChainError::IssuerElsewhere { .. })), "{without_file:?}");
+}
+
+#[test]
+fn no_renewal_makes_a_forged_certificate_genuine() {
+    let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (chain, forger) = (create(home.path()), create(elsewhere.path()));
+    let site = chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let own =
+        chain.add_identity_key(name("/site/admin").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    forger.add_identity_key(name("/x").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let forged = Signer::private_key(forger.private_key_of(name("/x").as_name()).unwrap(), site.name().to_buf());
+    let validity = ValidityPeriod { not_before_ms: NOW_MS, not_after_ms: NOW_MS + DAY_MS };
+    let id = Component::generic(b"site");
+    let forged = issue_certificate(&forged, own.key_name(), own.spki(), id, NOW_MS, validity).unwrap();
+    chain.import_certificate(&forged).unwrap();
+    assert!(matches!(chain.renew(forged.name(), None, NOW_MS), Err(KeyChainError::Forged(_))));
+}
+
+#[test]
+fn a_renewed_certificate_holds_no_longer_than_its_issuers() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    let site = chain.renew(name("/site").as_name(), Some(9 * DAY_MS), NOW_MS).unwrap();
+    let car = issued(&chain, &chain, "/site/car");
+    let renewed = chain.renew(car.key_name(), Some(90 * DAY_MS), NOW_MS + DAY_MS).unwrap();
+    assert_eq!(renewed.validity().not_after_ms, site.validity().not_after_ms);
+    let late = chain.renew(car.key_name(), None, NOW_MS + 10 * DAY_MS);
+    assert!(matches!(late, Err(KeyChainError::IssuerExpired(_))), "{late:?}");
+}
+
+#[test]
+fn expired_certificates_do_not_pile_up() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let first = chain.add_identity_key(name("/a").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    for day in 1..6 {
+        chain.renew(first.key_name(), Some(DAY_MS), NOW_MS + 2 * day * DAY_MS).unwrap();
+    }
+    assert_eq!(
+        chain.pib().certificates(first.key_name()).unwrap().len(),
+        2,
+        "the first, of twenty years, and the last"
+    );
+}
+
+#[test]
+fn a_key_without_a_certificate_cannot_be_renewed() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = create(home.path());
+    let only = chain.add_identity_key(name("/a").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
+    chain.remove(only.name()).unwrap();
+    assert!(matches!(chain.renew(name("/a").as_name(), None, NOW_MS), Err(KeyChainError::NoCertificate(_))));
+    assert!(matches!(chain.renew(name("/b").as_name(), None, NOW_MS), Err(KeyChainError::NotFound(_))));
 }

@@ -1,6 +1,7 @@
-//! Clients of a real router: the programs of the folder examples, connections that come back, and sync groups that
-//! somebody disturbs.
+//! Clients of a real router: the programs of the folder examples, connections that come back, certificates that end,
+//! and sync groups that somebody disturbs.
 
+mod certificates;
 mod connections;
 mod examples;
 mod node;

@@ -7,10 +7,12 @@
 mod key_files;
 mod location;
 mod pib;
+mod renewal;
 
 pub use key_files::{KeyFileError, KeyFiles};
 pub use location::{KeyChainLocation, LocatorError};
 pub use pib::{Entry, Pib, PibError, ROWS_MAX};
+pub use renewal::{DUE_MS_MAX, Expiry};
 
 use crate::{
     Certificate, IssueError, PrivateKey, SafeBag, SafeBagError, Signer, ValidityPeriod,
@@ -64,6 +66,21 @@ pub enum KeyChainError {
     /// An identity without keys.
     #[error("{0} has no key")]
     NoKey(NameBuf),
+    /// A key without a certificate.
+    #[error("{0} has no certificate")]
+    NoCertificate(NameBuf),
+    /// The private key of the certificate's issuer is needed and is not in this key chain.
+    #[error(
+        "the private key of the issuer of {0} is not here: the issuer must issue another certificate (namewire key \
+         issue), which `namewire key import` and `namewire key default` take"
+    )]
+    IssuerElsewhere(NameBuf),
+    /// The certificate of the certificate's issuer has expired.
+    #[error("the certificate of the issuer of {0} has expired; renew that first")]
+    IssuerExpired(NameBuf),
+    /// The certificate's signature is not that of the issuer that it names.
+    #[error("{0} is forged: its signature is not that of the issuer that it names")]
+    Forged(NameBuf),
     /// The private key in the file does not match the public key in the PIB.
     #[error("the private key of {0} does not belong to its public key")]
     OtherKey(NameBuf),

@@ -1,0 +1,226 @@
+//! Certificates that have expired or are forged, and those that replace them.
+
+use crate::node::Node;
+use namewire_client::{
+    Client, Component, DataBuilder, IncomingInterest, InterestBuilder, NameBuf, TrustError, Validator,
+    security::{
+        Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate,
+        trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny, ValidatorConfig},
+    },
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::time::sleep;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
+}
+
+fn name(uri: &str) -> NameBuf {
+    uri.parse().unwrap()
+}
+
+/// A key whose signatures name the key, and its public part.
+struct Key {
+    name: NameBuf,
+    signer: Signer,
+    spki: Vec<u8>,
+}
+
+impl Key {
+    fn new(uri: &str) -> Self {
+        let (name, key) = (name(uri), PrivateKey::generate_ecdsa().unwrap());
+        let spki = key.public_key().spki().to_vec();
+        Key { signer: Signer::private_key(key, name.clone()), name, spki }
+    }
+
+    /// A certificate for this key, from `from_day` to `to_day` (days from now).
+    fn certified_by(&self, issuer: &Key, version: u64, from_day: i64, to_day: i64) -> Certificate {
+        let at = |day: i64| now_ms().saturating_add_signed(day * DAY_MS as i64);
+        let validity = ValidityPeriod { not_before_ms: at(from_day), not_after_ms: at(to_day) };
+        let id = Component::generic(b"issuer");
+        issue_certificate(&issuer.signer, self.name.as_name(), &self.spki, id, version, validity).unwrap()
+    }
+}
+
+fn anchor(certificate: &Certificate) -> AnchorCertificate {
+    AnchorCertificate::parse(certificate.wire().to_vec()).unwrap()
+}
+
+/// Bob serves letters under /site/bob, and this certificate, which may be replaced.
+async fn serve(node: &Node, bob: &Key, certificate: &Certificate) -> Arc<Mutex<Certificate>> {
+    let producer = node.client().await;
+    let served = Arc::new(Mutex::new(certificate.clone()));
+    let (key_name, signer, now) = (bob.name.clone(), bob.signer.clone(), served.clone());
+    let answer = move |interest: IncomingInterest| {
+        let name = interest.interest().name().to_buf();
+        let answer = match key_name.as_name().is_prefix_of(&name.as_name()) {
+            true => now.lock().unwrap().wire().to_vec(),
+            false => signer.sign_data(&DataBuilder::new(&name).content(b"a letter")).unwrap(),
+        };
+        async move { answer }
+    };
+    tokio::spawn(async move { producer.serve(&name("/site/bob"), answer).await });
+    served
+}
+
+/// Asks for a letter until the producer has registered its prefix.
+async fn ask(client: &Client, validator: &Validator, letter: &str) -> Result<Vec<u8>, Denial> {
+    loop {
+        match client.express_trusted(&InterestBuilder::new(name(letter)), validator).await {
+            Ok(data) => return Ok(data.content().to_vec()),
+            Err(TrustError::NotTrusted(denial)) => return Err(denial),
+            Err(TrustError::Express(_)) => sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+fn letter() -> Result<Vec<u8>, Denial> {
+    Ok(b"a letter".to_vec())
+}
+
+/// Bob serves this certificate now. The router forgets the one before.
+fn replace(node: &mut Node, served: &Mutex<Certificate>, certificate: Certificate) {
+    *served.lock().unwrap() = certificate;
+    node.stop_router();
+    node.start_router();
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_fetched_after_the_expired_one() {
+    let (mut node, site, bob) = (Node::start(), Key::new("/site/KEY/1"), Key::new("/site/bob/KEY/1"));
+    let validator = Validator::hierarchical([anchor(&site.certified_by(&site, 1, -1, 1))]);
+    let served = serve(&node, &bob, &bob.certified_by(&site, 1, -2, -1)).await;
+    let client = node.client().await;
+
+    let refused = ask(&client, &validator, "/site/bob/1").await;
+    assert!(matches!(refused, Err(Denial::CertificateExpired(_))), "{refused:?}");
+    replace(&mut node, &served, bob.certified_by(&site, 2, -1, 1));
+    assert_eq!(ask(&client, &validator, "/site/bob/2").await, letter());
+}
+
+/// The certificate held when it was fetched, long ago. If no other comes, that is still the reason.
+#[tokio::test]
+async fn a_certificate_that_has_expired_since_is_fetched_again_at_once() {
+    let (mut node, site, bob) = (Node::start(), Key::new("/site/KEY/1"), Key::new("/site/bob/KEY/1"));
+    let rules = ValidatorConfig::hierarchical([anchor(&site.certified_by(&site, 1, -1, 1))]);
+    let client = node.client().await;
+    let over = bob.certified_by(&site, 1, -2, -1);
+    let served = serve(&node, &bob, &over).await;
+    let known = || {
+        let mut known = DataValidator::new(RulesOrAny::Rules(rules.clone()));
+        known.add_certificate(over.wire()).unwrap();
+        Validator::from(known)
+    };
+    let refused = ask(&client, &known(), "/site/bob/1").await;
+    assert!(matches!(refused, Err(Denial::CertificateExpired(_))), "{refused:?}");
+    replace(&mut node, &served, bob.certified_by(&site, 2, -1, 1));
+    assert_eq!(ask(&client, &known(), "/site/bob/1").await, letter());
+}
+
+#[tokio::test]
+async fn a_forged_certificate_shuts_its_owner_out_only_while_somebody_answers_with_it() {
+    let (mut node, site, bob) = (Node::start(), Key::new("/site/KEY/1"), Key::new("/site/bob/KEY/1"));
+    let validator = Validator::hierarchical([anchor(&site.certified_by(&site, 1, -1, 1))]);
+    // Mallory's key under Bob's name, certified by a key that calls itself the site's.
+    let (mallory, forger) = (Key::new("/site/bob/KEY/1"), Key::new("/site/KEY/1"));
+    let served = serve(&node, &bob, &mallory.certified_by(&forger, 1, -1, 1)).await;
+    let client = node.client().await;
+
+    let refused = ask(&client, &validator, "/site/bob/1").await;
+    assert!(matches!(refused, Err(Denial::BadSignature(_))), "{refused:?}");
+    replace(&mut node, &served, bob.certified_by(&site, 2, -1, 1));
+    assert_eq!(ask(&client, &validator, "/site/bob/2").await, letter());
+}
+
+#[cfg(feature = "key-chain")]
+mod kept {
+    use super::{DAY_MS, name, now_ms};
+    use namewire_client::{
+        CertificateEvent, Component, NameBuf, keep_certificate,
+        security::{
+            Certificate, PrivateKey, ValidityPeriod, issue_certificate,
+            key_chain::{KeyChain, KeyChainLocation},
+        },
+    };
+    use std::path::Path;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    fn open(home: &Path) -> KeyChain {
+        KeyChain::open_or_create(&KeyChainLocation::new(None, None, home).unwrap(), home).unwrap()
+    }
+
+    /// A key of `/site/bob` in `chain` with a certificate by `/site` of `issuer`; it holds from and to these days from
+    /// now.
+    fn issue(chain: &KeyChain, issuer: &KeyChain, from_day: i64, to_day: i64) -> Certificate {
+        let add = |chain: &KeyChain, identity: &str| {
+            chain.add_identity_key(name(identity).as_name(), PrivateKey::generate_ecdsa().unwrap(), now_ms()).unwrap()
+        };
+        let site = add(issuer, "/site");
+        let bob = add(chain, "/site/bob");
+        let at = |day: i64| now_ms().saturating_add_signed(day * DAY_MS as i64);
+        let validity = ValidityPeriod { not_before_ms: at(from_day), not_after_ms: at(to_day) };
+        let (signer, id) = (issuer.signer(site.name()).unwrap(), Component::generic(b"site"));
+        let issued = issue_certificate(&signer, bob.key_name(), bob.spki(), id, 1, validity).unwrap();
+        chain.import_certificate(&issued).unwrap();
+        chain.set_default(issued.name()).unwrap();
+        issued
+    }
+
+    /// The first event about the certificate of this key.
+    async fn first_event(home: &Path, key_name: NameBuf) -> CertificateEvent {
+        let (sender, mut events) = unbounded_channel();
+        let keeping = tokio::spawn(keep_certificate(open(home), key_name, move |event| {
+            sender.send(event).unwrap();
+        }));
+        let event = events.recv().await.unwrap();
+        keeping.abort();
+        event
+    }
+
+    #[tokio::test]
+    async fn a_due_certificate_is_renewed_where_the_issuers_key_is() {
+        let home = tempfile::tempdir().unwrap();
+        let chain = open(home.path());
+        let due = issue(&chain, &chain, -80, 10);
+        let CertificateEvent::Renewed(renewed) = first_event(home.path(), due.key_name().to_buf()).await else {
+            panic!("not renewed")
+        };
+        assert_eq!(renewed.key_name(), due.key_name());
+        assert!(renewed.is_valid_at(now_ms() + 89 * DAY_MS));
+        let default = chain.certificate_of(name("/site/bob").as_name()).unwrap().unwrap();
+        assert_eq!(default.name.as_name(), renewed.name());
+    }
+
+    #[tokio::test]
+    async fn elsewhere_its_owner_is_warned_before_and_after_its_end() {
+        for (from_day, to_day) in [(-80, 10), (-90, -1)] {
+            let (home, issuer) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let present = issue(&open(home.path()), &open(issuer.path()), from_day, to_day);
+            let event = first_event(home.path(), present.key_name().to_buf()).await;
+            let said = event.to_string();
+            assert!(said.contains("namewire key issue"), "{said}");
+            match event {
+                CertificateEvent::Due { certificate, left, .. } if to_day > 0 => {
+                    assert_eq!(certificate.as_name(), present.name());
+                    assert!(left.as_secs() / 3600 / 24 == 9 && said.contains("expires in 9 days"), "{said}");
+                }
+                CertificateEvent::Expired { certificate, .. } if to_day < 0 => {
+                    assert_eq!(certificate.as_name(), present.name());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_not_there_is_said() {
+        let home = tempfile::tempdir().unwrap();
+        let event = first_event(home.path(), name("/site/bob/KEY/1")).await;
+        assert_eq!(event, CertificateEvent::Failed("/site/bob/KEY/1 is not in the key chain".to_owned()));
+    }
+}
