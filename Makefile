@@ -21,7 +21,7 @@ say = @printf '\n== %s\n' "$(1)"
 help:
 	@echo 'make demo      a network of four routers: a fetch, the same from a cache, a dying router, a python-ndn application'
 	@echo 'make demo-tags seven routers, a concert found by its tags (TagNet)'
-	@echo 'make test      all checks, as CI runs them (some 35 minutes the first time, on 2 cores)'
+	@echo 'make test      all checks, as CI runs them, with a router of the tests (some 35 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
@@ -240,13 +240,11 @@ demo-tags: build
 # Cheap checks come first. The steps run one after the other, also under `make -j`: they share the build directory, and
 # one step alone keeps the cores busy.
 test:
-	@$(MAKE) --no-print-directory tidy
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory unit
-	@$(MAKE) --no-print-directory budget
-	@$(MAKE) --no-print-directory loom
-	@$(MAKE) --no-print-directory fuzz SECONDS=$(TEST_FUZZ_SECONDS)
-	@$(MAKE) --no-print-directory interop
+	@for step in tidy lint unit budget loom 'fuzz SECONDS=$(TEST_FUZZ_SECONDS)' interop; do \
+		began=$$(date +%s); \
+		$(MAKE) --no-print-directory $$step || exit 1; \
+		echo "== $${step%% *} took $$(($$(date +%s) - began)) s"; \
+	done
 	$(call say,all checks passed)
 
 tidy:
@@ -270,11 +268,12 @@ lint: dpdk-libraries
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --locked --workspace $(WITH_DPDK) --all-targets -- -D warnings
 
-unit: build dpdk-libraries
+# The routers of `make test` are of the tests' own build; `make system` runs the release build.
+unit: dpdk-libraries
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
 	@tools/setup.sh python-ndn || true # the demo, which a test runs, says what it leaves out
-	NAMEWIRE=$(NAMEWIRE) cargo test --locked --workspace $(WITH_DPDK)
+	cargo test --locked --workspace $(WITH_DPDK)
 
 # Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
 test-prometheus: build
@@ -297,11 +296,11 @@ fuzz:
 	@tools/setup.sh rust cxx python
 	@fuzz/run.py --seconds $(SECONDS)
 
-interop: build
+interop: dpdk-libraries
 	$(call say,interop: python-ndn, NDNts, ndn-python-repo through a running router)
 	@tools/setup.sh interop
-	cargo build --locked --workspace $(WITH_DPDK) --examples
-	@NAMEWIRE=$(NAMEWIRE) interop/run.py
+	cargo build --locked --workspace $(WITH_DPDK) --bins --examples
+	@NAMEWIRE=$(TARGET)/debug/namewire interop/run.py
 
 # Not part of `make test`: takes hours.
 EXECUTIONS := 100000000

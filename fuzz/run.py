@@ -11,7 +11,9 @@ Seeds are in corpus/TARGET (made by make_seeds.py, committed). New inputs of a r
 corpus-grown/TARGET, inputs that break a target to artifacts/TARGET; git ignores both. To
 repeat a finding, run the printed binary with the file as its only argument.
 
-Limits: inputs of at most INPUT_BYTES_MAX, 1 GiB of memory, 5 s for one input.
+As many targets run at a time as this process may use processors.
+
+Limits: inputs of at most INPUT_BYTES_MAX, 1 GiB of memory for each target, 5 s for one input.
 """
 import argparse
 import os
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -105,13 +108,12 @@ def fuzz(target: str, binary: Path, seconds: int, executions: int | None = None)
         print(f"FAILED {target}: still running {START_SECONDS_MAX} s after its time limit", flush=True)
         return False
     if done.returncode != 0:
-        print("\n".join(done.stdout.splitlines()[-LOG_LINES_MAX:]))
-        print(f"FAILED {target}: repeat with {binary} FILE", flush=True)
+        log = done.stdout.splitlines()[-LOG_LINES_MAX:]
+        print("\n".join([*log, f"FAILED {target}: repeat with {binary} FILE"]), flush=True)
         return False
     runs = next((line.split()[-1] for line in done.stdout.splitlines() if "number_of_executed_units" in line), "?")
     if runs in ("?", "0"):
-        print(done.stdout)
-        print(f"FAILED {target}: no input was tried", flush=True)
+        print(f"{done.stdout}\nFAILED {target}: no input was tried", flush=True)
         return False
     reached = re.findall(r" cov: (\d+) ", done.stdout)
     edges = f", {reached[-1]} edges reached" if reached else ""
@@ -137,11 +139,10 @@ def main() -> int:
     if args.build:
         return 0
     chosen = args.targets or targets()
-    if args.executions is None:
-        results = [fuzz(target, binaries / target, args.seconds) for target in chosen]
-    else:
-        quotas = allotted(args.executions, chosen)
-        results = [fuzz(target, binaries / target, LONG_SECONDS_MAX, quotas[target]) for target in chosen]
+    quotas = {} if args.executions is None else allotted(args.executions, chosen)
+    seconds = args.seconds if args.executions is None else LONG_SECONDS_MAX
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        results = list(pool.map(lambda target: fuzz(target, binaries / target, seconds, quotas.get(target)), chosen))
     print(f"{sum(results)} targets passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 
