@@ -1,21 +1,20 @@
 //! Is the processor itself slower for a while?
 //!
 //! A host of virtual machines, or heat, slows a processor down by up to two times, for seconds. Then all code takes
-//! longer, also a loop without memory accesses. Such a loop runs after each slice. If its median in a repetition
-//! exceeds that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host, and is
-//! repeated. (Without this, one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every
-//! headline was refused.)
+//! longer, also a loop without memory accesses. Such a loop runs after each slice. If its mean in a repetition exceeds
+//! that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host, and is repeated.
+//! (Without this, one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every headline was
+//! refused. N.B.: the median of the loop misses a burst that is shorter than half a repetition.)
 //!
 //! Limits: at most as many repetitions are repeated as there are; the last ones count, whatever the loop says. Slower
 //! memory is not noticed.
 
 use std::hint::black_box;
 
-use crate::statistics::Summary;
 use crate::tsc;
 
 /// How much longer the loop may take, as a part of its time in the fastest repetition.
-const SLOWER_MAX: f64 = 0.1;
+const SLOWER_MAX: f64 = 0.05;
 /// Steps of the loop: each waits for the one before, so it takes some 20,000 cycles.
 const STEPS: u32 = 4096;
 
@@ -51,7 +50,10 @@ impl Disturbances {
 
     /// True if this repetition counts.
     pub(super) fn accepts(&mut self, spins: &Spins) -> bool {
-        let Some(took) = Summary::of(&spins.0).map(|summary| summary.median) else { return true };
+        if spins.0.is_empty() {
+            return true;
+        }
+        let took = spins.0.iter().sum::<f64>() / spins.0.len() as f64;
         self.fastest = self.fastest.min(took);
         if took <= self.fastest * (1.0 + SLOWER_MAX) || self.repeats_left == 0 {
             return true;
@@ -78,13 +80,13 @@ mod tests {
     use super::*;
 
     fn took(cycles: f64) -> Spins {
-        Spins(vec![cycles, cycles * 3.0, cycles])
+        Spins(vec![cycles / 2.0, cycles * 2.0, cycles / 2.0])
     }
 
     #[test]
     fn slow_repetitions_are_repeated_until_no_more_may_be() {
         let mut disturbances = Disturbances::new(2);
-        assert!(disturbances.accepts(&took(100.0)) && disturbances.accepts(&took(109.0)));
+        assert!(disturbances.accepts(&took(100.0)) && disturbances.accepts(&took(104.0)));
         assert_eq!([(); 3].map(|()| disturbances.accepts(&took(150.0))), [false, false, true]);
         assert!(disturbances.note().unwrap().starts_with("2 repetitions were repeated"));
     }

@@ -1,9 +1,11 @@
 //! What limits the packet rate of this machine, and how near does our router come?
 //!
 //! Source: Takemasa19 §3.2.1, Eq. 3.1: at most N·F/C packets a second by cycles, at most B/M by memory. C and M are
-//! those of our router, measured in the same run with names that never repeat: as many Interests as Data. B is measured
-//! on the spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24 bytes a step as STREAM counts, on all processors; and reads
-//! of random lines, which is what tables do. The rate of our router is that of engines on all processors over one FIB.
+//! those of our router with names that never repeat: as many Interests as Data. F/C is the rate of one engine while the
+//! other processors are idle; M was simulated. B is measured on the spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24
+//! bytes a step as STREAM counts, on all processors; and reads of random lines, which is what tables do. The rate of our
+//! router is that of engines on all processors over one FIB. One engine and all take turns: the speed of a virtual
+//! processor changes by up to a third within a minute, and so reaches both.
 //!
 //! Limits: caches, sockets and drivers have no part in it.
 
@@ -11,7 +13,6 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use namewire_engine::Schedule;
 use namewire_tables::Fib;
 
@@ -112,20 +113,20 @@ fn together<P: FnMut()>(threads: usize, make: impl Fn() -> (P, usize) + Sync) ->
 /// What was measured before any process was copied: after that, pages fault.
 pub(super) struct Rates {
     threads: usize,
-    tsc_hz: f64,
     /// Bytes a second.
     triad: f64,
     random: f64,
-    /// Millions of packets a second.
+    /// Millions of packets a second, of one engine alone.
+    alone: Samples,
+    /// The same of all engines together.
     ours: Samples,
 }
 
-/// Measures bandwidths, and the packets of fresh engines on all processors.
+/// Measures bandwidths, and the packets of fresh engines: of one alone and of one on each processor.
 ///
 /// # Errors
-/// If an engine fails, or the processor has no time stamp counter.
+/// If an engine fails.
 pub(super) fn measure(context: &Context, setup: Setup, fib: &Fib, repetitions: usize) -> anyhow::Result<Rates> {
-    let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut forwarders = Vec::new();
     for thread in 0..threads {
@@ -138,29 +139,26 @@ pub(super) fn measure(context: &Context, setup: Setup, fib: &Fib, repetitions: u
     for _ in 0..WARM_UP {
         several_threads(&mut forwarders, fib, Schedule::default())?;
     }
-    let mut ours = Samples::default();
+    let (mut alone, mut ours) = (Samples::default(), Samples::default());
     for _ in 0..repetitions {
+        alone.add(several_threads(&mut forwarders[..1], fib, Schedule::default())?);
         ours.add(several_threads(&mut forwarders, fib, Schedule::default())?);
     }
     drop(forwarders);
     let [triad, random] = bandwidth(context.scale, threads);
-    Ok(Rates { threads, tsc_hz, triad, random, ours })
+    Ok(Rates { threads, triad, random, alone, ours })
 }
 
 impl Rates {
     /// Adds limits, our rate, and its share of the lower limit.
     pub(super) fn add_to(&self, table: &SampleTable, outcome: &mut Outcome) {
-        let Self { threads, tsc_hz, triad, random, ours } = self;
+        let Self { threads, triad, random, alone, ours } = self;
         let mut put = |subject: &str, (metric, unit), value| outcome.add_value(CASE, subject, (metric, unit), value);
         put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
         put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
         outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
-        let whole = |case: &str| Some(table.find(case, "vector", "whole")?.taken());
-        let Some((interests, data)) = whole(MISS).zip(whole(DATA)) else { return };
         let mut by_cycles = Samples::default();
-        for (interest, data) in interests.iter().zip(data) {
-            by_cycles.add(*threads as f64 * tsc_hz / f64::midpoint(*interest, *data) / 1e6);
-        }
+        alone.taken().iter().for_each(|mpps| by_cycles.add(*threads as f64 * mpps));
         outcome.rows.push(by_cycles.row(CASE, "N·F/C", "packets", "Mpps", None));
         outcome.add_steady("limit_by_cycles_mpps", &by_cycles);
         let mut limit = f64::INFINITY;
