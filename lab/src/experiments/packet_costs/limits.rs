@@ -3,9 +3,9 @@
 //! Source: Takemasa19 §3.2.1, Eq. 3.1: at most N·F/C packets a second by cycles, at most B/M by memory. C and M are
 //! those of our router with names that never repeat: as many Interests as Data. F/C is the rate of one engine while the
 //! other processors are idle; M was simulated. B is measured on the spot: McCalpin's triad `a[i] = b[i] + s·c[i]`, 24
-//! bytes a step as STREAM counts, on all processors; and reads of random lines, which is what tables do. The rate of our
-//! router is that of engines on all processors over one FIB. One engine and all take turns: the speed of a virtual
-//! processor changes by up to a third within a minute, and so reaches both.
+//! bytes a step as STREAM counts, on all processors; and reads of random lines, which is what tables do. The rate of
+//! our router is that of engines on all processors over one FIB. One engine and all take turns each 20 ms, and the
+//! share of the limit is that of each turn: the speed of a virtual processor changes by a third, for seconds.
 //!
 //! Limits: caches, sockets and drivers have no part in it.
 
@@ -17,19 +17,21 @@ use namewire_engine::Schedule;
 use namewire_tables::Fib;
 
 use super::super::prefetch::forwarder::{Forwarder, Setup};
-use super::super::prefetch::several_threads;
+use super::super::prefetch::one_pass;
 use super::{DATA, MISS, SHAPES, memory};
 use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::process;
 use crate::sample_table::SampleTable;
 use crate::split_mix::split_mix;
+use crate::statistics::Summary;
 
 const CASE: &str = "limits of this machine";
 /// Passes over the arrays; the best counts, as in STREAM.
 const PASSES: usize = 5;
 const LINE_BYTES: usize = 64;
-/// Measurements of our engines that do not count.
-const WARM_UP: usize = 4;
+/// Passes of our engines that do not count, and of a repetition: its figures are the medians of its passes.
+const WARM_UP: usize = 28;
+const PACKET_PASSES: usize = 15;
 /// Bytes of a step of the triad.
 const TRIAD_BYTES: usize = 24;
 /// Lines of one read round: enough of them are on their way at once.
@@ -116,10 +118,8 @@ pub(super) struct Rates {
     /// Bytes a second.
     triad: f64,
     random: f64,
-    /// Millions of packets a second, of one engine alone.
-    alone: Samples,
-    /// The same of all engines together.
-    ours: Samples,
+    /// For each repetition its passes: millions of packets a second of one engine alone, and of all together.
+    passes: Vec<Vec<[f64; 2]>>,
 }
 
 /// Measures bandwidths, and the packets of fresh engines: of one alone and of one on each processor.
@@ -135,30 +135,39 @@ pub(super) fn measure(context: &Context, setup: Setup, fib: &Fib, repetitions: u
         forwarder.fill(fib, &|| Ok(crate::interrupt::check()?))?;
         forwarders.push(forwarder);
     }
+    let mut pass = |_| {
+        let alone = one_pass(&mut forwarders[..1], fib, Schedule::default())?;
+        anyhow::Ok([alone, one_pass(&mut forwarders, fib, Schedule::default())?])
+    };
     // Pages that the system gave in pieces become large ones meanwhile.
-    for _ in 0..WARM_UP {
-        several_threads(&mut forwarders, fib, Schedule::default())?;
+    for number in 0..WARM_UP {
+        pass(number)?;
     }
-    let (mut alone, mut ours) = (Samples::default(), Samples::default());
-    for _ in 0..repetitions {
-        alone.add(several_threads(&mut forwarders[..1], fib, Schedule::default())?);
-        ours.add(several_threads(&mut forwarders, fib, Schedule::default())?);
-    }
+    let passes = (0..repetitions).map(|_| (0..PACKET_PASSES).map(&mut pass).collect::<anyhow::Result<_>>());
+    let passes = passes.collect::<anyhow::Result<_>>()?;
     drop(forwarders);
     let [triad, random] = bandwidth(context.scale, threads);
-    Ok(Rates { threads, triad, random, alone, ours })
+    Ok(Rates { threads, triad, random, passes })
 }
 
 impl Rates {
     /// Adds limits, our rate, and its share of the lower limit.
     pub(super) fn add_to(&self, table: &SampleTable, outcome: &mut Outcome) {
-        let Self { threads, triad, random, alone, ours } = self;
+        let Self { threads, triad, random, passes } = self;
         let mut put = |subject: &str, (metric, unit), value| outcome.add_value(CASE, subject, (metric, unit), value);
         put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
         put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
+        let of_passes = |figure: &dyn Fn(&[f64; 2]) -> f64| {
+            let mut samples = Samples::default();
+            for passes in passes {
+                let figures: Vec<f64> = passes.iter().map(figure).collect();
+                samples.add(Summary::of(&figures).map_or(f64::NAN, |summary| summary.median));
+            }
+            samples
+        };
+        let ours = of_passes(&|[_, all]| *all);
         outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));
-        let mut by_cycles = Samples::default();
-        alone.taken().iter().for_each(|mpps| by_cycles.add(*threads as f64 * mpps));
+        let by_cycles = of_passes(&|[alone, _]| *threads as f64 * alone);
         outcome.rows.push(by_cycles.row(CASE, "N·F/C", "packets", "Mpps", None));
         outcome.add_steady("limit_by_cycles_mpps", &by_cycles);
         let mut limit = f64::INFINITY;
@@ -171,11 +180,8 @@ impl Rates {
             outcome.headline.insert("limit_by_memory_mpps".to_owned(), by_memory);
             limit = by_memory;
         }
-        outcome.add_steady("our_mpps", ours);
-        let mut share = Samples::default();
-        for (mpps, by_cycles) in ours.taken().iter().zip(by_cycles.taken()) {
-            share.add(mpps / limit.min(*by_cycles));
-        }
+        outcome.add_steady("our_mpps", &ours);
+        let share = of_passes(&|[alone, all]| all / limit.min(*threads as f64 * alone));
         outcome.add_steady("our_share_of_limit", &share);
     }
 }
