@@ -80,9 +80,10 @@ struct Store<P> {
 }
 
 impl<P: Eviction> Store<P> {
+    /// As in a router, a slot's number may be larger than the number of entries.
     fn new(policy: P, entries: u32) -> Self {
-        let free = (0..entries).collect();
-        Store { policy, slots: HashMap::new(), entries: vec![NamedEntry::default(); entries as usize], free }
+        let free = (0..entries).map(|number| 3 * number).collect();
+        Store { policy, slots: HashMap::new(), entries: vec![NamedEntry::default(); 3 * entries as usize], free }
     }
 
     /// An Interest and, unless it is a hit, its Data. The Content Store of a router makes the same calls.
@@ -98,7 +99,9 @@ impl<P: Eviction> Store<P> {
         }
         self.policy.arriving(&newcomer);
         if self.free.is_empty() {
+            let asked = self.policy.victim(&mut self.entries, &newcomer);
             let victim = self.policy.evict(&mut self.entries, &newcomer).expect("a full store has a victim");
+            assert_eq!(asked, Some(victim), "nothing changed, so the answer is the same");
             self.slots.remove(&self.entries.hash(victim));
             self.free.push(victim);
         }
@@ -145,7 +148,10 @@ fn hash(line: impl std::hash::Hash) -> u64 {
 
 fn main() -> io::Result<()> {
     let requests: Vec<u64> = match std::env::args().nth(1) {
-        Some(trace) => std::fs::read_to_string(trace)?.lines().map(hash).collect(),
+        Some(trace) => {
+            let lines = std::fs::read_to_string(&trace).map_err(|why| io::Error::other(format!("{trace}: {why}")))?;
+            lines.lines().map(hash).collect()
+        }
         None => invented().into_iter().map(hash).collect(),
     };
     println!("size of the store      lru  adaptive-window  two-queues");
@@ -156,6 +162,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
+/// What `TwoQueues` is for; a policy of yours promises something else.
 #[test]
 fn a_scan_does_not_wash_out_what_is_popular() -> io::Result<()> {
     let requests: Vec<u64> = invented().into_iter().map(hash).collect();
