@@ -1,5 +1,5 @@
-//! Clients of a real router: the programs of the folder examples, connections that come back, certificates that end,
-//! and sync groups that somebody disturbs.
+//! Clients of a real router: the programs of the folder examples; connections that come back; certificates that expire;
+//! sync groups in which a member forges.
 
 mod certificates;
 mod connections;

@@ -2,11 +2,11 @@
 //!
 //! Question: which certificate needs attention, and who can replace it?
 //!
-//! A certificate is *due* in the last third of its validity, at most [`DUE_MS_MAX`] before its end. Whoever has the
-//! issuer's private key can renew it: [`KeyChain::renew`] does if that key is in this key chain (a self-signed
-//! certificate is its own issuer). Otherwise the issuer must issue another, and [`KeyChain::import_certificate`] takes
-//! it. The key stays the same in both cases. So [`KeyChain::lasting_signer`], whose KeyLocator names the key, needs no
-//! change.
+//! A certificate is *due* in the last third of its validity, but at most [`DUE_MS_MAX`] before its end. Its renewal needs
+//! the private key of the issuer. If that key is in this key chain, [`KeyChain::renew`] issues a new certificate; a
+//! self-signed certificate needs its own key only. If not, the issuer must issue one, and
+//! [`KeyChain::import_certificate`] takes it. The certified key stays the same. So a [`KeyChain::lasting_signer`] needs
+//! no change: its KeyLocator names the key.
 //!
 //! A certificate whose signature is not the issuer's is not renewed: a key chain takes certificates unchecked, and the
 //! new one would be genuine.
