@@ -2,9 +2,9 @@
 //!
 //! Question: which certificate needs attention, and who can replace it?
 //!
-//! A certificate is *due* in the last third of its validity, but at most [`DUE_MS_MAX`] before its end. Its renewal needs
-//! the private key of the issuer. If that key is in this key chain, [`KeyChain::renew`] issues a new certificate; a
-//! self-signed certificate needs its own key only. If not, the issuer must issue one, and
+//! A certificate is *due* in the last third of its validity, but at most [`DUE_MS_MAX`] before its end. Its renewal
+//! needs the private key of the issuer. If that key is in this key chain, [`KeyChain::renew`] issues a new certificate;
+//! a self-signed certificate needs its own key only. If not, the issuer must issue one, and
 //! [`KeyChain::import_certificate`] takes it. The certified key stays the same. So a [`KeyChain::lasting_signer`] needs
 //! no change: its KeyLocator names the key.
 //!
