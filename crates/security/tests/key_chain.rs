@@ -357,12 +357,15 @@ fn a_renewed_certificate_holds_no_longer_than_its_issuers() {
     let home = tempfile::tempdir().unwrap();
     let chain = create(home.path());
     chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
-    let site = chain.renew(name("/site").as_name(), Some(9 * DAY_MS), NOW_MS).unwrap();
+    let site = chain.renew(name("/site").as_name(), Some(20 * DAY_MS), NOW_MS).unwrap();
     let car = issued(&chain, &chain, "/site/car");
     let renewed = chain.renew(car.key_name(), Some(90 * DAY_MS), NOW_MS + DAY_MS).unwrap();
     assert_eq!(renewed.validity().not_after_ms, site.validity().not_after_ms);
-    let late = chain.renew(car.key_name(), None, NOW_MS + 10 * DAY_MS);
-    assert!(matches!(late, Err(KeyChainError::IssuerExpired(_))), "{late:?}");
+    // Another would end at the same time: the owner must hear of it while there is time.
+    for day in [2, 30] {
+        let again = chain.renew(car.key_name(), None, NOW_MS + day * DAY_MS);
+        assert!(matches!(again, Err(KeyChainError::IssuerEndsFirst(_))), "{again:?}");
+    }
 }
 
 #[test]

@@ -75,9 +75,9 @@ pub enum KeyChainError {
          issue), which `namewire key import` and `namewire key default` take"
     )]
     IssuerElsewhere(NameBuf),
-    /// The certificate of the certificate's issuer has expired.
-    #[error("the certificate of the issuer of {0} has expired; renew that first")]
-    IssuerExpired(NameBuf),
+    /// The certificate of the certificate's issuer holds no longer than the certificate itself.
+    #[error("the certificate of the issuer of {0} holds no longer than that; renew the issuer's first")]
+    IssuerEndsFirst(NameBuf),
     /// The certificate's signature is not that of the issuer that it names.
     #[error("{0} is forged: its signature is not that of the issuer that it names")]
     Forged(NameBuf),

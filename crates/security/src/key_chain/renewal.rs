@@ -79,15 +79,15 @@ impl KeyChain {
     ///
     /// # Errors [`KeyChainError::IssuerElsewhere`] if the issuer's private key is not in this key chain;
     /// [`KeyChainError::Forged`] if the present certificate has another signature than the issuer's;
-    /// [`KeyChainError::IssuerExpired`]; those of [`KeyChain::parsed_certificate_of`]; otherwise if it cannot be
-    /// signed, or if the PIB cannot be written.
+    /// [`KeyChainError::IssuerEndsFirst`] if the issuer's certificate holds no longer than the present one; those of
+    /// [`KeyChain::parsed_certificate_of`]; otherwise if it cannot be signed, or if the PIB cannot be written.
     pub fn renew(&self, name: Name<'_>, period_ms: Option<u64>, now_ms: u64) -> Result<Certificate, KeyChainError> {
         let present = self.parsed_certificate_of(name)?;
         let issuer = self.issuer_of(&present)?;
-        if issuer.not_after_ms.is_some_and(|end_ms| end_ms < now_ms) {
-            return Err(KeyChainError::IssuerExpired(present.name().to_buf()));
-        }
         let ValidityPeriod { not_before_ms, not_after_ms } = present.validity();
+        if issuer.not_after_ms.is_some_and(|end_ms| end_ms <= not_after_ms.max(now_ms)) {
+            return Err(KeyChainError::IssuerEndsFirst(present.name().to_buf()));
+        }
         let period_ms = period_ms.unwrap_or(not_after_ms.saturating_sub(not_before_ms));
         let validity = ValidityPeriod {
             not_before_ms: now_ms.saturating_sub(CLOCK_SLACK_MS),

@@ -182,6 +182,7 @@ impl Rates {
         }
         outcome.add_steady("our_mpps", &ours);
         let share = of_passes(&|[alone, all]| all / limit.min(*threads as f64 * alone));
+        outcome.rows.push(share.row(CASE, "our engines, all processors", "share of the lower limit", "ratio", None));
         outcome.add_steady("our_share_of_limit", &share);
     }
 }
