@@ -9,8 +9,10 @@ use namewire_packet::nfd::{
     ChannelStatus, CsInfo, FaceStatus, FibEntry, ForwarderStatus, RibEntry, Route, StrategyChoice, cs_flags,
     face_flags, route_flags,
 };
-use std::fmt::{Display, Write};
-use time::UtcDateTime;
+use std::{
+    fmt::{Display, Write},
+    time::{Duration, UNIX_EPOCH},
+};
 
 /// Width of the names of the general status.
 const GENERAL_WIDTH: usize = 21;
@@ -18,6 +20,8 @@ const GENERAL_WIDTH: usize = 21;
 const FACE_WIDTH: usize = 10;
 /// Width of the names of the Content Store and of one strategy choice.
 const NARROW_WIDTH: usize = 8;
+/// The last millisecond of the year 9999.
+const LAST_MS: u64 = 253_402_300_799_999;
 /// In front of each line of a section.
 const INDENT: &str = "  ";
 
@@ -65,20 +69,16 @@ fn section<T>(title: &str, entries: &[T], line: impl Fn(&T) -> String) -> String
 
 /// Milliseconds since 1970 as `20261120T220218.488000`; the fraction only if there is one.
 pub(crate) fn timestamp(ms: u64) -> String {
-    let moment = moment(ms);
-    let date = format!("{:04}{:02}{:02}", moment.year(), u8::from(moment.month()), moment.day());
-    let time = format!("{:02}{:02}{:02}", moment.hour(), moment.minute(), moment.second());
-    format!("{date}T{time}{}", fraction(moment.millisecond()))
+    extended_timestamp(ms).replace(['-', ':'], "")
 }
 
-/// Times that no calendar reaches count as 1970.
-pub(crate) fn moment(ms: u64) -> UtcDateTime {
-    UtcDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000).unwrap_or(UtcDateTime::UNIX_EPOCH)
-}
-
-/// A fraction of a second with the six digits that NFD prints.
-pub(crate) fn fraction(ms: u16) -> String {
-    if ms == 0 { String::new() } else { format!(".{ms:03}000") }
+/// Milliseconds since 1970 as `2026-11-20T22:02:18.488000`; the fraction, with the six digits that NFD prints, only if
+/// there is one. Times after the year 9999 count as 1970.
+pub(crate) fn extended_timestamp(ms: u64) -> String {
+    let ms = if ms <= LAST_MS { ms } else { 0 };
+    let seconds = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
+    let fraction = if ms.is_multiple_of(1000) { String::new() } else { format!(".{:03}000", ms % 1000) };
+    seconds.trim_end_matches('Z').to_owned() + &fraction
 }
 
 /// The section "General NFD status".

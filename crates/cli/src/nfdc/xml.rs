@@ -3,7 +3,7 @@
 //! Source: drop-in §5, and the elements that NFD's `nfdc` writes, in their order. Times are
 //! ISO 8601 extended, durations XML Schema's (`PT59S`).
 
-use super::{text, value::OriginText};
+use super::{text::extended_timestamp, value::OriginText};
 use namewire_packet::nfd::{
     ChannelStatus, CsInfo, FaceCounters, FaceStatus, FibEntry, ForwarderStatus, RibEntry, Route, StrategyChoice,
     cs_flags, face_flags, route_flags,
@@ -65,14 +65,6 @@ fn duration(ms: u64) -> String {
     format!("PT{}{fraction}S", ms / 1000)
 }
 
-/// Milliseconds since 1970 as `2026-11-20T22:02:18.488000`.
-fn timestamp(ms: u64) -> String {
-    let moment = text::moment(ms);
-    let date = format!("{:04}-{:02}-{:02}", moment.year(), u8::from(moment.month()), moment.day());
-    let time = format!("{:02}:{:02}:{:02}", moment.hour(), moment.minute(), moment.second());
-    format!("{date}T{time}{}", text::fraction(moment.millisecond()))
-}
-
 fn packets(name: &str, interests: u64, data: u64, nacks: u64) -> String {
     let content = [element("nInterests", interests), element("nData", data), element("nNacks", nacks)].concat();
     element(name, content)
@@ -87,8 +79,8 @@ pub(crate) fn general_section(status: &ForwarderStatus) -> String {
     ];
     let content = [
         text_element("version", &status.nfd_version),
-        element("startTime", timestamp(status.start_timestamp_ms)),
-        element("currentTime", timestamp(status.current_timestamp_ms)),
+        element("startTime", extended_timestamp(status.start_timestamp_ms)),
+        element("currentTime", extended_timestamp(status.current_timestamp_ms)),
         element("uptime", duration(uptime_ms / 1000 * 1000)),
         element("nNameTreeEntries", status.n_name_tree_entries),
         element("nFibEntries", status.n_fib_entries),
@@ -223,8 +215,8 @@ mod tests {
         assert_eq!(duration(59_000), "PT59S");
         assert_eq!(duration(100), "PT0.100S");
         assert_eq!(duration(0), "PT0S");
-        assert_eq!(timestamp(1_795_212_138_488), "2026-11-20T22:02:18.488000");
-        assert_eq!(timestamp(0), "1970-01-01T00:00:00");
+        assert_eq!(extended_timestamp(1_795_212_138_488), "2026-11-20T22:02:18.488000");
+        assert_eq!(extended_timestamp(0), "1970-01-01T00:00:00");
     }
 
     #[test]

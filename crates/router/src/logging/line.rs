@@ -11,8 +11,10 @@
 
 use namewire_packet::nfd::LogRecord;
 use serde_json::{Map, Value};
-use std::fmt::Write;
-use time::OffsetDateTime;
+use std::{
+    fmt::Write,
+    time::{Duration, UNIX_EPOCH},
+};
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +86,14 @@ fn json(record: &LogRecord) -> String {
     Value::Object(object).to_string()
 }
 
+/// The last millisecond of the year 9999, the last that RFC 3339 can write.
+const LAST_UNIX_MS: u64 = 253_402_300_799_999;
+
 /// RFC 3339 with milliseconds, in UTC.
 fn time(unix_ms: u64) -> String {
-    let nanoseconds = i128::from(unix_ms) * 1_000_000;
     // A clock beyond the year 9999 shows the beginning.
-    let at = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let (date, time) = (at.date(), at.time());
-    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
-    let (hour, minute, second, ms) = time.as_hms_milli();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let unix_ms = if unix_ms <= LAST_UNIX_MS { unix_ms } else { 0 };
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(unix_ms)).to_string()
 }
 
 #[cfg(test)]

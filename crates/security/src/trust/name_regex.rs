@@ -101,7 +101,7 @@ enum ComponentTest {
     Any,
     /// A generic component of these bytes.
     Exactly(Vec<u8>),
-    Expression(regex::bytes::Regex),
+    Expression(regex_lite::Regex),
     Set {
         tests: Vec<ComponentTest>,
         is_negated: bool,
@@ -117,8 +117,7 @@ impl ComponentTest {
         if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte)) {
             return Ok(ComponentTest::Exactly(text.as_bytes().to_vec()));
         }
-        let expression = regex::bytes::RegexBuilder::new(&format!("^(?:{text})$"))
-            .unicode(false)
+        let expression = regex_lite::RegexBuilder::new(&format!("^(?:{text})$"))
             .size_limit(MAX_COMPONENT_PROGRAM_BYTES)
             .build()
             .map_err(|error| NameRegexError::Component(error.to_string()))?;
@@ -131,7 +130,7 @@ impl ComponentTest {
             ComponentTest::Exactly(value) => {
                 component.type_number == types::GENERIC_COMPONENT && component.value == value
             }
-            ComponentTest::Expression(expression) => expression.is_match(component.to_string().as_bytes()),
+            ComponentTest::Expression(expression) => expression.is_match(&component.to_string()),
             ComponentTest::Set { tests, is_negated } => tests.iter().any(|test| test.accepts(component)) != *is_negated,
         }
     }
@@ -250,9 +249,9 @@ impl NameCaptures<'_, '_> {
                 };
                 let Some(component) = self.name.get(from as usize) else { return };
                 let text = component.to_string();
-                let part = expression.captures(text.as_bytes()).and_then(|captures| captures.get(group));
+                let part = expression.captures(&text).and_then(|captures| captures.get(group));
                 if let Some(part) = part {
-                    to.push_generic(part.as_bytes());
+                    to.push_generic(part.as_str().as_bytes());
                 }
             }
             _ => {}
