@@ -343,10 +343,10 @@ system: build
 	$(call say,system: the lines of the guide that turn DPDK on)
 	@if tools/setup.sh dpdk; then \
 		$(MAKE) --no-print-directory dpdk && \
-		NAMEWIRE_DPDK=$(TARGET)/dpdk/release cargo test --locked --package namewire-cli --test transports_guide; \
+		NAMEWIRE_DPDK=$(TARGET)/dpdk/release cargo test --locked --package namewire-cli --test commands transports_guide::; \
 	fi
 	$(call say,system: a repository on a full disk, and killed 1000 times)
-	cargo test --locked --package namewire-cli --test repo -- --ignored
+	cargo test --locked --package namewire-cli --test commands -- --ignored repo::
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
 	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test networks \

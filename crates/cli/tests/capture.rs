@@ -1,10 +1,8 @@
 //! `namewire capture` as a user meets it: a router, its applications, and files that other software reads.
 
-mod router_process;
-
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, namewire, text};
 use namewire_packet::{Data, Interest, lp::LpPacket};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapNGSlice, traits::PcapNGPacketBlock};
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, namewire, text};
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Read},

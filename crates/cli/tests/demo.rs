@@ -3,17 +3,14 @@
 //! The demo gets a temporary directory of the test. Everything that it starts has that path among its arguments, so the
 //! test finds what a demo leaves behind.
 
-mod router_process;
-mod terminal;
-
-use router_process::{NAMEWIRE, eventually, text};
+use crate::router_process::{NAMEWIRE, eventually, text};
+use crate::terminal::Terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
 };
-use terminal::Terminal;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const WIDTH: u16 = 100;

@@ -1,8 +1,6 @@
 //! A router with few file descriptors.
 
-mod router_process;
-
-use router_process::{NAMEWIRE, Router, eventually};
+use crate::router_process::{NAMEWIRE, Router, eventually};
 use std::{net::TcpStream, process::Command};
 
 /// The story: under `ulimit -n 1024`, 1,224 idle TCP connections took all descriptors, and for ten minutes no
@@ -12,7 +10,7 @@ fn idle_connections_leave_descriptors_for_applications() {
     for workers in ["1", "4"] {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("nfd.sock");
-        let port = router_process::free_port();
+        let port = crate::router_process::free_port();
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -n 200; exec \"$@\"", "sh", NAMEWIRE, "run", "--no-udp", "--workers", workers]);
         command.arg("--socket").arg(&socket).args(["--listen-tcp", &format!("127.0.0.1:{port}")]);

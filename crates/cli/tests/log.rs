@@ -1,8 +1,6 @@
 //! The router's log, of a real process: what it says on standard error, by `namewire events`, and how levels change.
 
-mod router_process;
-
-use router_process::{NAMEWIRE, Router, eventually, namewire_of, run_command, text, text_of_failure};
+use crate::router_process::{NAMEWIRE, Router, eventually, namewire_of, run_command, text, text_of_failure};
 use std::{
     fs,
     net::{Ipv4Addr, TcpListener, UdpSocket},
@@ -245,8 +243,8 @@ fn a_stuck_reader_of_the_log_holds_nothing_up() {
 #[test]
 fn nfd_conf_says_what_is_logged() {
     let directory = tempfile::tempdir().unwrap();
-    let port = router_process::free_port();
-    let conf = router_process::nfd_conf(directory.path(), port);
+    let port = crate::router_process::free_port();
+    let conf = crate::router_process::nfd_conf(directory.path(), port);
     let modules = namewire_of(directory.path()).args(["nfd", "--modules"]).output().unwrap();
     assert!(text(&modules.stdout).lines().any(|module| module == "Forwarder"));
     let sample = fs::read_to_string(&conf).unwrap();

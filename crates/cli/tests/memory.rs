@@ -1,8 +1,6 @@
 //! Memory that a flood needed comes back.
 
-mod router_process;
-
-use router_process::{NAMEWIRE, Router, eventually, free_port};
+use crate::router_process::{NAMEWIRE, Router, eventually, free_port};
 use std::{net::UdpSocket, process::Command};
 
 /// The first fragment of a packet of two: Sequence, FragIndex 0, FragCount 2, 1000 bytes of Fragment.

@@ -1,11 +1,9 @@
 //! A router without memory: it refuses by name and goes on, or does not start and says why. The limit is the router's
 //! own `ulimit -v`.
 
-mod router_process;
-
+use crate::router_process::{NAMEWIRE, Router};
 use namewire_client::{Client, ControlError};
 use namewire_configuration::FibDesign;
-use router_process::{NAMEWIRE, Router};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::{
     fs,

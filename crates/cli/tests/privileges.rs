@@ -3,9 +3,7 @@
 //! Only root has privileges to give up. Other users, and machines without network namespaces, skip these tests with a
 //! message.
 
-mod router_process;
-
-use router_process::{Router, eventually, free_port, http_get, run_command, text};
+use crate::router_process::{Router, eventually, free_port, http_get, run_command, text};
 use std::{
     fs::{self, File},
     net::UdpSocket,
@@ -180,7 +178,7 @@ fn the_router_becomes_another_user_and_keeps_its_low_port() {
     );
     fs::write(&config, text).unwrap();
     let socket = sockets.join("nfd.sock");
-    let mut command = Command::new(router_process::NAMEWIRE);
+    let mut command = Command::new(crate::router_process::NAMEWIRE);
     command.args(["run", "--config", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()]);
     let mut router = Router::start(&socket, &mut command);
     assert!(router.line.contains(&format!("udp4://{listen}")), "{}", router.line);
@@ -225,11 +223,11 @@ fn nfd_conf_names_the_user() {
     }
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let config = router_process::nfd_conf(directory.path(), free_port());
+    let config = crate::router_process::nfd_conf(directory.path(), free_port());
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("general\n{{\n  user {}\n}}\n{text}", NOBODY.0)).unwrap();
     let socket = directory.path().join("sockets/nfd.sock");
-    let mut command = Command::new(router_process::NAMEWIRE);
+    let mut command = Command::new(crate::router_process::NAMEWIRE);
     command.args(["run", "--nfd-conf", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()]);
     let router = Router::start(&socket, &mut command);
     assert!(of_each_thread(&router, "Uid").starts_with(&NOBODY.1.to_string()));

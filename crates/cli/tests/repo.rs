@@ -1,8 +1,6 @@
 //! `namewire repo` and `namewire run --repo`, with processes and real sockets.
 
-mod router_process;
-
-use router_process::{NAMEWIRE, Router, eventually, free_port, lines_of_block, make_identity, namewire};
+use crate::router_process::{NAMEWIRE, Router, eventually, free_port, lines_of_block, make_identity, namewire};
 use serde_json::Value;
 use std::{
     fs,
@@ -272,7 +270,7 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     let start: Vec<&str> = lines_of_block(page, 0).collect();
     let options = start[0].strip_prefix("namewire run ").expect("a router");
     let socket = directory.path().join("nfd.sock");
-    let mut command = router_process::run_command(&socket);
+    let mut command = crate::router_process::run_command(&socket);
     command.args(options.split(' ')).current_dir(directory.path());
     let router = Router::start(&socket, &mut command);
     let mut said = Vec::new();

@@ -1,10 +1,8 @@
 //! `namewire run` as a user meets it: the real binary, real sockets, real processes.
 
-mod router_process;
-
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use namewire_client::{Client, TransportUri};
 use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf, content_type};
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},

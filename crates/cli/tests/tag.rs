@@ -1,8 +1,6 @@
 //! `namewire tag` with a real router that forwards tag packets.
 
-mod router_process;
-
-use router_process::{Router, eventually, lines_of_block};
+use crate::router_process::{Router, eventually, lines_of_block};
 use std::{
     io::{BufRead, BufReader},
     path::Path,

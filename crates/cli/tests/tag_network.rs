@@ -9,13 +9,11 @@
 //! A concert is found by its tags, 1,000 follow-ups go by locator while NDN packets pass beside them, a push reaches
 //! five subscribers, and everything works again after the router in the middle was killed.
 
-mod router_process;
-
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port};
 use namewire_client::{
     Client,
     tag::{IncomingTagPacket, PullOptions, TagClient, TagPlace, TagReceiver, TagReply, TagServes, TagSet},
 };
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port};
 use std::{
     ops::Range,
     path::PathBuf,

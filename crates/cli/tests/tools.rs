@@ -1,9 +1,7 @@
 //! Tools that look after a router, as a user meets them: the real binary and a real router.
 
-mod router_process;
-mod terminal;
-
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, text};
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, text};
+use crate::terminal::Terminal;
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,7 +9,6 @@ use std::{
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
 };
-use terminal::Terminal;
 
 fn json(router: &Router, arguments: &[&str]) -> Value {
     serde_json::from_str(&router.ask(&[arguments, &["--json"]].concat())).unwrap()
@@ -84,7 +81,7 @@ impl Drop for Running {
 #[test]
 fn the_fib_and_the_channels_are_listed() {
     let directory = tempfile::tempdir().unwrap();
-    let port = router_process::free_port();
+    let port = crate::router_process::free_port();
     let socket = directory.path().join("nfd.sock");
     let mut command = Command::new(NAMEWIRE);
     command.args(["run", "--no-udp", "--listen-tcp", &format!("127.0.0.1:{port}"), "--socket"]).arg(&socket);
@@ -132,13 +129,13 @@ fn faces_and_routes_are_filtered() {
 fn each_command_has_a_manual_page() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("man1");
-    let made = router_process::namewire(&["manual", folder.to_str().unwrap()]);
+    let made = crate::router_process::namewire(&["manual", folder.to_str().unwrap()]);
     assert!(made.status.success(), "{made:?}");
     let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     assert!(page("namewire.1").contains("namewire\\-run(1)"), "{}", page("namewire.1"));
     assert!(page("namewire-run.1").contains("\\-\\-cs\\-capacity"));
     assert!(page("namewire-face-list.1").starts_with(".ie"), "a page of groff");
-    let refused = router_process::namewire(&["manual", "/dev/null/folder"]);
+    let refused = crate::router_process::namewire(&["manual", "/dev/null/folder"]);
     assert_eq!(refused.status.code(), Some(1));
 }
 
@@ -146,7 +143,7 @@ fn each_command_has_a_manual_page() {
 fn bash_completes_commands_and_options() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("namewire.bash");
-    let made = router_process::namewire(&["completions", "bash"]);
+    let made = crate::router_process::namewire(&["completions", "bash"]);
     assert!(made.status.success(), "{made:?}");
     std::fs::write(&script, made.stdout).unwrap();
     let completed = |words: &[&str]| {
@@ -430,13 +427,13 @@ fn hits_are_printed_once() {
 #[test]
 fn a_file_of_nfd_given_as_ours_is_recognised() {
     let directory = tempfile::tempdir().unwrap();
-    let file = router_process::nfd_conf(directory.path(), 6363);
-    let output = router_process::namewire(&["config", "check", file.to_str().unwrap()]);
+    let file = crate::router_process::nfd_conf(directory.path(), 6363);
+    let output = crate::router_process::namewire(&["config", "check", file.to_str().unwrap()]);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(message.contains(&format!("`namewire config check --nfd-conf {}`", file.display())), "{message}");
     let other = directory.path().join("bad.toml");
     std::fs::write(&other, "workers = \"many\"\n").unwrap();
-    let output = router_process::namewire(&["config", "check", other.to_str().unwrap()]);
+    let output = crate::router_process::namewire(&["config", "check", other.to_str().unwrap()]);
     assert!(!text(&output.stderr).contains("--nfd-conf"), "{output:?}");
 }

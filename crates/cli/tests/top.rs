@@ -1,11 +1,8 @@
 //! `namewire top` as a user meets it: the real binary in a pseudo-terminal, watching a real router.
 
-mod router_process;
-mod terminal;
-
-use router_process::{NAMEWIRE, Router, eventually, text};
+use crate::router_process::{NAMEWIRE, Router, eventually, text};
+use crate::terminal::Terminal;
 use std::process::Command;
-use terminal::Terminal;
 
 fn top(router: &Router) -> Terminal {
     Terminal::start(router.command().args(["top", "--interval", "100"]))

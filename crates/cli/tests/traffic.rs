@@ -1,8 +1,6 @@
 //! The traffic generator as a user meets it: through a router, and one against the other.
 
-mod router_process;
-
-use router_process::{NAMEWIRE, Router, free_port, text};
+use crate::router_process::{NAMEWIRE, Router, free_port, text};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader},
@@ -93,7 +91,7 @@ fn two_generators_need_no_router() {
     for uri in [socket, format!("tcp://127.0.0.1:{}", free_port()), format!("udp://127.0.0.1:{}", free_port())] {
         let _server = Server::start(Command::new(NAMEWIRE), &["--listen", &uri]).wait_for("waiting for a generator");
         let listens = || !uri.starts_with("unix") || Path::new(uri.trim_start_matches("unix://")).exists();
-        router_process::eventually("it listens", listens);
+        crate::router_process::eventually("it listens", listens);
         // Over UDP nothing waits for anything: a window of 16 fits the kernel's queues.
         let arguments = ["/t", "--count", "5000", "--window", "16", "--must-be-fresh", "--lifetime", "60000"];
         let mut output = send(tool(&uri), &arguments);
@@ -196,7 +194,7 @@ fn generators_speak_over_ethernet() {
     let Some(cable) = Cable::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");
-    let mut run = router_process::run_command(&socket);
+    let mut run = crate::router_process::run_command(&socket);
     run.args(["--ethernet", "--interface", "eth0"]);
     let router = Router::start(&socket, &mut cable.on(0, run));
     let _server = Server::start(router.command(), &["/t", "--size", "500"]).wait_for("serving");

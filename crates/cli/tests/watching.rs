@@ -1,8 +1,6 @@
 //! `namewire drops`, `trace` and `explain` as a user meets them: a router, its applications, and a fetch that fails.
 
-mod router_process;
-
-use router_process::{PATIENCE, Router, eventually, free_port, http_get, text_of_failure};
+use crate::router_process::{PATIENCE, Router, eventually, free_port, http_get, text_of_failure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{

@@ -1,9 +1,7 @@
 //! Each way to lose a packet, provoked from outside, and found by an operator: in the last drops with its name, in the
 //! metrics, and in what the live page draws.
 
-mod application;
-
-use application::{Application, PATIENCE, eventually, name, start_with};
+use crate::application::{Application, PATIENCE, eventually, name, start_with};
 use namewire_configuration::Configuration;
 use namewire_engine::DropReason;
 use namewire_packet::{

@@ -1,8 +1,6 @@
 //! Applications that share memory with the router (memif).
 
-mod application;
-
-use application::{Application, eventually, name, start_with};
+use crate::application::{Application, eventually, name, start_with};
 use namewire_packet::nfd::{FacePersistency, FaceScope, FaceStatus};
 use namewire_router::RouterHandle;
 use std::{path::PathBuf, thread::spawn};

@@ -4,9 +4,7 @@
 //! took the packets that other workers had put into its rings meanwhile. A packet from a face made meanwhile was
 //! dropped: `engine.unknown-face`.
 
-mod application;
-
-use application::{Application, name, start_with};
+use crate::application::{Application, name, start_with};
 use std::{
     net::UdpSocket,
     sync::{

@@ -1,8 +1,6 @@
 //! What an operator sees of a router over HTTP, while packets pass.
 
-mod application;
-
-use application::{Application, eventually, start_with};
+use crate::application::{Application, eventually, start_with};
 use namewire_packet::nfd::ControlParameters;
 use std::{
     io::{Read, Write},

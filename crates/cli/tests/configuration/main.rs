@@ -2,13 +2,13 @@
 //! real files, real signals.
 
 mod lost_faces;
-#[path = "../router_process/mod.rs"]
-mod router_process;
 mod state_file;
 mod trust;
 
+use crate::router_process::{
+    NAMEWIRE, PATIENCE, Router, eventually, free_port, namewire, nfd_conf, text, text_of_failure,
+};
 use command_fds::{CommandFdExt, FdMapping};
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, namewire, nfd_conf, text, text_of_failure};
 use std::{
     fs,
     io::Read,

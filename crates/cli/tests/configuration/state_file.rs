@@ -1,6 +1,6 @@
 //! The state file and the disk: what an answer promises, and what remains after a full disk or a crash.
 
-use super::router_process::{NAMEWIRE, Router, eventually, text};
+use crate::router_process::{NAMEWIRE, Router, eventually, text};
 use namewire_client::Client;
 use namewire_packet::{FaceId, nfd::ControlParameters};
 use std::{

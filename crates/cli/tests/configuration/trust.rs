@@ -94,7 +94,7 @@ fn an_nfd_conf_says_it_as_in_nfd() {
         fs::write(&file, text).unwrap();
     };
     write("faces");
-    let router = Router::start(&socket, Command::new(crate::NAMEWIRE).args(["run", "--nfd-conf"]).arg(&file));
+    let router = Router::start(&socket, Command::new(super::NAMEWIRE).args(["run", "--nfd-conf"]).arg(&file));
     // A TCP connection has no credentials: only the section counts.
     let over_tcp = |line: &str| {
         let transport = format!("tcp://127.0.0.1:{port}");

@@ -2,11 +2,9 @@
 //! real files, real signals.
 
 mod pipes;
-#[path = "../router_process/mod.rs"]
-mod router_process;
 mod storm;
 
-use router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, run_command};
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},

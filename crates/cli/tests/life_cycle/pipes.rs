@@ -3,7 +3,7 @@
 //! The story: opening a pipe waits for a writer, and the router waited in the thread that obeys signals. So neither
 //! SIGTERM nor SIGINT ended it, at the start or after a SIGHUP.
 
-use crate::{NAMEWIRE, Router, end_of, eventually, run, terminate, until_sigterm_is_caught};
+use super::{NAMEWIRE, Router, end_of, eventually, run, terminate, until_sigterm_is_caught};
 use std::{
     fs::{self, OpenOptions},
     io::{Read, Write},

@@ -1,6 +1,6 @@
 //! SIGHUP and SIGTERM while thousands of connections open and close, and others never complete their handshake.
 
-use crate::{Router, end_of, eventually};
+use super::{Router, end_of, eventually};
 use std::{
     fs,
     io::Write,

@@ -1,7 +1,7 @@
 //! A forwarder that answers as a test wants. A real one does not do such things on request: several faces with one
 //! remote URI, limits of one command, answers that make no sense.
 
-use crate::router;
+use super::router;
 use namewire_packet::{
     DataBuilder, FaceId, Interest, NameBuf,
     nfd::{

@@ -8,18 +8,16 @@
 //! To record again, with an NFD that has the usual ports and nothing else on its addresses:
 //!
 //! ```sh
-//! NFDC=/usr/bin/nfdc NFDC_SESSION=faces cargo test -p namewire-cli --test nfdc record -- --ignored
+//! NFDC=/usr/bin/nfdc NFDC_SESSION=faces cargo test -p namewire-cli --test commands record -- --ignored
 //! ```
 
 mod fake_forwarder;
 mod normalise;
 mod router;
-#[path = "../router_process/mod.rs"]
-mod router_process;
 mod session;
 
+use crate::router_process::NAMEWIRE;
 use normalise::Normaliser;
-use router_process::NAMEWIRE;
 use session::{Session, Tool};
 use std::{
     net::TcpListener,

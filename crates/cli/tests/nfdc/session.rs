@@ -1,6 +1,6 @@
 //! Sessions: files of commands and their results.
 
-use crate::normalise::Normaliser;
+use super::normalise::Normaliser;
 use std::{
     fmt,
     io::Write,

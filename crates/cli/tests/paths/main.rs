@@ -3,11 +3,9 @@
 //! Processes of the real binary in network namespaces ([`network`]). No test depends on how long something takes.
 
 mod network;
-#[path = "../router_process/mod.rs"]
-mod router_process;
 
+use crate::router_process::{Router, eventually};
 use network::{Network, Served};
-use router_process::{Router, eventually};
 use std::fs;
 
 const TO_A: &str = "udp4://10.93.1.1:6363";

@@ -1,9 +1,7 @@
 //! AF_XDP: what else than forwarding an operator expects of it. The tests in `ethernet.rs` run over it as well.
 
-use crate::{
-    application::{eventually, name},
-    hosts::{Host, Segment},
-};
+use super::hosts::{Host, Segment};
+use crate::application::{eventually, name};
 use namewire_configuration::settings::EthernetIo;
 use namewire_packet::nfd::ControlParameters;
 use std::{net::UdpSocket, time::Duration};

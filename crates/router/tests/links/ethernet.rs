@@ -1,9 +1,7 @@
 //! Ethernet faces of real routers.
 
-use crate::{
-    application::{Application, eventually, name},
-    hosts::{Host, Segment},
-};
+use super::hosts::{Host, Segment};
+use crate::application::{Application, eventually, name};
 use namewire_configuration::{Configuration, Settings, units::Span};
 use namewire_packet::nfd::{ChannelStatus, ControlParameters, FacePersistency, FaceScope, LinkType};
 use namewire_router::Router;

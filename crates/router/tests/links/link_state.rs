@@ -1,9 +1,7 @@
 //! UDP faces over links that go down and up again.
 
-use crate::{
-    application::{Application, eventually, name},
-    hosts::{Host, Segment},
-};
+use super::hosts::{Host, Segment};
+use crate::application::{Application, eventually, name};
 use namewire_packet::{
     FaceId,
     nfd::{ControlParameters, FaceEventKind, FacePersistency},

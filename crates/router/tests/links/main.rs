@@ -5,8 +5,6 @@
 //! CAP_NET_ADMIN). Without it, a test says so and passes.
 
 mod af_xdp;
-#[path = "../application/mod.rs"]
-mod application;
 mod ethernet;
 mod hosts;
 mod link_state;

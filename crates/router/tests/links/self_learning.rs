@@ -1,9 +1,7 @@
 //! Self-learning over a link: announcements beside Data that arrives through the multicast group of the link.
 
-use crate::{
-    application::{eventually, name},
-    hosts::{Host, Segment},
-};
+use super::hosts::{Host, Segment};
+use crate::application::{eventually, name};
 use namewire_configuration::Configuration;
 use namewire_packet::{
     FaceId, Nonce, SignedInterestFields,

@@ -1,9 +1,7 @@
 //! UDP multicast faces of real routers.
 
-use crate::{
-    application::{eventually, name},
-    hosts::{Host, Segment},
-};
+use super::hosts::{Host, Segment};
+use crate::application::{eventually, name};
 use namewire_configuration::Configuration;
 use namewire_packet::{
     NackReason,

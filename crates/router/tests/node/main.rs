@@ -1,7 +1,5 @@
 //! A whole router with four workers, seen from its sockets.
 
-#[path = "../application/mod.rs"]
-mod application;
 mod congestion_marks;
 mod connection_storm;
 mod content_store;

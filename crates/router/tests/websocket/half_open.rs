@@ -3,11 +3,8 @@
 //! The story: each held one of the 4096 places of all connections for the 10 s that a handshake may take. So 4096
 //! connections from one machine, which sent nothing or a byte now and then, excluded all others.
 
-use crate::{
-    application::{Application, name},
-    peer::Peer,
-    server::listening,
-};
+use super::{peer::Peer, server::listening};
+use crate::application::{Application, name};
 use namewire_packet::nfd::ControlParameters;
 use std::{
     io::{Read, Write},

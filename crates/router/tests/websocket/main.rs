@@ -1,7 +1,5 @@
 //! WebSocket faces of real routers, with peers that follow the protocol and peers that do not.
 
-#[path = "../application/mod.rs"]
-mod application;
 mod half_open;
 mod peer;
 mod routers;

@@ -1,9 +1,7 @@
 //! A router that listens for WebSocket connections, and its peers.
 
-use crate::{
-    application::{Application, eventually, name, start_with},
-    peer::{Peer, network_packet},
-};
+use super::peer::{Peer, network_packet};
+use crate::application::{Application, eventually, name, start_with};
 use namewire_packet::{
     DataBuilder, Interest, InterestBuilder,
     nfd::{ChannelStatus, ControlParameters, FacePersistency, FaceScope, FaceStatus, FaceUri},

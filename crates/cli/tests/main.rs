@@ -1,0 +1,29 @@
+//! The program as its users meet it. One program of tests, because each would be linked with all that it uses.
+
+mod capture;
+#[path = "configuration/main.rs"]
+mod configuration;
+mod demo;
+mod descriptors;
+mod key;
+#[path = "life_cycle/main.rs"]
+mod life_cycle;
+mod log;
+mod memory;
+mod memory_limit;
+#[path = "nfdc/main.rs"]
+mod nfdc;
+#[path = "paths/main.rs"]
+mod paths;
+mod privileges;
+mod repo;
+mod router_process;
+mod run;
+mod tag;
+mod tag_network;
+mod terminal;
+mod tools;
+mod top;
+mod traffic;
+mod transports_guide;
+mod watching;
