@@ -3,12 +3,12 @@
 use crate::{Failure, Global, output::write_out};
 use namewire_client::Client;
 use namewire_configuration::log_levels::LogArea;
+use namewire_node_model::log_line::LineForm;
 use namewire_packet::{
     NameBuf,
     nfd::{LogRecord, decode_dataset},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
-use namewire_router::logging::LineForm;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -5,11 +5,11 @@
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_client::Client;
+use namewire_node_model::explanation::{Answers, Explanation, Pending, Route, Stored, Tables, short};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{NameLook, decode_dataset},
 };
-use namewire_router::explanation::{Answers, Explanation, Pending, Route, Stored, Tables, short};
 use std::fmt::Write as _;
 
 #[derive(Debug, clap::Args)]
@@ -117,7 +117,7 @@ fn write_stored(stored: &Stored, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_router::explanation::{Asked, Choice, NextHop};
+    use namewire_node_model::explanation::{Asked, Choice, NextHop};
 
     #[test]
     fn each_fact_has_a_line() {

@@ -7,9 +7,13 @@ use namewire_client::{Client, ControlError};
 use namewire_configuration::text::Uri;
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceStatus},
+    nfd::{ControlParameters, FacePersistency, FaceStatus, FaceUri},
 };
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
+use tokio::{net::lookup_host, time::timeout};
+
+/// Longest wait for a host's addresses.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number or URI of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +60,19 @@ impl fmt::Display for FaceReference {
 impl RemoteUri {
     /// The form that a forwarder takes and lists.
     pub(crate) async fn canonical(&self) -> Result<String, Failure> {
-        let canonical = namewire_router::declarations::canonical(&self.0.0).await;
-        canonical.map(|uri| uri.to_string()).map_err(|why| Failure::new(crate::ExitCode::Failed, why))
+        let uri = &self.0.0;
+        let (FaceUri::NonCanonical(named), Some(host)) = (uri, uri.host_to_look_up()) else {
+            // Without a canonical form, it is not ours to resolve; the forwarder will refuse it and say why.
+            return Ok(uri.canonize().as_ref().unwrap_or(uri).to_string());
+        };
+        let failed = |why: String| Failure::new(crate::ExitCode::Failed, why);
+        let mut addresses = match timeout(RESOLVE_TIMEOUT, lookup_host((host, 0))).await {
+            Ok(addresses) => addresses.map_err(|error| failed(format!("cannot resolve {host}: {error}")))?,
+            Err(_) => return Err(failed(format!("cannot resolve {host}: no answer"))),
+        };
+        let uri = addresses.find_map(|address| named.canonize_with(address.ip()));
+        let uri = uri.ok_or_else(|| failed(format!("{host} has no address of the wanted family")))?;
+        Ok(uri.to_string())
     }
 }
 

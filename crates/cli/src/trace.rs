@@ -11,11 +11,11 @@ use crate::{
     quantity::time_of_day,
 };
 use namewire_client::Client;
+use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
 use namewire_packet::{
     NameBuf,
     nfd::{CaptureRecord, ControlParameters},
 };
-use namewire_router::traced::{Answers, TracedPacket, Unanswered};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 

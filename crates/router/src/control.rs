@@ -35,7 +35,6 @@ pub(crate) use tags::TagControl;
 use crate::observing::Taken;
 use crate::{
     cs_settings::{CsChange, parse_policy},
-    explanation::Tables,
     log_lines,
     messages::{ToControl, ToWorker},
     name_looks::Asker,
@@ -54,6 +53,7 @@ use namewire_management::{
     Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError,
     TablesAboutName, Ticket, TrustConfig,
 };
+use namewire_node_model::explanation::Tables;
 use namewire_packet::{
     FaceId, NackReason, Name,
     lp::{LpHeaders, PitToken},

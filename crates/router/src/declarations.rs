@@ -17,7 +17,7 @@ mod host_names;
 mod keeper;
 mod undeclared;
 
-pub use host_names::{Addresses, Due, Names, canonical};
+pub use host_names::{Addresses, Due, Names};
 pub use keeper::{Keeper, Lost, Problem};
 use namewire_engine::StrategyTable;
 use namewire_management::DEFAULT_CHOICES;

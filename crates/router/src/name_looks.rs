@@ -3,13 +3,13 @@
 //! Limit: management begins a bounded number of looks (its module `name_looks`), and the observer one for each of its
 //! connections.
 
-use crate::explanation::Explanation;
 use crate::{
     messages::{LookId, ToWorker},
     senders::WorkerSender,
 };
 use namewire_engine::{NameState, PendingInterest, PendingUpstream, StoredData};
 use namewire_management::Ticket;
+use namewire_node_model::explanation::Explanation;
 use namewire_packet::{
     NameBuf,
     nfd::{NameLook, PendingLook, StoredLook, UpstreamLook},

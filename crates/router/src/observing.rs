@@ -1,11 +1,8 @@
 //! What the observer shows of this router: copies that the control thread makes, and traces, which it begins.
 
-use crate::{
-    messages::ToControl,
-    requests::Request,
-    traced::{Answers, TracedPacket, Unanswered},
-};
+use crate::{messages::ToControl, requests::Request};
 use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
+use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
 use namewire_observe::{Snapshot, Source, TraceNews, TraceReader};
 use namewire_packet::{NameBuf, nfd::CaptureRecord};
 use std::{

@@ -1,8 +1,9 @@
 //! What the process that runs a router asks its control thread for, and what it gets.
 
-use crate::{cs_settings::CsChange, explanation::Explanation, observing::Taken};
+use crate::{cs_settings::CsChange, observing::Taken};
 use namewire_faces::capture::CaptureReader;
 use namewire_management::{CaptureRefusal, FaceProperties, Management};
+use namewire_node_model::explanation::Explanation;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},

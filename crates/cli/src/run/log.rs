@@ -5,9 +5,10 @@
 
 use crate::{ExitCode, Failure};
 use namewire_configuration::{Settings, log_levels::LogFormat};
+use namewire_node_model::log_line::LineForm;
 use namewire_router::{
     RouterHandle,
-    logging::{FutureWriter, LineForm, Log, LogWriter},
+    logging::{FutureWriter, Log, LogWriter},
 };
 use std::io;
 

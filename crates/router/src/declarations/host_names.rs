@@ -8,7 +8,6 @@ use namewire_configuration::text::Uri;
 use namewire_packet::nfd::FaceUri;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
     time::Duration,
 };
 use tokio::task::JoinSet;
@@ -41,7 +40,7 @@ impl Names {
 
     /// Adds the host name of a face, if its URI has one.
     pub(super) fn add(&mut self, uri: &Uri) {
-        if host_of(&uri.0).is_some() {
+        if uri.0.host_to_look_up().is_some() {
             self.uris.insert(uri.clone());
         }
     }
@@ -87,7 +86,7 @@ impl Addresses {
     /// The FaceUri to make a face with: the one that it has now, if the name still leads there. `None` if the name was
     /// not looked up.
     pub(super) fn canonical(&self, uri: &Uri, current: Option<&FaceUri>) -> Option<Result<FaceUri, String>> {
-        let Some(host) = host_of(&uri.0) else { return Some(Ok(without_look_up(&uri.0))) };
+        let Some(host) = uri.0.host_to_look_up() else { return Some(Ok(without_look_up(&uri.0))) };
         Some(match self.found.get(uri)? {
             Ok(addresses) => {
                 let kept = current.filter(|current| addresses.contains(current));
@@ -104,16 +103,6 @@ impl Addresses {
     }
 }
 
-/// The FaceUri that `faces/create` takes and that forwarders list. Looks up a host name.
-///
-/// # Errors
-/// In words: the host name has no address, or none of the family that the scheme demands.
-pub async fn canonical(uri: &FaceUri) -> Result<FaceUri, String> {
-    let Some(host) = host_of(uri) else { return Ok(without_look_up(uri)) };
-    let addresses = addresses_of(uri).await?;
-    addresses.into_iter().next().ok_or_else(|| no_address(host))
-}
-
 fn without_look_up(uri: &FaceUri) -> FaceUri {
     // Without a canonical form, it is not ours to resolve; management will refuse it and say why.
     uri.canonize().unwrap_or_else(|| uri.clone())
@@ -123,18 +112,9 @@ fn no_address(host: &str) -> String {
     format!("{host} has no address of the wanted family")
 }
 
-/// The host name in a FaceUri, if it has one that is to be looked up.
-pub(super) fn host_of(uri: &FaceUri) -> Option<&str> {
-    let FaceUri::NonCanonical(named) = uri else { return None };
-    let has_addresses = ["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str());
-    let host_without_interface = named.host.split('%').next();
-    let is_address = host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok());
-    (has_addresses && !is_address && uri.canonize().is_none()).then_some(&named.host)
-}
-
 /// The canonical FaceUris of all addresses that a host name has now.
 async fn addresses_of(uri: &FaceUri) -> Result<Vec<FaceUri>, String> {
-    let (FaceUri::NonCanonical(named), Some(host)) = (uri, host_of(uri)) else { return Ok(vec![uri.clone()]) };
+    let (FaceUri::NonCanonical(named), Some(host)) = (uri, uri.host_to_look_up()) else { return Ok(vec![uri.clone()]) };
     let look_up = tokio::net::lookup_host((host, 0));
     let addresses = match tokio::time::timeout(RESOLVE_TIMEOUT, look_up).await {
         Ok(addresses) => addresses.map_err(|error| format!("cannot resolve {host}: {error}"))?,

@@ -2,7 +2,7 @@
 
 use super::{
     default_strategies,
-    host_names::{Addresses, Due, Names, host_of},
+    host_names::{Addresses, Due, Names},
 };
 use crate::operator::{Operator, OperatorError};
 use namewire_configuration::{
@@ -458,7 +458,7 @@ impl Keeper {
             let what = format!("face {} is not changed", ends.remote);
             self.command("faces", "update", &update, what, problems).await?;
         }
-        if host_of(&entry.uri.0).is_some() {
+        if entry.uri.0.host_to_look_up().is_some() {
             self.led_to.insert(ends.clone(), uri);
         }
         let uri = ends.remote.clone();

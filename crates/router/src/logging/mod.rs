@@ -17,19 +17,18 @@
 
 mod layer;
 mod levels;
-mod line;
 mod plane;
 mod rate_limit;
 mod recent;
 mod record;
 mod writer;
 
-pub use line::LineForm;
 pub use writer::{FutureWriter, LogWriter};
 
 use layer::LogLayer;
 use levels::LiveLevels;
 use namewire_configuration::log_levels::{LogChange, LogLevels};
+use namewire_node_model::log_line::LineForm;
 use namewire_packet::nfd::LogRecord;
 use rate_limit::{Kind, RateLimit, Verdict};
 use recent::Recent;

@@ -24,6 +24,15 @@ impl FaceUri {
             canonical => canonical.is_canonical().then(|| canonical.clone()),
         }
     }
+
+    /// The host name, if the canonical form needs the addresses of one.
+    pub fn host_to_look_up(&self) -> Option<&str> {
+        let FaceUri::NonCanonical(named) = self else { return None };
+        let has_addresses = ["udp", "udp4", "udp6", "tcp", "tcp4", "tcp6"].contains(&named.scheme.as_str());
+        let host_without_interface = named.host.split('%').next();
+        let is_address = host_without_interface.is_some_and(|host| host.parse::<IpAddr>().is_ok());
+        (has_addresses && !is_address && self.canonize().is_none()).then_some(&named.host)
+    }
 }
 
 impl NonCanonicalUri {

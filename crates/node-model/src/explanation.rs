@@ -4,12 +4,11 @@
 //! ours that say what workers have pending and stored and how faces have answered. `namewire explain` fetches them from
 //! a forwarder; the observer's page gets them from the control thread. So both give the same answer.
 
-use namewire_configuration::text::Origin;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         FaceHealth, FaceScope, FaceState, FaceStatus, FibEntry, LinkType, NameLook, PendingLook, RibEntry, StoredLook,
-        StrategyChoice, route_flags,
+        StrategyChoice, origin, route_flags,
     },
 };
 use serde::Serialize;
@@ -235,7 +234,7 @@ impl Tables {
         let routes = routes.map(|(entry, route)| Route {
             prefix: entry.name.to_string(),
             face_id: route.face_id.0,
-            origin: Origin(route.origin).to_string(),
+            origin: origin::name(route.origin).map_or_else(|| route.origin.to_string(), str::to_owned),
             cost: route.cost,
             inherited: entry.name != *prefix,
             captures: route.flags & route_flags::CAPTURE != 0,
