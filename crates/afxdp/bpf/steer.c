@@ -3,9 +3,11 @@
  * Question: which frames of this interface does the router take past the kernel's network stack?
  * Source: Documentation/bpf/map_xskmap.rst and Documentation/networking/af_xdp.rst of Linux.
  *
- * A frame goes to the socket of the queue it came by if its EtherType is that of NDN, 0x8624. All others go on to the
- * kernel: those with a VLAN tag too (their EtherType is that of the tag), those too short to have an EtherType, and NDN
- * frames of a queue that has no socket. The program reads two bytes of a frame and writes nothing.
+ * A frame goes to the socket of the queue it came by if its EtherType is that of NDN, 0x8624. It may have one priority
+ * tag in front: a VLAN tag (IEEE 802.1Q) whose VLAN id is 0, which belongs to no VLAN. Packet sockets receive such
+ * frames too. All others go on to the kernel: those of a VLAN, those too short to have an EtherType, and NDN frames of
+ * a queue that has no socket. The program reads at most six bytes of a frame and writes nothing: the tag stays in the
+ * frame.
  *
  * Cost: one look-up in an array per NDN frame. Limit: SOCKETS_MAX queues; the kernel gets the NDN frames of the others.
  *
@@ -13,8 +15,9 @@
  *
  *   clang -O2 -g0 -target bpfel -mcpu=v2 -c steer.c -o steer.o
  *
- * It was made with clang 14. A test compares its instructions with those of a fresh build. The file needs no headers:
- * it declares the few parts of linux/bpf.h that it uses, which are kernel interfaces and do not change.
+ * It was made with clang 14. A test compares its instructions with those of a fresh build. Another compares what
+ * src/steer.rs takes from it. The file needs no headers: it declares the few parts of linux/bpf.h that it uses, which
+ * are kernel interfaces and do not change.
  */
 
 typedef unsigned char u8;
@@ -29,6 +32,9 @@ typedef unsigned long long u64;
 
 /* Bytes before the EtherType: the addresses of destination and source. */
 #define ETHERTYPE_AT 12
+
+/* Bytes of a VLAN tag before the next EtherType: its own EtherType and the TCI, whose low 12 bits are the VLAN id. */
+#define TAG_BYTES 4
 
 #define SOCKETS_MAX 1024
 
@@ -45,7 +51,7 @@ struct frame {
 /* Helper 51: the action that sends the frame to the entry `key`, or the action `otherwise` if there is no entry. */
 static long (*const redirect_map)(void *map, u64 key, u64 otherwise) = (void *)51;
 
-/* The form in which the loader reads the properties of a map. */
+/* The properties of a map. The loader names them itself; a test compares. */
 struct map_definition {
 	u32 type;
 	u32 key_size;
@@ -64,12 +70,17 @@ SECTION("maps") struct map_definition sockets = {
 
 SECTION("xdp") int steer(struct frame *frame)
 {
-	const u8 *bytes = (const u8 *)(u64)frame->data;
+	const u8 *type = (const u8 *)(u64)frame->data + ETHERTYPE_AT;
 	const u8 *end = (const u8 *)(u64)frame->data_end;
 
-	if (bytes + ETHERTYPE_AT + 2 > end)
+	if (type + 2 > end)
 		return XDP_PASS;
-	if (bytes[ETHERTYPE_AT] != 0x86 || bytes[ETHERTYPE_AT + 1] != 0x24)
+	if (type[0] == 0x81 && type[1] == 0x00) {
+		if (type + TAG_BYTES + 2 > end || (type[2] & 0x0F) != 0 || type[3] != 0)
+			return XDP_PASS;
+		type += TAG_BYTES;
+	}
+	if (type[0] != 0x86 || type[1] != 0x24)
 		return XDP_PASS;
 	return redirect_map(&sockets, frame->rx_queue_index, XDP_PASS);
 }

@@ -1,4 +1,4 @@
-//! What the system says about an interface: the length of its frames.
+//! What the system says about an interface: its name, and the length of its frames.
 //!
 //! Source: netdevice(7). Cost: a few system calls, only when a socket opens.
 #![allow(unsafe_code, reason = "leaf: rustix has no call for the ioctl SIOCGIFMTU")]
@@ -7,11 +7,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
+/// The name of an interface; an error if there is no such interface.
+pub(crate) fn name(interface: u32) -> io::Result<String> {
+    // AF_XDP sockets know no ioctl; Unix sockets pass those about interfaces on.
+    Ok(rustix::net::netdevice::index_to_name(UnixDatagram::unbound()?, interface)?)
+}
+
 /// The MTU of an interface: most bytes of a frame after its Ethernet header.
 pub(crate) fn mtu(interface: u32) -> io::Result<usize> {
-    // AF_XDP sockets know no ioctl; Unix sockets pass those about interfaces on.
+    let name = name(interface)?;
     let socket = UnixDatagram::unbound()?;
-    let name = rustix::net::netdevice::index_to_name(&socket, interface)?;
     let mut request =
         libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 } };
     // The last place keeps its zero.

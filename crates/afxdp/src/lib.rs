@@ -4,6 +4,7 @@
 //! | question | file |
 //! | --- | --- |
 //! | which frames go to the router? | [`program`], `bpf/steer.c` |
+//! | what of it does the kernel get, and by which calls? | `steer`, `bpf` |
 //! | how does one queue of an interface receive and send? | [`socket`] |
 //! | who owns a frame's memory now? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
@@ -23,12 +24,14 @@
 //! The crate knows frames, not NDN packets: it depends on no other crate of the workspace.
 #![cfg(target_os = "linux")]
 
+mod bpf;
 mod interface;
 mod mapping;
 pub mod program;
 mod queue;
 mod ring;
 pub mod socket;
+mod steer;
 mod umem;
 
 pub use program::{AttachMode, Program};

@@ -7,6 +7,9 @@
 //!
 //! While a worker is busy with a port, it looks at the memory and wants no event: [`FramePort::begin_polling`].
 //!
+//! A frame may have a priority tag (IEEE 802.1Q), which belongs to no VLAN. It is skipped, as by the kernel's packet
+//! sockets. Frames of VLANs are not ours, and frames to send have no tag.
+//!
 //! A frame is copied once between shared memory and the arena, and once on its way out. Whoever shares the memory may
 //! change it at any time, so nothing is decided by bytes that are not copied yet. Received frames stand close together:
 //!
@@ -31,6 +34,13 @@ use xdp::XdpQueue;
 
 /// Two addresses and the type of a frame.
 pub(crate) const HEADER_BYTES: usize = 14;
+
+/// The EtherType of a VLAN tag, and the bytes from there to the next EtherType.
+const ETHERTYPE_VLAN: u16 = 0x8100;
+const TAG_BYTES: usize = 4;
+
+/// The VLAN id in a tag. 0 means that the tag has only a priority.
+const VLAN_ID: u16 = 0x0FFF;
 
 /// Received frames start at multiples of this many bytes.
 const ALIGNMENT_BYTES: usize = 64;
@@ -350,23 +360,36 @@ impl Arrivals<'_> {
             return;
         };
         let [a, b, c, d, e, f, g, h, i, j, k, l, type_high, type_low] = *header;
-        if u16::from_be_bytes([type_high, type_low]) != ETHERTYPE_NDN {
-            self.refused.foreign += 1;
-            return;
-        }
+        let tag_bytes = match u16::from_be_bytes([type_high, type_low]) {
+            ETHERTYPE_NDN => 0,
+            ETHERTYPE_VLAN if is_ndn_behind_priority(payload) => TAG_BYTES,
+            _ => {
+                self.refused.foreign += 1;
+                return;
+            }
+        };
         let (to, from) = (MacAddress([a, b, c, d, e, f]), MacAddress([g, h, i, j, k, l]));
         let from = LinkAddress { interface: self.own.interface, address: from };
-        let start = self.used + HEADER_BYTES;
+        let start = self.used + HEADER_BYTES + tag_bytes;
         self.messages.note_frame(
             self.received,
             start,
-            payload.len(),
+            payload.len() - tag_bytes,
             from,
             addressee(to, self.own.address, self.group),
         );
         self.used = (self.used + bytes).next_multiple_of(ALIGNMENT_BYTES);
         self.received += 1;
     }
+}
+
+/// Whether the rest of a tag says that the frame belongs to no VLAN, and NDN follows.
+fn is_ndn_behind_priority(rest: &[u8]) -> bool {
+    let Some(([tci_high, tci_low, type_high, type_low], _)) = rest.split_first_chunk::<TAG_BYTES>() else {
+        return false;
+    };
+    u16::from_be_bytes([*tci_high, *tci_low]) & VLAN_ID == 0
+        && u16::from_be_bytes([*type_high, *type_low]) == ETHERTYPE_NDN
 }
 
 fn addressee(to: MacAddress, own: MacAddress, group: Option<MacAddress>) -> Addressee {
@@ -400,11 +423,44 @@ mod tests {
         }
     }
 
+    /// A port's address, and a station's.
+    const OWN: LinkAddress = LinkAddress { interface: 3, address: MacAddress([2, 0, 0, 0, 0, 1]) };
+    const FROM: [u8; 6] = [2, 0, 0, 0, 0, 7];
+
+    /// What comes of these frames: the buffer, the messages in it, and what was refused.
+    fn arrive(frames: &[Vec<u8>], buffer: &mut [u8], messages: &mut ReceivedBatch) -> (usize, RefusedFrames) {
+        let mut refused = RefusedFrames::default();
+        let mut arrivals =
+            Arrivals { messages, buffer, used: 0, received: 0, own: OWN, group: None, refused: &mut refused };
+        frames.iter().for_each(|frame| arrivals.add(frame.len(), |slot| slot.copy_from_slice(frame)));
+        (arrivals.received, refused)
+    }
+
+    /// The tags are written as IEEE 802.1Q has them: priority 3 bits, eligibility to be dropped 1, VLAN id 12.
+    #[test]
+    fn a_priority_tag_is_skipped_and_a_vlan_is_foreign() {
+        let frame = |tag: &[u8], rest: &[u8]| [&OWN.address.0, &FROM, tag, rest].concat();
+        let ndn = [&[0x86, 0x24][..], &[5; 46]].concat();
+        let frames = [
+            frame(&[0x81, 0, 0, 0], &ndn),
+            frame(&[0x81, 0, 0xF0, 0], &ndn),
+            frame(&[0x81, 0, 0, 1], &ndn),
+            frame(&[0x81, 0, 0xE1, 0], &ndn),
+            frame(&[0x81, 0, 0, 0, 0x81, 0, 0, 0], &ndn), // two tags
+            frame(&[0x81, 0, 0, 0], &[0x08, 0]),          // IPv4
+            frame(&[0x81, 0, 0, 0], &[0x86]),
+            frame(&[0x81, 0], &[]),
+            frame(&[0x81, 0, 0, 0], &ndn[..2]), // nothing behind it
+        ];
+        let (mut messages, mut buffer) = (ReceivedBatch::new(), vec![0; 1_000]);
+        assert_eq!(arrive(&frames, &mut buffer, &mut messages), (3, RefusedFrames { malformed: 0, foreign: 6 }));
+        let packets: Vec<&[u8]> = (0..3).map(|i| &buffer[messages.start(i)..][..messages.len(i)]).collect();
+        assert_eq!(packets, [&[5; 46][..], &[5; 46], &[]]);
+    }
+
     #[test]
     fn frames_stand_close_together_and_others_leave_no_trace() {
-        let own = LinkAddress { interface: 3, address: MacAddress([2, 0, 0, 0, 0, 1]) };
-        let from = [2, 0, 0, 0, 0, 7];
-        let frame = |kind: u16, packet: &[u8]| [&own.address.0, &from, &kind.to_be_bytes()[..], packet].concat();
+        let frame = |kind: u16, packet: &[u8]| [&OWN.address.0, &FROM, &kind.to_be_bytes()[..], packet].concat();
         let frames = [
             frame(ETHERTYPE_NDN, &[1; 46]),
             frame(0x0800, &[2; 46]),
@@ -416,23 +472,11 @@ mod tests {
             frame(ETHERTYPE_NDN, &[6; 1_000]), // no room is left
         ];
         let (mut messages, mut buffer) = (ReceivedBatch::new(), vec![0; 500]);
-        let mut refused = RefusedFrames::default();
-        let mut arrivals = Arrivals {
-            messages: &mut messages,
-            buffer: &mut buffer,
-            used: 0,
-            received: 0,
-            own,
-            group: None,
-            refused: &mut refused,
-        };
-        frames.iter().for_each(|frame| arrivals.add(frame.len(), |slot| slot.copy_from_slice(frame)));
-        assert_eq!(arrivals.received, 3);
-        assert_eq!(refused, RefusedFrames { malformed: 3, foreign: 2 });
+        assert_eq!(arrive(&frames, &mut buffer, &mut messages), (3, RefusedFrames { malformed: 3, foreign: 2 }));
         let packets: Vec<&[u8]> = (0..3).map(|i| &buffer[messages.start(i)..][..messages.len(i)]).collect();
         assert_eq!(packets, [&[1; 46][..], &[], &[5; 300]]);
         assert_eq!([0, 1, 2].map(|i| messages.start(i)), [14, 64 + 14, 128 + 14]);
-        let expected = Remote::Ethernet(LinkAddress { interface: 3, address: MacAddress(from) });
+        let expected = Remote::Ethernet(LinkAddress { interface: 3, address: MacAddress(FROM) });
         assert!((0..3).all(|i| messages.source(i) == Some(expected) && messages.addressee(i) == Addressee::Us));
     }
 }

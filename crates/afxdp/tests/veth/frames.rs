@@ -182,7 +182,8 @@ fn what_cannot_be_opened_is_refused() {
         }
         assert_eq!(kind(network.interface, 1_000, COPY), ErrorKind::InvalidInput, "no such queue");
         assert!(XdpSocket::open(9_999, 0, COPY).is_err(), "no such interface");
-        assert!(Program::attach(9_999).is_err(), "no such interface");
+        let error = Program::attach(9_999).expect_err("no such interface").to_string();
+        assert!(error.contains("No such device"), "{error}");
         let (mut program, socket) = network.open(COPY);
         assert_eq!(program.insert(1_024, &socket).expect_err("beyond the map").kind(), ErrorKind::InvalidInput);
     });

@@ -29,9 +29,8 @@ fn other_frames_reach_the_kernel() {
         peer.send(&sent).expect("sent");
         assert_eq!(next_frame(&kernel), sent);
 
-        // An NDN frame with a VLAN tag, which the kernel removes before a packet socket sees the frame.
-        let mut tagged = frame(VLAN, 100, 2);
-        tagged[14..18].copy_from_slice(&[0, 7, 0x86, 0x24]);
+        // An NDN frame of a VLAN, whose tag the kernel removes before a packet socket sees the frame.
+        let tagged = tagged(7, NDN, 2);
         peer.send(&tagged).expect("sent");
         assert_eq!(next_frame(&kernel_ndn), [&tagged[..12], &tagged[16..]].concat());
 
@@ -51,6 +50,49 @@ fn other_frames_reach_the_kernel() {
         assert_eq!(receive(&mut socket, 1), [sent]);
         assert!(is_empty(&kernel_ndn) && is_empty(&kernel));
     });
+}
+
+/// The tag of IEEE 802.1Q: its own EtherType, 3 bits of priority, 1 of eligibility to be dropped, 12 of VLAN id.
+fn tagged(tci: u16, ether_type: u16, seed: usize) -> Vec<u8> {
+    let mut tagged = frame(VLAN, 100, seed);
+    tagged[14..16].copy_from_slice(&tci.to_be_bytes());
+    tagged[16..18].copy_from_slice(&ether_type.to_be_bytes());
+    tagged
+}
+
+/// A tag of VLAN 0 is no VLAN's, only a priority. Packet sockets receive such frames.
+#[test]
+fn a_priority_tag_makes_no_difference() {
+    for (mtu, mode) in [(1_500, AttachMode::Native), (3_826, AttachMode::Generic)] {
+        run(|network| {
+            network.at_peer(|| ip(&format!("link set {PEERS} mtu {mtu}")));
+            ip(&format!("link set {OURS} mtu {mtu}"));
+            let (program, mut socket) = network.open(COPY);
+            assert_eq!(program.mode(), mode);
+            let (peer, kernel) = (network.packet_socket_at_peer(NDN), network.packet_socket(NDN));
+            for tci in [0x0000, 0x2000, 0xE000, 0x1000, 0xF000] {
+                let sent = tagged(tci, NDN, usize::from(tci));
+                peer.send(&sent).expect("sent");
+                assert_eq!(receive(&mut socket, 1), [sent], "{tci:#06x}, {mode}");
+            }
+            for tci in [0x0001, 0x0010, 0x0100, 0x0800, 0x0FFF, 0xE007] {
+                let sent = tagged(tci, NDN, usize::from(tci));
+                peer.send(&sent).expect("sent");
+                assert_eq!(next_frame(&kernel), [&sent[..12], &sent[16..]].concat(), "{tci:#06x}, {mode}");
+            }
+            // Nothing behind the tag, half an EtherType, a second tag, another EtherType.
+            let whole = tagged(0, NDN, 1);
+            let twice = [&whole[..12], &[0x81, 0, 0, 0], &whole[12..]].concat();
+            for sent in [&whole[..16], &whole[..17], &twice, &tagged(0, OTHER, 1)] {
+                peer.send(sent).expect("sent");
+            }
+            // All of it, and no more.
+            for sent in [&whole[..18], &whole] {
+                peer.send(sent).expect("sent");
+                assert_eq!(receive(&mut socket, 1), [sent], "{mode}");
+            }
+        });
+    }
 }
 
 #[test]

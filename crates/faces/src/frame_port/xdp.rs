@@ -1,8 +1,9 @@
 //! Frames of an interface by AF_XDP: the kernel's driver puts NDN frames into memory that the worker reads, without the
 //! network stack between.
 //!
-//! The XDP program of `namewire-afxdp` takes the frames of type 0x8624; the kernel keeps all others. Each receive queue
-//! of the interface has a socket. All sockets belong to one worker, and all frames are sent through the first:
+//! The XDP program of `namewire-afxdp` takes the frames of type 0x8624, also behind a priority tag; the kernel keeps
+//! all others. Each receive queue of the interface has a socket. All sockets belong to one worker, and all frames are
+//! sent through the first:
 //!
 //! ```text
 //!   interface ─► program ─┬─ 0x8624 of queue 0 ─► port 0 ─┐
@@ -14,7 +15,8 @@
 //! timer ([`FramePort::needs_kick`]), also while a link is down.
 //!
 //! Cost: a system call for 32 frames to send in copy mode, and none to receive. Bytes: 16 MiB of shared memory per
-//! queue. Limit: the frames of a UMEM; interfaces with larger ones have no AF_XDP.
+//! queue. Limit: the frames of a UMEM; interfaces with larger ones have no AF_XDP. Where the MTU leaves no four
+//! bytes free, the kernel drops the longest frames with a priority tag.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

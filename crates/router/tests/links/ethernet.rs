@@ -143,6 +143,27 @@ fn three_routers_speak_to_a_group_in_fragments() {
     }
 }
 
+/// A tag of VLAN 0 (IEEE 802.1Q) says only how urgent a frame is. Here it is written into the frame, as a switch does.
+#[test]
+fn a_station_may_send_with_a_priority_tag() {
+    for segment in Segment::with_each_port(2) {
+        let far = segment.start(1, |config| config.settings.faces.ethernet.listen = true);
+        let mut producer = far.application();
+        producer.register("/far");
+        let serving = std::thread::spawn(move || producer.serve(1, &[7; 100]));
+        let interest = far.application().interest(name("/far/x")).build();
+        let addresses = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 9];
+        let frame = |tci: [u8; 2]| [&addresses[..], &[0x81, 0], &tci, &[0x86, 0x24], &interest, &[0; 46]].concat();
+        let cable = segment.socket_at_cable(1);
+        eventually("the station has a face", || {
+            cable.send(&frame([0x60, 0])).unwrap();
+            far.has_face("ether://[02:00:00:00:00:09]")
+        });
+        serving.join().unwrap();
+        eventually("it has its Data", || far.face("ether://[02:00:00:00:00:09]").counters.n_out_data == 1);
+    }
+}
+
 #[test]
 fn faces_follow_the_mtu_and_the_end_of_their_interface() {
     for segment in Segment::with_each_port(2) {

@@ -9,6 +9,7 @@ use namewire_packet::{
 };
 use namewire_router::{Router, RouterHandle};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use socket2::Socket;
 use std::{
     fs::File,
     os::fd::AsFd,
@@ -118,7 +119,20 @@ impl Segment {
 
     /// Runs `work` on a thread in a host's namespace.
     pub(crate) fn on_host<R: Send>(&self, host: usize, work: impl FnOnce() -> R + Send) -> R {
-        let namespace = File::open(format!("/run/netns/{}", self.namespace(&host.to_string()))).unwrap();
+        self.inside(&host.to_string(), work)
+    }
+
+    /// A socket for whole frames at the bridge's end of a host's cable.
+    pub(crate) fn socket_at_cable(&self, host: usize) -> Socket {
+        self.inside("hub", || {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            let index = rustix::net::netdevice::name_to_index(&socket, &format!("port{host}")).unwrap();
+            ethernet::open_whole_frames(index).unwrap()
+        })
+    }
+
+    fn inside<R: Send>(&self, part: &str, work: impl FnOnce() -> R + Send) -> R {
+        let namespace = File::open(format!("/run/netns/{}", self.namespace(part))).unwrap();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
