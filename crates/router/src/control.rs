@@ -15,6 +15,7 @@ pub(crate) mod inbox;
 mod interfaces;
 mod link_state;
 mod links;
+mod netlink;
 pub(crate) mod node;
 mod own_address;
 mod recent;

@@ -5,32 +5,20 @@
 //!
 //! Limit: [`INTERFACES_MAX`] interfaces; the others are left out.
 
+use super::netlink::{self, List, attributes};
 use crate::messages::ToControl;
 use namewire_packet::nfd::MacAddress;
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    parse_ip, parse_string, parse_u32,
-};
-use netlink_packet_route::{
-    RouteNetlinkMessage,
-    address::{AddressMessage, AddressMessageBuffer, AddressScope},
-    link::{LinkFlags, LinkLayerType, LinkMessage, LinkMessageBuffer},
-};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::{
     collections::BTreeMap,
     io,
     net::{IpAddr, Ipv4Addr},
-    os::{fd::AsFd, unix::net::UnixDatagram},
+    os::unix::net::UnixDatagram,
     time::Duration,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Interfaces looked at.
 const INTERFACES_MAX: usize = 1024;
-
-/// Messages read from one netlink answer. There are some per interface and address.
-const MESSAGES_MAX: usize = 64 * INTERFACES_MAX;
 
 /// An interface that comes up causes several messages: address, carrier, routes. Control waits this long for the rest.
 const SETTLING: Duration = Duration::from_millis(200);
@@ -42,8 +30,16 @@ const IFLA_MTU: u16 = 4;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
-/// rtnetlink groups (linux/rtnetlink.h): links, IPv4 addresses, IPv6 addresses.
-const GROUPS: [u32; 3] = [1, 5, 9];
+/// The type of an Ethernet link (linux/if_arp.h), and flags of a link (linux/if.h).
+const ARPHRD_ETHER: u16 = 1;
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 1 << 3;
+const IFF_MULTICAST: u32 = 1 << 12;
+const IFF_LOWER_UP: u32 = 1 << 16;
+
+/// Scopes of an address (linux/rtnetlink.h): global and link.
+const RT_SCOPE_UNIVERSE: u8 = 0;
+const RT_SCOPE_LINK: u8 = 253;
 
 /// One network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,108 +60,73 @@ pub(crate) struct Interface {
 /// All interfaces, by number.
 pub(crate) fn list() -> io::Result<BTreeMap<u32, Interface>> {
     let mut interfaces = BTreeMap::new();
-    dump(RouteNetlinkMessage::GetLink(LinkMessage::default()), |payload| {
-        if let Ok(link) = LinkMessageBuffer::new_checked(payload)
-            && interfaces.len() < INTERFACES_MAX
+    netlink::dump(List::Links, |payload| {
+        if interfaces.len() < INTERFACES_MAX
+            && let Some(interface) = Interface::read(payload)
         {
-            interfaces.insert(link.link_index(), Interface::from(&link));
+            interfaces.insert(interface.index, interface);
         }
     })?;
-    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |payload| {
-        if let Ok(address) = AddressMessageBuffer::new_checked(payload)
-            && matches!(AddressScope::from(address.scope()), AddressScope::Universe | AddressScope::Link)
-            && let Some(interface) = interfaces.get_mut(&address.index())
+    netlink::dump(List::Addresses, |payload| {
+        if let Some((index, address)) = read_address(payload)
+            && let Some(interface) = interfaces.get_mut(&index)
         {
-            interface.addresses.extend(own_address(&address));
+            interface.addresses.push(address);
         }
     })?;
     Ok(interfaces)
 }
 
-// N.B. Only the attributes that are wanted are read. The parser of whole messages (netlink-packet-route 0.28) panics at
-// some attributes that are shorter than it knows them; another kernel's may be.
-impl From<&LinkMessageBuffer<&[u8]>> for Interface {
-    fn from(link: &LinkMessageBuffer<&[u8]>) -> Self {
-        let flags = LinkFlags::from_bits_retain(link.flags());
+impl Interface {
+    /// From `struct ifinfomsg` and attributes. `None` if they are too short for the former; attributes that are
+    /// missing or of another length leave their default.
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (header, rest) = payload.split_first_chunk::<16>()?;
+        let &[_family, _, kind_a, kind_b, i, j, k, l, m, n, o, p, ..] = header;
+        let kind = u16::from_ne_bytes([kind_a, kind_b]);
+        let flags = u32::from_ne_bytes([m, n, o, p]);
         let mut interface = Interface {
-            index: link.link_index(),
+            index: u32::from_ne_bytes([i, j, k, l]),
             name: String::new(),
             ethernet: None,
             mtu: 0,
             // The carrier counts too: without it nothing would leave.
-            is_up: flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
-            is_loopback: flags.contains(LinkFlags::Loopback),
-            can_multicast: flags.contains(LinkFlags::Multicast),
+            is_up: flags & IFF_UP != 0 && flags & IFF_LOWER_UP != 0,
+            is_loopback: flags & IFF_LOOPBACK != 0,
+            can_multicast: flags & IFF_MULTICAST != 0,
             addresses: Vec::new(),
         };
-        for attribute in link.attributes().map_while(Result::ok) {
-            match (attribute.kind(), attribute.value()) {
-                (IFLA_IFNAME, name) => interface.name = parse_string(name).unwrap_or_default(),
-                (IFLA_MTU, mtu) => interface.mtu = parse_u32(mtu).unwrap_or_default() as usize,
-                (IFLA_ADDRESS, address) if LinkLayerType::from(link.link_layer_type()) == LinkLayerType::Ether => {
+        for attribute in attributes(rest) {
+            match attribute {
+                (IFLA_IFNAME, name) => {
+                    let name = name.strip_suffix(&[0]).unwrap_or(name);
+                    interface.name = str::from_utf8(name).unwrap_or_default().to_owned();
+                }
+                (IFLA_MTU, mtu) => interface.mtu = mtu.try_into().map_or(0, u32::from_ne_bytes) as usize,
+                (IFLA_ADDRESS, address) if kind == ARPHRD_ETHER => {
                     interface.ethernet = address.try_into().ok().map(MacAddress);
                 }
                 _ => {}
             }
         }
-        interface
+        Some(interface)
     }
 }
 
-/// On a point-to-point link, "address" is the peer's and "local" is ours.
-fn own_address(message: &AddressMessageBuffer<&[u8]>) -> Option<IpAddr> {
-    let attribute = |kind| {
-        let mut attributes = message.attributes().map_while(Result::ok);
-        attributes.find(|attribute| attribute.kind() == kind).and_then(|attribute| parse_ip(attribute.value()).ok())
-    };
-    attribute(IFA_LOCAL).or_else(|| attribute(IFA_ADDRESS)).filter(|ip| *ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+/// From `struct ifaddrmsg` and attributes: the number of an interface and its address. `None` if they are too short for
+/// the former, or the address is none of ours or of another scope.
+fn read_address(payload: &[u8]) -> Option<(u32, IpAddr)> {
+    let (&[_family, _prefix_length, _flags, scope, index @ ..], rest) = payload.split_first_chunk::<8>()?;
+    // On a point-to-point link, "address" is the peer's and "local" is ours.
+    let of_kind = |wanted| attributes(rest).find(|(kind, _)| *kind == wanted).and_then(|(_, value)| read_ip(value));
+    let address = of_kind(IFA_LOCAL).or_else(|| of_kind(IFA_ADDRESS))?;
+    let is_ours = matches!(scope, RT_SCOPE_UNIVERSE | RT_SCOPE_LINK) && address != IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    is_ours.then_some((u32::from_ne_bytes(index), address))
 }
 
-/// Asks for a list and hands the payload of each entry to `take`.
-fn dump(request: RouteNetlinkMessage, mut take: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&question(request), 0)?;
-    let mut messages = 0;
-    while messages < MESSAGES_MAX {
-        let (answer, _) = socket.recv_from_full()?;
-        let (count, end) = read_answer(&answer, &mut take);
-        messages += count;
-        if let Some(result) = end {
-            return result;
-        }
-    }
-    Ok(())
-}
-
-fn question(request: RouteNetlinkMessage) -> Vec<u8> {
-    let mut request = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(request));
-    request.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-    bytes
-}
-
-/// Hands the payload of each entry in a part of the answer to `take`. Returns how many messages there were, and the
-/// result if the list ended.
-fn read_answer(mut answer: &[u8], take: &mut impl FnMut(&[u8])) -> (usize, Option<io::Result<()>>) {
-    let mut messages = 0;
-    while let Ok(message) = NetlinkBuffer::new_checked(answer) {
-        messages += 1;
-        match message.message_type() {
-            NLMSG_DONE => return (messages, Some(Ok(()))),
-            NLMSG_ERROR => {
-                let code = message.payload().first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                return (messages, Some(Err(io::Error::from_raw_os_error(code.wrapping_neg()))));
-            }
-            _ => take(message.payload()),
-        }
-        let len = (message.length() as usize).next_multiple_of(4).min(answer.len());
-        answer = &answer[len..];
-    }
-    (messages, None)
+fn read_ip(value: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(value).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from)).ok()
 }
 
 /// A subscription to changes of interfaces and addresses. It misses none from its creation on.
@@ -176,13 +137,7 @@ pub(crate) struct News(UnixDatagram);
 
 impl News {
     pub(crate) fn subscribe() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        for group in GROUPS {
-            socket.add_membership(group)?;
-        }
-        socket.set_non_blocking(true)?;
-        Ok(News(UnixDatagram::from(socket.as_fd().try_clone_to_owned()?)))
+        Ok(News(UnixDatagram::from(netlink::subscribe()?)))
     }
 
     /// Tells control, until the router stops, whenever something has changed and settled.
@@ -214,30 +169,71 @@ mod tests {
         assert!(loopback.mtu >= 1280);
     }
 
-    /// The kernel's own answer with random bytes changed, cut anywhere.
+    /// The kernel says the same in files.
+    #[test]
+    fn the_list_is_that_of_sysfs() {
+        if !std::path::Path::new("/sys/class/net/lo").exists() {
+            println!("skipped, because sysfs is not mounted");
+            return;
+        }
+        let mut compared = 0;
+        for interface in list().unwrap().into_values() {
+            let fact = |file: &str| {
+                let text = std::fs::read_to_string(format!("/sys/class/net/{}/{file}", interface.name)).ok()?;
+                Some(text.trim().to_owned())
+            };
+            // An interface may be gone meanwhile.
+            let (Some(index), Some(mtu), Some(kind)) = (fact("ifindex"), fact("mtu"), fact("type")) else { continue };
+            assert_eq!((interface.index.to_string(), interface.mtu.to_string()), (index, mtu));
+            let address = fact("address").filter(|_| kind == "1");
+            assert_eq!(interface.ethernet.map(|address| address.to_string()), address);
+            compared += 1;
+        }
+        assert!(compared > 0, "lo at least");
+    }
+
+    /// `struct ifaddrmsg` and attributes as rtnetlink(7) and linux/if_addr.h have them.
+    #[test]
+    fn the_own_address_of_a_link_is_taken() {
+        let message = |scope: u8, attributes: &[(u16, &[u8])]| {
+            let mut payload = vec![2, 24, 0, scope];
+            payload.extend(7u32.to_ne_bytes());
+            for (kind, value) in attributes {
+                payload.extend((4 + value.len() as u16).to_ne_bytes());
+                payload.extend(kind.to_ne_bytes());
+                payload.extend(*value);
+            }
+            payload
+        };
+        let (peer, local, six) = ([192, 0, 2, 1], [192, 0, 2, 2], [0xFE; 16]);
+        let own = Some((7, IpAddr::from(local)));
+        assert_eq!(read_address(&message(0, &[(1, &peer), (2, &local)])), own);
+        assert_eq!(read_address(&message(253, &[(1, &local), (3, b"eth0")])), own);
+        assert_eq!(read_address(&message(0, &[(1, &six)])), Some((7, IpAddr::from(six))));
+        assert_eq!(read_address(&message(0, &[(1, &local), (2, &peer[..3])])), own);
+        assert_eq!(read_address(&message(254, &[(1, &peer), (2, &local)])), None, "the host's own scope");
+        assert_eq!(read_address(&message(0, &[(1, &[0; 4])])), None);
+        assert_eq!(read_address(&message(0, &[])), None);
+        assert_eq!(read_address(&[2, 24, 0, 0, 7, 0, 0]), None);
+    }
+
+    /// The kernel's own answers with random bytes changed, cut anywhere.
     #[test]
     fn damaged_answers_are_left_out() {
-        let mut socket = Socket::new(NETLINK_ROUTE).unwrap();
-        socket.bind_auto().unwrap();
-        socket.connect(&SocketAddr::new(0, 0)).unwrap();
-        socket.send(&question(RouteNetlinkMessage::GetLink(LinkMessage::default())), 0).unwrap();
-        let (answer, _) = socket.recv_from_full().unwrap();
-        let mut random = fastrand::Rng::with_seed(1);
-        for _ in 0..20_000 {
-            let mut damaged = answer[..random.usize(..=answer.len())].to_vec();
-            for _ in 0..random.usize(..8).min(damaged.len()) {
-                let place = random.usize(..damaged.len());
-                damaged[place] = random.u8(..);
+        for list in [List::Links, List::Addresses] {
+            let answer = netlink::receive(&netlink::ask(list).unwrap()).unwrap();
+            let mut random = fastrand::Rng::with_seed(1);
+            for _ in 0..20_000 {
+                let mut damaged = answer[..random.usize(..=answer.len())].to_vec();
+                for _ in 0..random.usize(..8).min(damaged.len()) {
+                    let place = random.usize(..damaged.len());
+                    damaged[place] = random.u8(..);
+                }
+                let (messages, _) = netlink::read_part(&damaged, &mut |payload| {
+                    let _ = (Interface::read(payload), read_address(payload));
+                });
+                assert!(messages <= damaged.len() / 16, "a message has a header of 16 bytes");
             }
-            let (messages, _) = read_answer(&damaged, &mut |payload| {
-                if let Ok(link) = LinkMessageBuffer::new_checked(payload) {
-                    let _ = Interface::from(&link);
-                }
-                if let Ok(address) = AddressMessageBuffer::new_checked(payload) {
-                    let _ = own_address(&address);
-                }
-            });
-            assert!(messages <= damaged.len() / 16, "a message has a header of 16 bytes");
         }
     }
 }
