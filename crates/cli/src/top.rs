@@ -2,13 +2,23 @@
 //!
 //! A part of this program asks the router again and again; another draws; keys come from a thread of their own, because
 //! reading them blocks. While there is no connection, the screen keeps the last numbers and says so.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what does the screen show? | [`view`], from [`sample`] and [`rates`] |
+//! | how do its cells become text? | [`screen`] |
+//! | how is the terminal taken, drawn on and given back? | [`display`] |
+//! | which key was pressed? | [`keys`] |
 
+mod display;
+mod keys;
 mod rates;
 mod sample;
+mod screen;
 mod view;
 
 use crate::{ExitCode, Failure, Global};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use display::Display;
 use std::{
     io::{self, IsTerminal},
     time::Duration,
@@ -18,12 +28,10 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
-use view::{View, Wish};
+use view::View;
 
 /// Answers of a router take no longer, even if it has much to do.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Keys that may wait for the screen.
-const KEYS_MAX: usize = 64;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Keys: q quit, s sort by the next column, arrows scroll, ? help")]
@@ -50,29 +58,25 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let client = global.connect().await?;
     let view = View::new(client.transport().map(|uri| uri.to_string()).unwrap_or_default());
     drop(client);
-    let terminal = ratatui::try_init().map_err(|error| {
-        Failure::new(ExitCode::Failed, format!("cannot use this terminal: {error}; `namewire status` needs none"))
-    })?;
-    let outcome = show(global, view, terminal, Duration::from_millis(args.interval)).await;
-    ratatui::restore();
-    outcome
+    show(global, view, Duration::from_millis(args.interval)).await
 }
 
-async fn show(
-    global: &Global,
-    mut view: View,
-    mut terminal: ratatui::DefaultTerminal,
-    pause: Duration,
-) -> Result<(), Failure> {
+async fn show(global: &Global, mut view: View, pause: Duration) -> Result<(), Failure> {
     let (sender, mut news) = mpsc::channel(1);
     let watch = watch(global, pause, sender);
     tokio::pin!(watch);
-    let mut wishes = read_keys();
+    // From here on no signal ends the process without the terminal being given back.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
+    let mut new_size = signal(SignalKind::window_change())?;
+    let mut display = Display::take().map_err(|error| {
+        Failure::new(ExitCode::Failed, format!("cannot use this terminal: {error}; `namewire status` needs none"))
+    })?;
+    let mut wishes = keys::read();
     loop {
-        terminal.draw(|frame| view.draw(frame))?;
+        let (height, width) = display.size();
+        display.draw(&view.draw(height, width))?;
         tokio::select! {
             () = &mut watch => return Ok(()),
             Some(news) = news.recv() => match news {
@@ -84,6 +88,7 @@ async fn show(
                 // To quit, or the terminal is gone.
                 _ => return Ok(()),
             },
+            _ = new_size.recv() => display.forget(),
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = hang_up.recv() => return Ok(()),
@@ -116,40 +121,5 @@ async fn watch(global: &Global, pause: Duration, news: mpsc::Sender<News>) {
         if news.send(told).await.is_err() {
             return;
         }
-    }
-}
-
-/// The wishes of the user, and [`Wish::Other`] where the terminal has changed its size. The thread ends with the
-/// process.
-fn read_keys() -> mpsc::Receiver<Wish> {
-    let (sender, wishes) = mpsc::channel(KEYS_MAX);
-    std::thread::spawn(move || {
-        while let Ok(event) = event::read() {
-            let wish = match event {
-                Event::Key(key) if key.kind != KeyEventKind::Release => wish(key.code, key.modifiers),
-                Event::Resize(..) => Wish::Other,
-                _ => continue,
-            };
-            if sender.blocking_send(wish).is_err() {
-                return;
-            }
-        }
-    });
-    wishes
-}
-
-fn wish(key: KeyCode, modifiers: KeyModifiers) -> Wish {
-    match key {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
-        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
-        KeyCode::Char('s') => Wish::Sort,
-        KeyCode::Char('?' | 'h') => Wish::Help,
-        KeyCode::Up | KeyCode::Char('k') => Wish::Scroll(-1),
-        KeyCode::Down | KeyCode::Char('j') => Wish::Scroll(1),
-        KeyCode::PageUp => Wish::Page(-1),
-        KeyCode::PageDown | KeyCode::Char(' ') => Wish::Page(1),
-        KeyCode::Home => Wish::First,
-        KeyCode::End => Wish::Last,
-        _ => Wish::Other,
     }
 }

@@ -60,6 +60,7 @@ fn outlives_its_router_and_ends_with_ctrl_c() {
     terminal.wait_for("the router", |lines| lines[0].starts_with("namewire"));
     router.terminate();
     terminal.wait_for("that it is gone", |lines| lines[0].starts_with("no connection, trying again"));
+    assert!(terminal.has_colours());
     let _again = Router::run(directory.path(), &["--route", "/far=udp4://127.0.0.1:19"]);
     let lines = terminal.wait_for("the new one", |lines| face_line(lines, "udp4://127.0.0.1:19").is_some());
     assert!(lines[0].starts_with("namewire"), "{}", lines[0]);
@@ -78,6 +79,50 @@ fn a_signal_ends_it_with_the_terminal_restored() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(terminal.wait_for_end().code(), Some(0));
     assert!(terminal.is_restored());
+}
+
+#[test]
+fn follows_the_size_of_its_window() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let mut terminal = top(&router);
+    let fills = |height: usize, width: usize| {
+        move |lines: &[String]| {
+            let first = lines[0].starts_with("namewire") && lines[1].starts_with("Per second") == (width >= 72);
+            let last = lines.last().unwrap();
+            let is_counted = last.starts_with("q quit") && last.ends_with("faces") && last.chars().count() == width;
+            lines.len() == height && first && is_counted && lines.iter().filter(|l| l.contains("faces")).count() == 1
+        }
+    };
+    for (height, width) in [(30, 100), (40, 120), (10, 50), (24, 80)] {
+        terminal.resize(height, width);
+        terminal.wait_for("the size", fills(height.into(), width.into()));
+    }
+    // Signals are no keys.
+    (0..50).for_each(|_| terminal.resize(24, 80));
+    terminal.press("s");
+    terminal.wait_for("the new order", |lines| lines.last().is_some_and(|line| line.contains("sort: in")));
+    terminal.press("\u{1b}[A\u{1b}");
+    assert_eq!(terminal.wait_for_end().code(), Some(0));
+    assert!(terminal.is_restored());
+}
+
+#[test]
+fn without_colours_it_writes_none_and_nothing_typed_appears() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let mut terminal = Terminal::start(router.command().env("NO_COLOR", "1").args(["top", "--interval", "100"]));
+    terminal.wait_for("the gauges", |lines| lines[3].contains('─') && lines[0].starts_with("namewire"));
+    terminal.press("zzzs");
+    terminal.wait_for("the new order", |lines| lines.last().is_some_and(|line| line.contains("sort: in")));
+    assert!(!terminal.written().contains("zz"));
+    let written = terminal.written();
+    // The sequences for looks end in "m", those that place a line in "H".
+    let last = |sequence: &str| sequence.chars().find(char::is_ascii_alphabetic);
+    assert!(written.split("\u{1b}[").skip(1).all(|sequence| last(sequence) != Some('m')), "{written:?}");
+    assert_eq!(written.matches("\u{1b}[2J").count(), 1, "it clears once, and then writes what changes");
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end().code(), Some(0));
 }
 
 #[test]

@@ -9,28 +9,29 @@
 //!   keys
 //! ```
 
-use super::rates::{DropRate, FaceRates, History, Rates, Sample};
+use super::{
+    rates::{FaceRates, History, Rates, Sample},
+    screen::{Look, Screen},
+};
 use crate::{
     columns::{self, Column, Fitted, GAP},
     quantity,
 };
+use console::{Alignment, measure_text_width, pad_str, pad_str_with};
 use namewire_packet::nfd::{FaceState, FaceStatus};
-use ratatui::{
-    Frame,
-    layout::{Alignment, Constraint, Layout, Rect},
-    style::{Color, Modifier, Style},
-    symbols,
-    text::Line,
-    widgets::{Block, Clear, LineGauge, Paragraph, Row, Table},
-};
+use std::{iter, ops::Range};
 
+const HEAD_HEIGHT: usize = 2;
+const GAUGES_HEIGHT: usize = 3;
 /// Screens with fewer lines have no gauges.
-const GAUGES_HEIGHT_MIN: u16 = 16;
+const GAUGES_HEIGHT_MIN: usize = 16;
 /// Screens with fewer lines show no drops.
-const DROPS_HEIGHT_MIN: u16 = 12;
+const DROPS_HEIGHT_MIN: usize = 12;
 
 /// Lines of fewer characters have short forms.
-const WIDE_MIN: u16 = 72;
+const WIDE_MIN: usize = 72;
+/// The box around the help.
+const HELP_WIDTH: usize = 46;
 
 const HELP: &[&str] = &[
     "s            sort by the next column",
@@ -206,48 +207,45 @@ impl View {
         true
     }
 
-    pub(super) fn draw(&mut self, frame: &mut Frame) {
-        let area = frame.area();
-        let gauges = if area.height >= GAUGES_HEIGHT_MIN { 3 } else { 0 };
-        let drops = match self.rates.drops.len() as u16 {
+    pub(super) fn draw(&mut self, height: usize, width: usize) -> Screen {
+        let mut screen = Screen::new(height, width);
+        let height = screen.height();
+        let gauges = if height >= GAUGES_HEIGHT_MIN { GAUGES_HEIGHT } else { 0 };
+        let drops = match self.rates.drops.len() {
             0 => 0,
-            _ if area.height < DROPS_HEIGHT_MIN => 0,
-            count => (count + 1).min(area.height / 4),
+            _ if height < DROPS_HEIGHT_MIN => 0,
+            count => (count + 1).min(height / 4),
         };
-        let heights = [2, gauges, 0, drops, 1].map(Constraint::Length);
-        let [head, gauges_area, faces, drops_area, keys] =
-            Layout::vertical([heights[0], heights[1], Constraint::Fill(1), heights[3], heights[4]]).areas(area);
-        self.draw_head(frame, head);
+        let keys = height.saturating_sub(1);
+        let faces = HEAD_HEIGHT + gauges..keys.saturating_sub(drops);
+        self.draw_head(&mut screen);
         if gauges > 0 {
-            self.draw_gauges(frame, gauges_area);
+            self.draw_gauges(&mut screen, HEAD_HEIGHT);
         }
-        self.draw_faces(frame, faces);
-        if drops > 0 {
-            draw_drops(frame, drops_area, &self.rates.drops);
+        self.draw_drops(&mut screen, faces.end..faces.end + drops);
+        self.draw_faces(&mut screen, faces);
+        if keys >= HEAD_HEIGHT {
+            self.draw_keys(&mut screen, keys);
         }
-        self.draw_keys(frame, keys);
         if self.has_help {
-            draw_help(frame, area);
+            draw_help(&mut screen);
         }
+        screen
     }
 
-    fn draw_head(&self, frame: &mut Frame, area: Rect) {
+    fn draw_head(&self, screen: &mut Screen) {
         let status = &self.latest.status;
-        let [first, second] = Layout::vertical([Constraint::Length(1); 2]).areas(area);
         let uptime = quantity::ms(status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms));
-        let title = format!("{}  up {uptime}  {}", status.nfd_version, self.place);
-        let line = match &self.lost {
-            None => Line::styled(title, Modifier::BOLD),
-            Some(why) => Line::styled(
-                format!("no connection, trying again: {why}"),
-                Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-            ),
-        };
-        frame.render_widget(Paragraph::new(line), first);
-        frame.render_widget(Paragraph::new(self.rates_line(area.width)), second);
+        match &self.lost {
+            None => {
+                screen.put(0, 0, &format!("{}  up {uptime}  {}", status.nfd_version, self.place), Look::Bold);
+            }
+            Some(why) => screen.put(0, 0, &format!("no connection, trying again: {why}"), Look::BoldRed),
+        }
+        screen.put(1, 0, &self.rates_line(screen.width()), Look::Plain);
     }
 
-    fn rates_line(&self, width: u16) -> String {
+    fn rates_line(&self, width: usize) -> String {
         let Rates { in_interests, out_interests, in_data, out_data, in_nacks, out_nacks, .. } = self.rates;
         if width < WIDE_MIN {
             let both = |ins, outs| format!("{}/{}", quantity::scaled(ins, ""), quantity::scaled(outs, ""));
@@ -264,47 +262,47 @@ impl View {
         self.rates.hit_share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0))
     }
 
-    fn draw_gauges(&self, frame: &mut Frame, area: Rect) {
-        let [sizes, store, pit] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
+    fn draw_gauges(&self, screen: &mut Screen, row: usize) {
         let (fib, choices) = (self.latest.status.n_fib_entries, self.latest.strategy_choices);
-        let text = format!("Hits {}  FIB {fib} entries  strategy choices {choices}", self.hits());
-        frame.render_widget(Paragraph::new(text), sizes);
+        let sizes = format!("Hits {}  FIB {fib} entries  strategy choices {choices}", self.hits());
+        screen.put(row, 0, &sizes, Look::Plain);
         let entries = self.latest.status.n_cs_entries;
         match &self.latest.cs_usage {
-            None => frame.render_widget(Paragraph::new(format!("Content Store  {entries} packets")), store),
+            None => screen.put(row + 1, 0, &format!("Content Store  {entries} packets"), Look::Plain),
             Some(usage) => {
                 let (now, most) = (quantity::bytes(usage.bytes), quantity::bytes(usage.capacity_bytes));
                 let label = format!("Content Store  {now} of {most}, {entries} packets");
-                draw_gauge(frame, store, label, usage.bytes, usage.capacity_bytes);
+                draw_gauge(screen, row + 1, &label, usage.bytes, usage.capacity_bytes);
             }
         }
         match self.latest.pit {
             None => {
                 let text = format!("PIT            {} entries", self.latest.status.n_pit_entries);
-                frame.render_widget(Paragraph::new(text), pit);
+                screen.put(row + 2, 0, &text, Look::Plain);
             }
             Some((held, capacity)) => {
-                draw_gauge(frame, pit, format!("PIT            {held} of {capacity} entries"), held, capacity);
+                let label = format!("PIT            {held} of {capacity} entries");
+                draw_gauge(screen, row + 2, &label, held, capacity);
             }
         }
     }
 
-    fn draw_faces(&mut self, frame: &mut Frame, area: Rect) {
-        let rows = self.sorted_faces();
-        self.page_rows = usize::from(area.height.saturating_sub(1));
-        self.first_row = self.first_row.min(rows.len().saturating_sub(self.page_rows));
-        let shown: Vec<FaceRow> = rows.into_iter().skip(self.first_row).take(self.page_rows).collect();
-        let fitted = shrunk(columns::fit(COLUMNS, &shown, Some(area.width.into())), area.width.into());
-        let line = |row: usize| fitted.iter().map(move |column| cell(column, &column.cells[row]));
-        let heading = Row::new(fitted.iter().map(|column| cell(column, column.heading)));
-        let down = Style::new().fg(Color::Red);
-        let style = |face: &FaceRow| if face.status.state == Some(FaceState::Down) { down } else { Style::new() };
-        let lines = shown.iter().enumerate().map(|(row, face)| Row::new(line(row)).style(style(face)));
-        let widths = fitted.iter().map(|column| Constraint::Length(column.width as u16));
-        let table = Table::new(lines, widths)
-            .header(heading.style(Style::new().add_modifier(Modifier::REVERSED)))
-            .column_spacing(GAP as u16);
-        frame.render_widget(table, area);
+    fn draw_faces(&mut self, screen: &mut Screen, mut rows: Range<usize>) {
+        let faces = self.sorted_faces();
+        self.page_rows = rows.len().saturating_sub(1);
+        self.first_row = self.first_row.min(faces.len().saturating_sub(self.page_rows));
+        let shown: Vec<FaceRow> = faces.into_iter().skip(self.first_row).take(self.page_rows).collect();
+        let width = screen.width();
+        let fitted = shrunk(columns::fit(COLUMNS, &shown, Some(width)), width);
+        if let Some(row) = rows.next() {
+            let heading = line(fitted.iter().map(|column| (column, column.heading)));
+            screen.put(row, 0, &pad_str(&heading, width, Alignment::Left, None), Look::Reversed);
+        }
+        for (number, (row, face)) in rows.zip(&shown).enumerate() {
+            let is_down = face.status.state == Some(FaceState::Down);
+            let text = line(fitted.iter().map(|column| (column, &column.cells[number][..])));
+            screen.put(row, 0, &text, if is_down { Look::Red } else { Look::Plain });
+        }
     }
 
     fn sorted_faces(&self) -> Vec<FaceRow> {
@@ -325,15 +323,24 @@ impl View {
         rows
     }
 
-    fn draw_keys(&self, frame: &mut Frame, area: Rect) {
+    fn draw_drops(&self, screen: &mut Screen, rows: Range<usize>) {
+        let drops = self.rates.drops.iter();
+        let lines = drops.map(|drop| (format!("{:>8}  {:>8}  {}", drop.rise, drop.total, drop.reason), Look::Plain));
+        let heading = ("DROPS in 10 s, and in all".to_owned(), Look::Reversed);
+        for (row, (text, look)) in rows.zip(iter::once(heading).chain(lines)) {
+            screen.put(row, 0, &text, look);
+        }
+    }
+
+    fn draw_keys(&self, screen: &mut Screen, row: usize) {
         let count = self.latest.faces.len();
         let (first, last) = (self.first_row + 1, (self.first_row + self.page_rows).min(count));
         let place = if last < count || first > 1 { format!(", {first} to {last}") } else { String::new() };
-        let sort = if area.width < WIDE_MIN { String::new() } else { format!("s sort: {}  ", self.sort.word()) };
-        let text = format!("q quit  {sort}? help");
+        let sort = if screen.width() < WIDE_MIN { String::new() } else { format!("s sort: {}  ", self.sort.word()) };
         let counted = format!("{count} faces{place}");
-        frame.render_widget(Paragraph::new(text), area);
-        frame.render_widget(Paragraph::new(counted).alignment(Alignment::Right), area);
+        let column = screen.width().saturating_sub(counted.len());
+        screen.put(row, 0, &format!("q quit  {sort}? help"), Look::Plain);
+        screen.put(row, column, &counted, Look::Plain);
     }
 }
 
@@ -346,43 +353,44 @@ fn shrunk(mut fitted: Vec<Fitted>, width: usize) -> Vec<Fitted> {
     fitted
 }
 
-fn cell(column: &Fitted, text: &str) -> Line<'static> {
-    let alignment = if column.is_number { Alignment::Right } else { Alignment::Left };
-    Line::from(text.to_owned()).alignment(alignment)
+/// Cells beside each other, each as wide as its column.
+fn line<'a>(cells: impl Iterator<Item = (&'a Fitted, &'a str)>) -> String {
+    let padded = |(column, text): (&'a Fitted, &'a str)| {
+        let alignment = if column.is_number { Alignment::Right } else { Alignment::Left };
+        pad_str(text, column.width, alignment, Some(""))
+    };
+    cells.map(padded).collect::<Vec<_>>().join(&" ".repeat(GAP))
 }
 
-fn draw_gauge(frame: &mut Frame, area: Rect, label: String, part: u64, whole: u64) {
+/// A label, and a line to the end of the row that is thick as far as the part goes.
+fn draw_gauge(screen: &mut Screen, row: usize, label: &str, part: u64, whole: u64) {
     let ratio = if whole == 0 { 0.0 } else { (part as f64 / whole as f64).clamp(0.0, 1.0) };
-    let gauge = LineGauge::default()
-        .label(label)
-        .ratio(ratio)
-        .filled_symbol(symbols::line::THICK_HORIZONTAL)
-        .unfilled_symbol(symbols::line::HORIZONTAL)
-        .filled_style(Style::new().fg(if ratio > 0.9 { Color::Yellow } else { Color::Green }));
-    frame.render_widget(gauge, area);
+    let begin = measure_text_width(label) + 1;
+    let room = screen.width().saturating_sub(begin);
+    let filled = (room as f64 * ratio) as usize;
+    screen.put(row, 0, label, Look::Plain);
+    screen.put(row, begin, &"━".repeat(filled), if ratio > 0.9 { Look::Yellow } else { Look::Green });
+    screen.put(row, begin + filled, &"─".repeat(room - filled), Look::Plain);
 }
 
-fn draw_drops(frame: &mut Frame, area: Rect, drops: &[DropRate]) {
-    let heading = Line::styled("DROPS in 10 s, and in all", Modifier::REVERSED);
-    let room = usize::from(area.height.saturating_sub(1));
-    let lines =
-        drops.iter().take(room).map(|drop| Line::from(format!("{:>8}  {:>8}  {}", drop.rise, drop.total, drop.reason)));
-    frame.render_widget(Paragraph::new(std::iter::once(heading).chain(lines).collect::<Vec<_>>()), area);
-}
-
-fn draw_help(frame: &mut Frame, area: Rect) {
-    let (width, height) = (46.min(area.width), (HELP.len() as u16 + 2).min(area.height));
-    let place = Rect::new((area.width - width) / 2, (area.height - height) / 2, width, height);
-    frame.render_widget(Clear, place);
-    let text: Vec<Line> = HELP.iter().map(|line| Line::from(*line)).collect();
-    frame.render_widget(Paragraph::new(text).block(Block::bordered().title("Keys")), place);
+/// A box above the middle of the screen.
+fn draw_help(screen: &mut Screen) {
+    let (width, height) = (HELP_WIDTH.min(screen.width()), (HELP.len() + 2).min(screen.height()));
+    let (row, column) = ((screen.height() - height) / 2, (screen.width() - width) / 2);
+    let inside = width.saturating_sub(2);
+    let lines = HELP.iter().take(height.saturating_sub(2));
+    let lines = lines.map(|line| format!("│{}│", pad_str(line, inside, Alignment::Left, Some(""))));
+    let first = format!("┌{}┐", pad_str_with("Keys", inside, Alignment::Left, Some(""), '─'));
+    let last = format!("└{}┘", "─".repeat(inside));
+    for (row, line) in (row..).zip(iter::once(first).chain(lines).chain(iter::once(last))) {
+        screen.put(row, column, &line, Look::Plain);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::rates::tests::face, *};
     use namewire_packet::nfd::{CsInfo, CsUsage, FaceCounters, ForwarderStatus};
-    use ratatui::{Terminal, backend::TestBackend};
     use std::{collections::BTreeMap, time::Duration};
 
     /// Of a router with this number of faces. Face 300 + n has sent n packets of 1000 bytes each second; the second is
@@ -426,12 +434,10 @@ mod tests {
     }
 
     /// The lines of a screen of this size.
-    fn screen(view: &mut View, width: u16, height: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| view.draw(frame)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
-        (0..height).map(line).collect()
+    fn screen(view: &mut View, width: usize, height: usize) -> Vec<String> {
+        let lines = view.draw(height, width).text();
+        assert!(lines.len() == height && lines.iter().all(|line| measure_text_width(line) <= width));
+        lines
     }
 
     #[test]
@@ -451,6 +457,32 @@ mod tests {
         assert_eq!(lines[21], "DROPS in 10 s, and in all");
         assert_eq!(lines[22], "       4         4  engine.no-route");
         assert!(lines[23].starts_with("q quit  s sort: traffic  ? help") && lines[23].ends_with("3 faces"));
+    }
+
+    #[test]
+    fn looks_show_what_matters() {
+        let mut view = view(3);
+        let screen = view.draw(24, 80);
+        let looks = |row| screen.looks(row);
+        assert_eq!((looks(0), looks(1)), (vec![Look::Bold], vec![Look::Plain]));
+        assert_eq!(looks(3), [Look::Plain, Look::Green, Look::Plain], "a quarter of the Content Store is taken");
+        assert_eq!((looks(5), looks(21)), (vec![Look::Reversed], vec![Look::Reversed]), "the headings");
+        assert_eq!((looks(6), looks(7)), (vec![Look::Plain], vec![Look::Red]), "the second face is down");
+        view.latest.pit = Some((950, 1000));
+        view.lose_connection("refused".to_owned());
+        let screen = view.draw(24, 80);
+        assert_eq!(screen.looks(0), [Look::BoldRed]);
+        assert_eq!(screen.looks(4), [Look::Plain, Look::Yellow, Look::Plain], "the PIT is nearly full");
+    }
+
+    #[test]
+    fn the_help_is_a_box_above_the_faces() {
+        let mut view = view(20);
+        view.fulfil(Wish::Help);
+        let lines = screen(&mut view, 80, 24);
+        let edge = |from: &str, to: &str| lines.iter().filter(|l| l.contains(from) && l.contains(to)).count();
+        assert_eq!((edge("┌Keys───", "───┐"), edge("└───", "───┘"), edge("│", "│")), (1, 1, HELP.len()));
+        assert_eq!(lines[12], "313  up     udp4:│?            this help; any key closes it   │/s     0 /s");
     }
 
     #[test]

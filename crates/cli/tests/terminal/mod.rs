@@ -4,6 +4,7 @@
 
 use crate::router_process::{PATIENCE, eventually};
 use rustix::{
+    process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
@@ -98,6 +99,13 @@ impl Terminal {
             assert!(Instant::now() < end, "the screen does not show {what}:\n{}", lines.join("\n"));
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Gives the terminal another size and tells the program, as the kernel does where the terminal controls it.
+    pub(crate) fn resize(&self, height: u16, width: u16) {
+        self.screen.lock().unwrap().screen_mut().set_size(size(height), size(width));
+        tcsetwinsize(&self.slave, Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        kill_process(Pid::from_child(&self.program), Signal::WINCH).unwrap();
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
