@@ -15,7 +15,6 @@ use namewire_packet::{
     lp::{LinkFields, LpHeaders, LpPacket, PitToken, write_headers},
     tlv::{self, types},
 };
-use rand::Rng;
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -133,7 +132,7 @@ impl Flow {
         let Some(rate) = self.plan.rate else { return };
         let mean_ns = 1e9 / rate;
         let step_ns = match self.plan.is_poisson {
-            true => -(1.0 - self.names.random().random::<f64>()).ln() * mean_ns,
+            true => -(1.0 - self.names.random().f64()).ln() * mean_ns,
             false => mean_ns,
         };
         self.due_ns += (step_ns as u64).max(1);
@@ -178,7 +177,7 @@ fn take_answer(packet: &[u8], now: u64, pending: &mut Pending, counts: &mut Coun
 /// Appends an Interest with the token of its slot.
 fn write_interest(plan: &Plan, names: &mut Names, name: u64, slot: Slot, out: &mut Vec<u8>) {
     let mut interest = Vec::with_capacity(128);
-    let nonce: [u8; 4] = names.random().random();
+    let nonce = names.random().u32(..).to_be_bytes();
     tlv::write_nested(&mut interest, types::INTEREST, |interest| {
         names.write(name, interest);
         if plan.can_be_prefix {

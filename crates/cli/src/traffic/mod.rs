@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | when is which Interest sent, and when was it answered? | [`consumer`] |
 //! | how are Interests answered? | [`producer`] |
-//! | which names do Interests have? | [`names`] |
+//! | which names do Interests have? | [`names`], by popularity [`zipf`] |
 //! | how do packets come and go without a task for each? | [`link`], [`message_link`] |
 //! | what is printed? | [`report`] |
 
@@ -14,6 +14,7 @@ mod message_link;
 mod names;
 mod producer;
 mod report;
+mod zipf;
 
 use crate::{ExitCode, Failure, Global, name_argument};
 use consumer::{Flow, Plan};

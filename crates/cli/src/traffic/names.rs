@@ -3,9 +3,9 @@
 //! Names are a prefix and a number of eight letters, or lines of a file. Their order is that of the list, or random:
 //! each name equally often, or by Zipf's law (the first names are the most popular).
 
+use super::zipf::Zipf;
+use fastrand::Rng;
 use namewire_packet::{Name, NameBuf, tlv};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
-use rand_distr::{Distribution, Zipf};
 
 /// Letters of a number, so that all names are of one length.
 const LETTERS: &[u8; 16] = b"0123456789abcdef";
@@ -45,8 +45,8 @@ pub(super) enum Order {
 pub(super) struct Names {
     set: NameSet,
     order: Order,
-    zipf: Option<Zipf<f64>>,
-    random: SmallRng,
+    zipf: Option<Zipf>,
+    random: Rng,
     next: u64,
     step: u64,
 }
@@ -55,10 +55,10 @@ impl Names {
     /// The names of one of several flows: in sequential order, flow `flow` of `flows` has every `flows`-th name.
     pub(super) fn new(set: NameSet, order: Order, seed: u64, flow: u64, flows: u64) -> Self {
         let zipf = match order {
-            Order::Zipf(exponent) => Zipf::new(set.count() as f64, exponent).ok(),
+            Order::Zipf(exponent) => Some(Zipf::new(set.count(), exponent)),
             Order::Sequential | Order::Uniform => None,
         };
-        let random = SmallRng::seed_from_u64(seed ^ flow.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = Rng::with_seed(seed ^ flow.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Names { set, order, zipf, random, next: flow, step: flows }
     }
 
@@ -71,8 +71,8 @@ impl Names {
                 self.next += self.step;
                 number
             }
-            Order::Uniform => self.random.random_range(..count),
-            Order::Zipf(_) => self.zipf.map_or(0, |zipf| zipf.sample(&mut self.random) as u64 - 1),
+            Order::Uniform => self.random.u64(..count),
+            Order::Zipf(_) => self.zipf.map_or(0, |zipf| zipf.place(&mut self.random)),
         }
     }
 
@@ -85,7 +85,7 @@ impl Names {
     }
 
     /// A random number, for the nonce and for times.
-    pub(super) fn random(&mut self) -> &mut SmallRng {
+    pub(super) fn random(&mut self) -> &mut Rng {
         &mut self.random
     }
 }

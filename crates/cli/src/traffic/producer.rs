@@ -7,7 +7,6 @@ use namewire_packet::{
     signature::signature_type,
     tlv::{self, types},
 };
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::{
     io,
     ops::RangeInclusive,
@@ -35,13 +34,13 @@ pub(super) fn serve(
     stop: &AtomicBool,
 ) -> io::Result<()> {
     let content = vec![b'x'; *answers.content_bytes.end()];
-    let mut random = SmallRng::seed_from_u64(1);
+    let mut random = fastrand::Rng::with_seed(1);
     let is_over = || stop.load(Relaxed) || count.is_some_and(|count| answered.load(Relaxed) >= count);
     while !is_over() {
         // While the peer takes nothing, nothing is read: what is not answered waits in the kernel.
         let is_open = match link.has_room() {
             true => link.receive(|packet, out| {
-                let size = random.random_range(answers.content_bytes.clone());
+                let size = random.usize(answers.content_bytes.clone());
                 if write_answer(packet, &content[..size], answers.freshness_ms, out) {
                     answered.fetch_add(1, Relaxed);
                 }
