@@ -1,7 +1,8 @@
 //! `namewire completions`: a script that lets a shell complete commands and options.
 
-use crate::{Failure, command_line, output::write_out};
+use crate::command_line;
 use clap_complete::Shell;
+use namewire_tools::{Failure, write_out};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Bash: namewire completions bash > ~/.local/share/bash-completion/completions/namewire\n\

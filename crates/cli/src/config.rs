@@ -1,7 +1,8 @@
 //! `namewire config`: print the defaults, check a file, show what would be in effect.
 
-use crate::{ExitCode, Failure, run};
+use crate::run;
 use namewire_configuration::{DEFAULT_TOML, Source, input_file};
+use namewire_tools::{ExitCode, Failure};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Subcommand)]

@@ -1,55 +1,15 @@
 //! `namewire`, the one command: a router, and the tools to look after one and to try it.
 //!
-//! Exit codes: see [`failure::ExitCode`].
+//! Exit codes: see [`ExitCode`].
 
-mod capture;
-mod channel;
-mod choice;
-mod columns;
 mod completions;
 mod config;
-mod cs;
-mod drops;
-mod events;
-mod explain;
-mod face;
-mod face_reference;
-mod failure;
-mod fib;
-mod get;
-mod key;
-mod key_files;
-mod log;
 mod manual;
-mod name_argument;
 mod nfd;
-mod nfdc;
-mod output;
-mod peek;
-mod ping;
-mod pingserver;
-mod poke;
-mod put;
-mod quantity;
-mod repo;
-mod route;
 mod run;
-mod segment_options;
-mod status;
-mod strategy;
-mod tag;
-mod terminal;
-mod text_only;
-mod top;
-mod trace;
-mod traffic;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use failure::{ExitCode, Failure};
-use namewire_client::{Client, ConnectionEvent, TransportUri};
-use namewire_packet::NameBuf;
-use namewire_security::Signer;
-use output::Output;
+use namewire_tools::{ExitCode, Failure, Global, LINK_NAME, Tool};
 use std::time::Duration;
 
 /// Named Data Networking from the command line.
@@ -69,70 +29,6 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
-const TOOL_OPTIONS: &str = "Options of all tools";
-
-/// Options of every tool. Commands that are no tools refuse them.
-#[derive(Debug, Default, clap::Args)]
-struct Global {
-    /// Forwarder to talk to, for example unix:///run/nfd/nfd.sock or udp://host:6363
-    /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
-    #[arg(long, global = true, value_name = "URI", help_heading = TOOL_OPTIONS)]
-    transport: Option<TransportUri>,
-    /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate
-    /// named)
-    #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse, help_heading = TOOL_OPTIONS)]
-    identity: Option<NameBuf>,
-    /// Print JSON instead of text
-    #[arg(long, global = true, help_heading = TOOL_OPTIONS)]
-    json: bool,
-}
-
-/// Commands that outlive their router say what happens to their connection.
-fn say(event: ConnectionEvent) {
-    match event {
-        ConnectionEvent::Lost(_) => eprintln!("namewire: the connection to the forwarder was lost; trying again"),
-        ConnectionEvent::StillLost(reason) => eprintln!("namewire: {reason}"),
-        ConnectionEvent::Restored => eprintln!("namewire: connected again"),
-    }
-}
-
-impl Global {
-    async fn connect(&self) -> Result<Client, Failure> {
-        // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
-        let signer = self.signer()?;
-        let client = match &self.transport {
-            Some(uri) => Client::connect_to(uri.clone()).await?,
-            None => Client::connect().await?,
-        };
-        Ok(client.sign_commands_with(signer).on_connection_event(say))
-    }
-
-    /// The key of `--identity`, or a digest if nobody is named.
-    fn signer(&self) -> Result<Signer, Failure> {
-        self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
-    }
-
-    /// For commands that talk to no forwarder, sign nothing and print one form only. Whoever gives these
-    /// options means something else (`--socket`, most likely) and should not find out later.
-    fn refuse_options_of_tools(&self) -> Result<(), Failure> {
-        let given = [
-            (self.transport.is_some(), "--transport is for tools that talk to a router; see --socket"),
-            (self.identity.is_some(), "--identity is for tools that sign"),
-            (self.json, "--json is for tools that print what they learned from a router"),
-        ];
-        match given.iter().find(|(is_given, _)| *is_given) {
-            Some((_, why)) => {
-                Err(Failure::new(ExitCode::Usage, format!("this command does not take that option: {why}")))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn output(&self) -> Output {
-        Output { json: self.json }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a router
@@ -142,69 +38,8 @@ enum Command {
     /// Print, check and show configuration files
     #[command(subcommand)]
     Config(config::Command),
-    /// Show the forwarder's general status
-    Status {
-        /// Show who holds how much of the router's pools: faces, queues, memory.
-        #[arg(long)]
-        holders: bool,
-    },
-    /// Watch a running router in the terminal: rates, faces, tables, drops
-    Top(top::Args),
-    /// Show what the forwarder would do with an Interest for a name, and why
-    Explain(explain::Args),
-    /// Show the last packets that the forwarder dropped, and why
-    Drops(drops::Args),
-    /// Show and change faces
-    #[command(subcommand)]
-    Face(face::Command),
-    /// Show and change routes
-    #[command(subcommand)]
-    Route(route::Command),
-    /// Show the FIB: the prefixes that Interests are forwarded by
-    #[command(subcommand)]
-    Fib(fib::Command),
-    /// Show the local addresses that make or accept faces
-    #[command(subcommand)]
-    Channel(channel::Command),
-    /// Show and change strategy choices
-    #[command(subcommand)]
-    Strategy(strategy::Command),
-    /// Run a repository, which keeps Data for a long time, use one, and look after its store
-    #[command(subcommand)]
-    Repo(repo::Command),
-    /// Exchange packets by tags in place of names (TagNet), and show what the router knows of tags
-    #[command(subcommand)]
-    Tag(tag::Command),
-    /// Show and configure the Content Store
-    #[command(subcommand)]
-    Cs(cs::Command),
-    /// Show and change this user's identities, keys and certificates
-    #[command(subcommand)]
-    Key(key::Command),
-    /// Fetch one Data packet and print its content
-    Peek(peek::Args),
-    /// Answer one Interest with the content on standard input
-    Poke(poke::Args),
-    /// Measure reachability and round-trip time of a ping server
-    Ping(ping::Args),
-    /// Answer pings
-    Pingserver(pingserver::Args),
-    /// Serve a file in segments
-    Put(put::Args),
-    /// Fetch a segmented object
-    Get(get::Args),
-    /// Show what happened: the latest lines of the router's log
-    Events(events::Args),
-    /// Show and change how much the router logs
-    #[command(subcommand)]
-    Log(log::Command),
-    /// Show the packets of faces as they pass, or write them to a file for Wireshark and ndndump
-    Capture(capture::Args),
-    /// Show what the forwarder does with each packet under a name, as it happens
-    Trace(trace::Args),
-    /// Generate load, and measure how it is answered
-    #[command(subcommand)]
-    Traffic(traffic::Command),
+    #[command(flatten)]
+    Tool(Tool),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
     /// Write the manual pages of all commands
@@ -229,14 +64,10 @@ fn main() -> std::process::ExitCode {
     };
     let command = match cli.command {
         Command::Nfdc { words } => {
-            let signer = match cli.global.signer() {
-                Ok(signer) => signer,
-                Err(failure) => return failure.report(),
-            };
-            let code = runtime.block_on(nfdc::execute(words, cli.global.transport, signer));
+            let code = runtime.block_on(namewire_tools::nfdc(cli.global, words));
             // A look-up of a host name may still hang in a thread; nobody waits for it.
             runtime.shutdown_background();
-            return std::process::ExitCode::from(code);
+            return code.map_or_else(|failure| failure.report(), std::process::ExitCode::from);
         }
         command => command,
     };
@@ -271,7 +102,7 @@ fn parse(matches: &clap::ArgMatches) -> Result<Cli, clap::Error> {
 fn link_arguments() -> Option<Vec<String>> {
     let mut arguments = std::env::args_os();
     let program = std::path::PathBuf::from(arguments.next()?);
-    let is_link = program.file_name().is_some_and(|name| name == nfdc::LINK_NAME);
+    let is_link = program.file_name().is_some_and(|name| name == LINK_NAME);
     is_link.then(|| arguments.map(|argument| argument.to_string_lossy().into_owned()).collect())
 }
 
@@ -289,31 +120,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             global.refuse_options_of_tools()?;
             config::execute(command)
         }
-        Command::Status { holders: false } => status::execute(global).await,
-        Command::Status { holders: true } => status::execute_holders(global).await,
-        Command::Top(args) => top::execute(global, args).await,
-        Command::Explain(args) => explain::execute(global, args).await,
-        Command::Drops(args) => drops::execute(global, args).await,
-        Command::Face(command) => face::execute(global, command).await,
-        Command::Route(command) => route::execute(global, command).await,
-        Command::Fib(command) => fib::execute(global, command).await,
-        Command::Channel(command) => channel::execute(global, command).await,
-        Command::Strategy(command) => strategy::execute(global, command).await,
-        Command::Cs(command) => cs::execute(global, command).await,
-        Command::Repo(command) => repo::execute(global, command).await,
-        Command::Tag(command) => tag::execute(global, command).await,
-        Command::Key(command) => key::execute(global, command),
-        Command::Peek(args) => peek::execute(global, args).await,
-        Command::Poke(args) => poke::execute(global, args).await,
-        Command::Ping(args) => ping::execute(global, args).await,
-        Command::Pingserver(args) => pingserver::execute(global, args).await,
-        Command::Put(args) => put::execute(global, args).await,
-        Command::Get(args) => get::execute(global, args).await,
-        Command::Events(args) => events::execute(global, args).await,
-        Command::Log(command) => log::execute(global, command).await,
-        Command::Capture(args) => capture::execute(global, args).await,
-        Command::Trace(args) => trace::execute(global, args).await,
-        Command::Traffic(command) => traffic::execute(global, command).await,
+        Command::Tool(tool) => tool.execute(global).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
@@ -350,12 +157,13 @@ mod tests {
         };
         for path in [&["status"][..], &["face", "list"], &["key", "make"]] {
             let help = help(path);
-            let (_, heading) = help.split_once(TOOL_OPTIONS).unwrap_or_else(|| panic!("{path:?}: {help}"));
+            let (_, heading) =
+                help.split_once(namewire_tools::TOOL_OPTIONS).unwrap_or_else(|| panic!("{path:?}: {help}"));
             assert!(["--transport", "--identity", "--json"].iter().all(|option| heading.contains(option)), "{help}");
         }
         for path in [&["run"][..], &["nfd"], &["config"], &["config", "check"]] {
             let help = help(path);
-            assert!(!help.contains(TOOL_OPTIONS) && !help.contains("--identity"), "{path:?}: {help}");
+            assert!(!help.contains(namewire_tools::TOOL_OPTIONS) && !help.contains("--identity"), "{path:?}: {help}");
         }
         let refused = |line: &str| {
             let cli = parse(&command_line().get_matches_from(line.split_whitespace())).unwrap();

@@ -1,6 +1,7 @@
 //! `namewire manual`: manual pages of the command and of each subcommand, made from their help.
 
-use crate::{ExitCode, Failure, command_line};
+use crate::command_line;
+use namewire_tools::{ExitCode, Failure};
 use std::{fs, path::PathBuf};
 
 #[derive(Debug, clap::Args)]

@@ -3,8 +3,9 @@
 //! Source: drop-in.md §3 (options and exit codes of NFD's `daemon/main.cpp`): 0 done,
 //! 1 failed, 2 bad usage, 4 the system does not allow it.
 
-use crate::{Failure, run};
+use crate::run;
 use namewire_configuration::nfd_modules;
+use namewire_tools::Failure;
 use std::path::{Path, PathBuf};
 
 /// Where NFD's packages put its configuration, the usual place first.

@@ -9,7 +9,6 @@ mod privileges;
 mod start;
 mod state_writer;
 
-use crate::{ExitCode, Failure, choice::choice, quantity};
 use keeping::Keeping;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
@@ -20,6 +19,10 @@ use namewire_configuration::{
 };
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{RouterHandle, require_memory};
+use namewire_tools::{
+    ExitCode, Failure, choice, parse_bytes,
+    service::{EndSignals, notify},
+};
 use sd_notify::NotifyState;
 use std::{
     io::{self, Write},
@@ -28,7 +31,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
 
@@ -141,7 +144,7 @@ pub(crate) struct Args {
     #[arg(long = "strategy", value_name = "PREFIX=NAME", value_parser = parse_strategy_choice)]
     pub(crate) strategies: Vec<(Prefix, StrategyName)>,
     /// Memory for cached Data, for example "1 GiB" [default: 64 MiB]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) cs_capacity: Option<u64>,
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
@@ -429,32 +432,6 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     router.stop();
     drop(log_writer);
     Ok(())
-}
-
-/// SIGTERM and SIGINT.
-pub(crate) struct EndSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl EndSignals {
-    pub(crate) fn listen() -> io::Result<Self> {
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(EndSignals { terminate, interrupt })
-    }
-
-    /// Comes with the first of them.
-    pub(crate) async fn came(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// Tells systemd, if it started this process.
-pub(crate) fn notify(state: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(state); // nobody listens, or not any longer
 }
 
 /// Every connected application takes a descriptor, and the usual soft limit of 1024

@@ -4,8 +4,7 @@
 
 mod retry_clock;
 
-use super::{Args, EndSignals, log, notify, state_writer::StateWriter};
-use crate::{ExitCode, Failure, repo::HostedRepo};
+use super::{Args, log, state_writer::StateWriter};
 use namewire_configuration::{
     Configuration, Declarations, Settings, changed_keys, needs_restart,
     settings::{Choice, StateSection, StateSync},
@@ -16,6 +15,10 @@ use namewire_router::{
     RouterHandle,
     declarations::{Addresses, Due, Keeper, Lost, Problem},
     operator::{CsChange, Operator, OperatorError, StateWritten},
+};
+use namewire_tools::{
+    ExitCode, Failure, HostedRepo,
+    service::{EndSignals, notify},
 };
 use retry_clock::{PAUSE_LAST, RetryClock};
 use sd_notify::NotifyState;
@@ -132,7 +135,7 @@ impl Keeping {
     /// Starts the repository, if there is to be one.
     pub(super) async fn start_repo(&self, router: &RouterHandle) -> Result<Option<HostedRepo>, Failure> {
         match self.configuration.settings.repo.enabled {
-            true => HostedRepo::start(&self.configuration, router).await.map(Some),
+            true => HostedRepo::start(&self.configuration, router.connect()).await.map(Some),
             false => Ok(None),
         }
     }

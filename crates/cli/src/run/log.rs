@@ -3,13 +3,13 @@
 //! Source: systemd.exec(5): if standard error goes to the journal, `JOURNAL_STREAM` has its device and inode. The
 //! variable is inherited, so it counts only if standard error is still that file.
 
-use crate::{ExitCode, Failure};
 use namewire_configuration::{Settings, log_levels::LogFormat};
 use namewire_node_model::log_line::LineForm;
 use namewire_router::{
     RouterHandle,
     logging::{FutureWriter, Log, LogWriter},
 };
+use namewire_tools::{ExitCode, Failure};
 use std::io;
 
 /// Starts the log; its lines wait for [`start_writing`].

@@ -22,12 +22,12 @@
 mod needed;
 mod user;
 
-use crate::{ExitCode, Failure};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use landlock::{RulesetError, RulesetStatus};
 use namewire_configuration::{Configuration, Declarations, Source, settings::Privileges};
+use namewire_tools::{ExitCode, Failure};
 use needed::{Need, needed};
 use rustix::process::geteuid;
 use rustix::thread::{

@@ -4,12 +4,12 @@
 //! configuration has. With `faces.unix.enabled = false` the router ignores the socket.
 
 use super::Args;
-use crate::{ExitCode, Failure};
 use listenfd::ListenFd;
 use namewire_client::discovery::{Environment, make_temporary_directory, temporary_socket_path};
 use namewire_configuration::Configuration;
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{Router, RouterHandle, StartError};
+use namewire_tools::{ExitCode, Failure};
 use std::{
     io,
     net::{Ipv6Addr, SocketAddr},

@@ -109,11 +109,11 @@ fn commented(path: &str, pattern: &str) -> Vec<(String, String)> {
 #[test]
 fn exit_codes() {
     let about = "Of `namewire`, except as `nfdc`, which has [nfdc's](../nfdc.md), and as `namewire nfd`, which has \
-        [NFD's](../drop-in.md#files-processes-environment). A test makes this page from `crates/cli/src/failure.rs`. \
+        [NFD's](../drop-in.md#files-processes-environment). A test makes this page from `crates/tools/src/failure.rs`. \
         [Troubleshooting](../troubleshooting.md#exit-codes) says what to do.";
     let table = "\n| code | meaning |\n| --- | --- |\n| 0 | Done. |\n";
     let mut page = format!("# Exit codes\n\n{}{table}", wrapped(about, 0, 0));
-    for (code, meaning) in commented("crates/cli/src/failure.rs", r"^[A-Z]\w+ = (\d+),$") {
+    for (code, meaning) in commented("crates/tools/src/failure.rs", r"^[A-Z]\w+ = (\d+),$") {
         let _ = writeln!(page, "| {code} | {meaning} |");
     }
     must_be("docs/reference/exit-codes.md", &page);

@@ -7,8 +7,8 @@
 //! user is ignored with a warning.
 
 use super::needed::Place;
-use crate::{ExitCode, Failure};
 use namewire_configuration::settings::RouterSection;
+use namewire_tools::{ExitCode, Failure};
 use nix::unistd::{Gid, Group, Uid, User, geteuid, initgroups, setresgid, setresuid};
 use rustix::thread::set_keep_capabilities;
 use std::{ffi::CString, fs, io, os::unix::fs::chown};

@@ -12,7 +12,7 @@ mod offline;
 mod run;
 mod settings;
 
-pub(crate) use hosted::HostedRepo;
+pub use hosted::HostedRepo;
 
 use crate::{Failure, Global, get};
 use namewire_client::Discovery;

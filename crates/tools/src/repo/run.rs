@@ -3,7 +3,7 @@
 use super::settings::{self, Place};
 use crate::{
     ExitCode, Failure, Global, name_argument,
-    run::{EndSignals, notify},
+    service::{EndSignals, notify},
 };
 use namewire_client::Client;
 use namewire_configuration::{Configuration, text::Prefix};

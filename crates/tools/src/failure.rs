@@ -9,7 +9,7 @@ use std::{fmt, io};
 
 /// The exit codes of `namewire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExitCode {
+pub enum ExitCode {
     /// The command did not succeed.
     Failed = 1,
     /// The command line makes no sense.
@@ -30,7 +30,7 @@ pub(crate) enum ExitCode {
 
 /// A failed command.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     code: ExitCode,
     message: String,
     /// The name that was asked for.
@@ -38,7 +38,8 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> Self {
+    /// A failure with this exit code and message.
+    pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
         Failure { code, message: message.into(), about: None }
     }
 
@@ -55,12 +56,13 @@ impl Failure {
         Failure::new(ExitCode::Interrupted, "interrupted")
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    /// The command line makes no sense, for this reason.
+    pub fn usage(message: impl Into<String>) -> Self {
         Failure::new(ExitCode::Usage, message)
     }
 
     /// Prints the message on standard error and gives the exit code.
-    pub(crate) fn report(&self) -> std::process::ExitCode {
+    pub fn report(&self) -> std::process::ExitCode {
         eprintln!("namewire: {}", self.message);
         if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
             eprintln!("`namewire explain {name}` says where an Interest goes, and why");

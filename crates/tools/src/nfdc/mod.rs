@@ -37,7 +37,7 @@ use status::Section;
 use std::io;
 
 /// Name by which this is called through a link.
-pub(crate) const LINK_NAME: &str = "nfdc";
+pub const LINK_NAME: &str = "nfdc";
 
 /// What `-V` prints, and what the router calls itself.
 const VERSION: &str = concat!("namewire-", env!("CARGO_PKG_VERSION"));

@@ -47,7 +47,10 @@ impl Output {
 }
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.
-pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// Any other error of standard output.
+pub fn write_out(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),

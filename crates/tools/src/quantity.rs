@@ -59,7 +59,10 @@ pub(crate) fn ms(span_ms: u64) -> String {
 }
 
 /// Reads a number of bytes, perhaps with a unit: `64 MiB`.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// In words, for the command line.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(|bytes| bytes.0)
 }
 

@@ -1,14 +1,13 @@
 //! A repository inside the router's process: `namewire run --repo PATH`.
 //!
 //! It has a thread and a runtime of its own, so that neither its store nor the router's files hold the other up. Its
-//! face is one end of a pair of sockets ([`RouterHandle::connect`]).
+//! face is one end of a pair of sockets, whose other end the router has.
 
 use super::{run::what_runs, settings};
 use crate::{ExitCode, Failure};
 use namewire_client::Client;
 use namewire_configuration::Configuration;
 use namewire_repo::{Repo, RepoSettings, store::Store};
-use namewire_router::RouterHandle;
 use namewire_security::Signer;
 use std::{
     io,
@@ -19,19 +18,22 @@ use std::{
 use tokio::{runtime, sync::oneshot};
 
 /// A repository that runs. Dropping it does not stop it; [`HostedRepo::stop`] does.
-pub(crate) struct HostedRepo {
+pub struct HostedRepo {
     thread: JoinHandle<()>,
     stop: oneshot::Sender<()>,
     /// What `namewire run` prints about the repository.
-    pub(crate) line: String,
+    pub line: String,
 }
 
 impl HostedRepo {
-    /// Starts the repository of the configuration. When it returns, the repository can be used.
-    pub(crate) async fn start(configuration: &Configuration, router: &RouterHandle) -> Result<Self, Failure> {
+    /// Starts the repository of the configuration on this end of a face. When it returns, the repository can be used.
+    ///
+    /// # Errors
+    /// In words, what could not be opened.
+    pub async fn start(configuration: &Configuration, router: io::Result<UnixStream>) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot start the repository: {error}"));
         let settings = settings::repo_settings(configuration, Signer::digest())?;
-        let stream = router.connect().map_err(failed)?;
+        let stream = router.map_err(failed)?;
         let section = configuration.settings.repo.clone();
         let (ready, is_ready) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
@@ -56,7 +58,7 @@ impl HostedRepo {
     }
 
     /// Ends it: what was accepted is written.
-    pub(crate) fn stop(self) {
+    pub fn stop(self) {
         let _ = self.stop.send(()); // or it has ended
         let _ = self.thread.join(); // a thread that panicked has nothing left to do
     }

@@ -1,0 +1,272 @@
+//! The tools of the command line: all that talks to a router, asks and answers, or looks after keys and stores.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | which tools are there? | [`Tool`], here |
+//! | what do all tools take, and how do they connect? | [`Global`], here |
+//! | how does a command fail, and with which exit code? | `failure` |
+//! | how are results printed? | `output`, `columns`, `quantity`, `terminal` |
+//! | how is NFD's command line read and answered? | `nfdc` |
+//! | how does a command run as a service? | [`service`], `repo/run.rs`, `repo/hosted.rs` |
+//!
+//! Each tool is one file with its arguments and `execute`. No tool uses the router's code, so this crate is compiled
+//! beside it.
+
+mod capture;
+mod channel;
+mod choice;
+mod columns;
+mod cs;
+mod drops;
+mod events;
+mod explain;
+mod face;
+mod face_reference;
+mod failure;
+mod fib;
+mod get;
+mod key;
+mod key_files;
+mod log;
+mod name_argument;
+mod nfdc;
+mod output;
+mod peek;
+mod ping;
+mod pingserver;
+mod poke;
+mod put;
+mod quantity;
+mod repo;
+mod route;
+mod segment_options;
+pub mod service;
+mod status;
+mod strategy;
+mod tag;
+mod terminal;
+mod text_only;
+mod top;
+mod trace;
+mod traffic;
+
+pub use choice::choice;
+pub use failure::{ExitCode, Failure};
+pub use nfdc::LINK_NAME;
+pub use output::write_out;
+pub use quantity::parse_bytes;
+pub use repo::HostedRepo;
+
+use clap::{ArgMatches, FromArgMatches, Subcommand};
+use namewire_client::{Client, ConnectionEvent, TransportUri};
+use namewire_packet::NameBuf;
+use namewire_security::Signer;
+use output::Output;
+
+/// The heading of these options in help texts.
+pub const TOOL_OPTIONS: &str = "Options of all tools";
+
+/// Options of every tool. Commands that are no tools refuse them.
+#[derive(Debug, Default, clap::Args)]
+pub struct Global {
+    /// Forwarder to talk to, for example unix:///run/nfd/nfd.sock or udp://host:6363
+    /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
+    #[arg(long, global = true, value_name = "URI", help_heading = TOOL_OPTIONS)]
+    transport: Option<TransportUri>,
+    /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate
+    /// named)
+    #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse, help_heading = TOOL_OPTIONS)]
+    identity: Option<NameBuf>,
+    /// Print JSON instead of text
+    #[arg(long, global = true, help_heading = TOOL_OPTIONS)]
+    json: bool,
+}
+
+/// Commands that outlive their router say what happens to their connection.
+fn say(event: ConnectionEvent) {
+    match event {
+        ConnectionEvent::Lost(_) => eprintln!("namewire: the connection to the forwarder was lost; trying again"),
+        ConnectionEvent::StillLost(reason) => eprintln!("namewire: {reason}"),
+        ConnectionEvent::Restored => eprintln!("namewire: connected again"),
+    }
+}
+
+impl Global {
+    async fn connect(&self) -> Result<Client, Failure> {
+        // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
+        let signer = self.signer()?;
+        let client = match &self.transport {
+            Some(uri) => Client::connect_to(uri.clone()).await?,
+            None => Client::connect().await?,
+        };
+        Ok(client.sign_commands_with(signer).on_connection_event(say))
+    }
+
+    /// The key of `--identity`, or a digest if nobody is named.
+    fn signer(&self) -> Result<Signer, Failure> {
+        self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
+    }
+
+    /// For commands that talk to no forwarder, sign nothing and print one form only. Whoever gives these
+    /// options means something else (`--socket`, most likely) and should not find out later.
+    ///
+    /// # Errors
+    /// [`ExitCode::Usage`], with the option and why.
+    pub fn refuse_options_of_tools(&self) -> Result<(), Failure> {
+        let given = [
+            (self.transport.is_some(), "--transport is for tools that talk to a router; see --socket"),
+            (self.identity.is_some(), "--identity is for tools that sign"),
+            (self.json, "--json is for tools that print what they learned from a router"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, why)) => {
+                Err(Failure::new(ExitCode::Usage, format!("this command does not take that option: {why}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+}
+
+/// A tool and its arguments.
+#[derive(Debug)]
+pub struct Tool(Command);
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the forwarder's general status
+    Status {
+        /// Show who holds how much of the router's pools: faces, queues, memory.
+        #[arg(long)]
+        holders: bool,
+    },
+    /// Watch a running router in the terminal: rates, faces, tables, drops
+    Top(top::Args),
+    /// Show what the forwarder would do with an Interest for a name, and why
+    Explain(explain::Args),
+    /// Show the last packets that the forwarder dropped, and why
+    Drops(drops::Args),
+    /// Show and change faces
+    #[command(subcommand)]
+    Face(face::Command),
+    /// Show and change routes
+    #[command(subcommand)]
+    Route(route::Command),
+    /// Show the FIB: the prefixes that Interests are forwarded by
+    #[command(subcommand)]
+    Fib(fib::Command),
+    /// Show the local addresses that make or accept faces
+    #[command(subcommand)]
+    Channel(channel::Command),
+    /// Show and change strategy choices
+    #[command(subcommand)]
+    Strategy(strategy::Command),
+    /// Run a repository, which keeps Data for a long time, use one, and look after its store
+    #[command(subcommand)]
+    Repo(repo::Command),
+    /// Exchange packets by tags in place of names (TagNet), and show what the router knows of tags
+    #[command(subcommand)]
+    Tag(tag::Command),
+    /// Show and configure the Content Store
+    #[command(subcommand)]
+    Cs(cs::Command),
+    /// Show and change this user's identities, keys and certificates
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Fetch one Data packet and print its content
+    Peek(peek::Args),
+    /// Answer one Interest with the content on standard input
+    Poke(poke::Args),
+    /// Measure reachability and round-trip time of a ping server
+    Ping(ping::Args),
+    /// Answer pings
+    Pingserver(pingserver::Args),
+    /// Serve a file in segments
+    Put(put::Args),
+    /// Fetch a segmented object
+    Get(get::Args),
+    /// Show what happened: the latest lines of the router's log
+    Events(events::Args),
+    /// Show and change how much the router logs
+    #[command(subcommand)]
+    Log(log::Command),
+    /// Show the packets of faces as they pass, or write them to a file for Wireshark and ndndump
+    Capture(capture::Args),
+    /// Show what the forwarder does with each packet under a name, as it happens
+    Trace(trace::Args),
+    /// Generate load, and measure how it is answered
+    #[command(subcommand)]
+    Traffic(traffic::Command),
+}
+
+impl Tool {
+    /// Does what was asked for.
+    ///
+    /// # Errors
+    /// What failed, in words and as an exit code.
+    pub async fn execute(self, global: &Global) -> Result<(), Failure> {
+        match self.0 {
+            Command::Status { holders: false } => status::execute(global).await,
+            Command::Status { holders: true } => status::execute_holders(global).await,
+            Command::Top(args) => top::execute(global, args).await,
+            Command::Explain(args) => explain::execute(global, args).await,
+            Command::Drops(args) => drops::execute(global, args).await,
+            Command::Face(command) => face::execute(global, command).await,
+            Command::Route(command) => route::execute(global, command).await,
+            Command::Fib(command) => fib::execute(global, command).await,
+            Command::Channel(command) => channel::execute(global, command).await,
+            Command::Strategy(command) => strategy::execute(global, command).await,
+            Command::Cs(command) => cs::execute(global, command).await,
+            Command::Repo(command) => repo::execute(global, command).await,
+            Command::Tag(command) => tag::execute(global, command).await,
+            Command::Key(command) => key::execute(global, command),
+            Command::Peek(args) => peek::execute(global, args).await,
+            Command::Poke(args) => poke::execute(global, args).await,
+            Command::Ping(args) => ping::execute(global, args).await,
+            Command::Pingserver(args) => pingserver::execute(global, args).await,
+            Command::Put(args) => put::execute(global, args).await,
+            Command::Get(args) => get::execute(global, args).await,
+            Command::Events(args) => events::execute(global, args).await,
+            Command::Log(command) => log::execute(global, command).await,
+            Command::Capture(args) => capture::execute(global, args).await,
+            Command::Trace(args) => trace::execute(global, args).await,
+            Command::Traffic(command) => traffic::execute(global, command).await,
+        }
+    }
+}
+
+impl FromArgMatches for Tool {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Command::from_arg_matches(matches).map(Tool)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Subcommand for Tool {
+    fn augment_subcommands(command: clap::Command) -> clap::Command {
+        Command::augment_subcommands(command)
+    }
+
+    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+        Command::augment_subcommands_for_update(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Command::has_subcommand(name)
+    }
+}
+
+/// Carries out a command line of NFD's `nfdc`, and gives its exit code.
+///
+/// # Errors
+/// If the key that [`Global`] names is not there.
+pub async fn nfdc(global: Global, words: Vec<String>) -> Result<u8, Failure> {
+    let signer = global.signer()?;
+    Ok(nfdc::execute(words, global.transport, signer).await)
+}
