@@ -27,7 +27,7 @@ help:
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
 	@echo 'make rpm       a package for Fedora, RHEL and openSUSE, in target/rpm'
 	@echo 'make container an image with nothing but a static program, target/container/namewire.tar'
-	@echo 'make arm64     the router for 64-bit ARM, target/arm64, and its lowest crates tested under qemu'
+	@echo 'make arm64     the static program for 64-bit ARM, and its lowest crates tested under qemu'
 	@echo 'make sbom      the crates in the program, target/sbom/namewire.cdx.json; make deny checks their licences and sources'
 	@echo 'make test-crates  the library for programs: packages, documentation, changes that break programs; part of make system'
 	@echo 'make book      the guide as a book with a search, target/book/index.html (installs mdbook into the checkout)'
@@ -142,18 +142,25 @@ test-rpm: deb rpm
 	@packaging/test_rpm.py $(TARGET)/rpm-older/*.rpm $(TARGET)/rpm/namewire-$(VERSION)-*.rpm \
 		$(TARGET)/debian/namewire_*.deb $(TARGET)/bare-root || [ $$? = 3 ]
 
-# A program that needs no library. Its build is one of its own, for another target.
-STATIC := $(shell uname -m)-unknown-linux-musl
-container: export CC_$(subst -,_,$(STATIC)) := musl-gcc
-container:
-	@tools/setup.sh container
-	cargo build --release --locked --package namewire-cli --target $(STATIC) --target-dir $(TARGET)/static
-	packaging/container/build.sh $(TARGET)/static/$(STATIC)/release/namewire $(VERSION) $(TARGET)/container
+# Programs that need no library, in a folder of their own, because their target is another.
+STATIC := $(TARGET)/static
+static_program = $(STATIC)/$(1)-unknown-linux-musl/release/namewire
+MACHINE := $(shell uname -m)
+static-%:
+	@tools/setup.sh static-$*
+	packaging/static.sh $* $(STATIC) build --release --package namewire-cli
+
+# Every time in what people download is that of the last commit.
+AT_COMMIT = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 0))
+
+container: export SOURCE_DATE_EPOCH := $(AT_COMMIT)
+container: static-$(MACHINE)
+	packaging/write_image.py $(call static_program,$(MACHINE)) $(MACHINE) $(VERSION) $(TARGET)/container/namewire.tar
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-container:
 	$(call say,test-container: the image: its size; a container of it is healthy forwards and ends)
-	@if tools/setup.sh container; then \
+	@if tools/setup.sh static-$(MACHINE); then \
 		$(MAKE) --no-print-directory container && \
 		packaging/test_container.py $(TARGET)/container/namewire.tar $(TARGET)/container/tried || [ $$? = 3 ]; \
 	else [ $$? = 3 ]; fi
@@ -167,15 +174,13 @@ test-kubernetes:
 
 # A cross build, and unit tests of the crates below everything else, by an emulator. The test left out needs huge
 # pages by MAP_HUGETLB, which qemu-aarch64 refuses (EINVAL, qemu 7.2).
-ARM64 := aarch64-unknown-linux-gnu
-arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
-arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER := qemu-aarch64
 arm64:
 	@tools/setup.sh arm64
-	cargo build --release --locked --package namewire-cli --target $(ARM64) --target-dir $(TARGET)/arm64
-	cargo test --locked --lib --target $(ARM64) --target-dir $(TARGET)/arm64 \
+	@$(MAKE) --no-print-directory static-aarch64
+	packaging/static.sh aarch64 $(STATIC) test --lib \
 		--package namewire-packet --package namewire-tables --package namewire-shares -- --skip explicit_huge_pages_grows
-	packaging/test_arm64.py $(TARGET)/arm64/$(ARM64)/release/namewire
+	packaging/test_arm64.py $(call static_program,aarch64)
 
 # Licences, duplicates and sources need only crates; advisories need a database that cargo-deny fetches by git.
 deny:

@@ -18,9 +18,9 @@
 #   tools/setup.sh sbom       cargo-cyclonedx in .tools
 #   tools/setup.sh semver     cargo-semver-checks in .tools
 #   tools/setup.sh bare-root  mmdebstrap and rpm, if root can install them from Debian
-#   tools/setup.sh container  what a static program and its image need; exit status 3, and a line that says why, where they
-#                             cannot be had
-#   tools/setup.sh arm64      what a program for arm64 and its tests need; exit status 3 likewise
+#   tools/setup.sh static-x86_64, static-aarch64  what a static program for this processor needs: Zig's C compiler in
+#                             .tools/zig; exit status 3, and a line that says why, where it cannot be had
+#   tools/setup.sh arm64      what tests of programs for arm64 need; exit status 3 likewise
 #   tools/setup.sh kubernetes Kubernetes' schemas and kustomize in .tools/kubernetes; exit status 3 likewise
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh python-ndn python-ndn in interop/.venv
@@ -393,22 +393,30 @@ standard_library() {
     [ -d "$folder" ]
 }
 
-part_container() {
-    not_built() { say "the container image is not built here: $*"; exit 3; }
-    from_debian musl-gcc musl-tools
-    has musl-gcc || not_built "musl-gcc is missing, and this is not root on Debian"
-    has podman || from_debian buildah buildah netavark # without which it builds nothing
-    has podman || has buildah || not_built "buildah and podman are missing, and this is not root on Debian"
-    standard_library "$(uname -m)-unknown-linux-musl" || not_built "rustup cannot add Rust's standard library for musl"
+# part_static ARCHITECTURE
+part_static() {
+    not_built() { say "no static program for $architecture is built here: $*"; exit 3; }
+    architecture=$1
+    standard_library "$architecture-unknown-linux-musl" || not_built "rustup cannot add Rust's standard library for musl"
+    part_python
+    stamp=.tools/zig/installed
+    wanted=$(cksum <packaging/requirements-zig.txt)
+    [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || return 0
+    say "Zig's C compiler into .tools/zig (some 80 MB)"
+    rm -rf .tools/zig
+    need venv # a separate package in Debian
+    "$(find_python)" -m venv .tools/zig || not_built "no virtual environment could be made"
+    .tools/zig/bin/python -m pip install --quiet --disable-pip-version-check \
+        -r packaging/requirements-zig.txt || not_built "pip could not install packaging/requirements-zig.txt"
+    ln -s "$(.tools/zig/bin/python -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')/zig" .tools/zig/bin/zig
+    echo "$wanted" >"$stamp"
 }
 
 part_arm64() {
-    not_built() { say "nothing is built for arm64 here: $*"; exit 3; }
-    from_debian aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-    has aarch64-linux-gnu-gcc || not_built "aarch64-linux-gnu-gcc is missing, and this is not root on Debian"
+    not_tested() { say "programs for arm64 are not tested here: $*"; exit 3; }
     from_debian qemu-aarch64 qemu-user
-    has qemu-aarch64 || not_built "qemu-aarch64, which runs the tests, is missing, and this is not root on Debian"
-    standard_library aarch64-unknown-linux-gnu || not_built "rustup cannot add Rust's standard library for arm64"
+    has qemu-aarch64 || not_tested "qemu-aarch64, which runs them, is missing, and this is not root on Debian"
+    part_static aarch64
 }
 
 kustomize_version=5.7.1
@@ -425,12 +433,16 @@ part_kubernetes() {
     "$(find_python)" -m venv .tools/kubernetes || not_tested "no virtual environment could be made"
     .tools/kubernetes/bin/python -m pip install --quiet --disable-pip-version-check \
         -r packaging/requirements-kubernetes.txt || not_tested "pip could not install its requirements"
-    # Kubernetes publishes kustomize as a Go module, and Go checks its sum.
-    scratch=$PWD/.tools/kubernetes/go
-    GOPATH=$scratch GOFLAGS=-modcacherw GOBIN=$PWD/.tools/kubernetes/bin \
-        go install "sigs.k8s.io/kustomize/kustomize/v5@v$kustomize_version" >&2 || not_tested "kustomize could not be built"
-    rm -rf "$scratch"
+    # Kubernetes publishes kustomize as a Go module.
+    go_program kubernetes "sigs.k8s.io/kustomize/kustomize/v5@v$kustomize_version" || not_tested "kustomize could not be built"
     echo "$wanted" >"$stamp"
+}
+
+# go_program FOLDER MODULE@VERSION : a program into .tools/FOLDER/bin. Go checks its sum.
+go_program() {
+    scratch=$PWD/.tools/$1/go
+    GOPATH=$scratch GOFLAGS=-modcacherw GOBIN=$PWD/.tools/$1/bin go install "$2" >&2 || return 1
+    rm -rf "$scratch"
 }
 
 part_demo() { need bash; }
@@ -497,12 +509,13 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, demo, python-ndn, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|semver|book|container|arm64|kubernetes|demo|interop) "part_$part" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|semver|book|arm64|kubernetes|demo|interop) "part_$part" ;;
+        static-x86_64|static-aarch64) part_static "${part#static-}" ;;
         bare-root) part_bare_root ;;
         python-ndn) part_python_ndn ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, container, arm64, kubernetes, demo, python-ndn, interop" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, demo, python-ndn, interop" ;;
     esac
 done
