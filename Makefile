@@ -258,6 +258,7 @@ tidy:
 	@tools/tidy.py --self-test
 	@tools/tidy.py
 	@tools/setup_test.py
+	@packaging/test_installer.py
 
 # Status 3: DPDK cannot be had here, as the set-up has said.
 dpdk-libraries:
