@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -26,6 +26,7 @@ help:
 	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
 	@echo 'make rpm       a package for Fedora, RHEL and openSUSE, in target/rpm'
+	@echo 'make dist      what people download, in target/dist: static programs for x86-64 and 64-bit ARM, packages, images, sums'
 	@echo 'make container an image with nothing but a static program, target/container/namewire.tar'
 	@echo 'make arm64     the static program for 64-bit ARM, and its lowest crates tested under qemu'
 	@echo 'make sbom      the crates in the program, target/sbom/namewire.cdx.json; make deny checks their licences and sources'
@@ -41,7 +42,8 @@ help:
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
 	@echo 'make test-install, make test-deb, make test-rpm, make test-container  what each brings, in a folder or a bare root,'
-	@echo '               and make test-kubernetes: the manifests; part of make system'
+	@echo '               make test-kubernetes: the manifests, make test-dist: dist twice; part of'
+	@echo '               make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
@@ -62,13 +64,16 @@ lab:
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-lab
 
-# What a package has beside the program.
+# What a package has beside the program, as the program itself says it.
 PACKAGE_FILES := $(TARGET)/package
+define package_files
+@rm -rf $(PACKAGE_FILES)
+@mkdir -p $(PACKAGE_FILES)/completions
+@$(1) manual $(PACKAGE_FILES)/man
+@for shell in bash zsh fish; do $(1) completions $$shell > $(PACKAGE_FILES)/completions/$$shell || exit 1; done
+endef
 package-files: build
-	@rm -rf $(PACKAGE_FILES)
-	@mkdir -p $(PACKAGE_FILES)/completions
-	@$(NAMEWIRE) manual $(PACKAGE_FILES)/man
-	@for shell in bash zsh fish; do $(NAMEWIRE) completions $$shell > $(PACKAGE_FILES)/completions/$$shell; done
+	$(call package_files,$(NAMEWIRE))
 
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
@@ -156,6 +161,32 @@ AT_COMMIT = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/nul
 container: export SOURCE_DATE_EPOCH := $(AT_COMMIT)
 container: static-$(MACHINE)
 	packaging/write_image.py $(call static_program,$(MACHINE)) $(MACHINE) $(VERSION) $(TARGET)/container/namewire.tar
+
+# What people download. Two builds of a commit are equal. Another machine's processor is left out where its program cannot
+# be built (status 3 of the set-up, which says why); manual pages and completions come from this machine's program.
+DIST := $(TARGET)/dist
+OTHER_MACHINES := $(filter-out $(MACHINE),x86_64 aarch64)
+dist: export SOURCE_DATE_EPOCH := $(AT_COMMIT)
+dist: static-$(MACHINE)
+	@tools/setup.sh deb rpm python sbom
+	@rm -rf $(DIST)
+	$(call package_files,$(call static_program,$(MACHINE)))
+	packaging/dist.sh $(call static_program,$(MACHINE)) $(MACHINE) $(VERSION) $(TARGET)
+	@for machine in $(OTHER_MACHINES); do \
+		if tools/setup.sh static-$$machine; then \
+			$(MAKE) --no-print-directory static-$$machine && \
+			packaging/dist.sh $(call static_program,$$machine) $$machine $(VERSION) $(TARGET) || exit 1; \
+		else [ $$? = 3 ] || exit 1; fi; \
+	done
+	@cd $(DIST) && sha256sum namewire* > SHA256SUMS && cat SHA256SUMS
+
+# Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
+test-dist: dist
+	$(call say,test-dist: the same again in another folder is equal; installed into a bare root: it runs)
+	@SOURCE_DATE_EPOCH=$(AT_COMMIT) packaging/test_reproducible.sh $(DIST) $(TARGET)/dist-again
+	@tools/setup.sh bare-root
+	@tools/setup.sh arm64 || [ $$? = 3 ]
+	@packaging/test_dist.py $(DIST) $(TARGET)/bare-root
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-container:
@@ -341,6 +372,7 @@ system: build
 	@$(MAKE) --no-print-directory test-install
 	@$(MAKE) --no-print-directory test-deb
 	@$(MAKE) --no-print-directory test-rpm
+	@$(MAKE) --no-print-directory test-dist
 	@$(MAKE) --no-print-directory test-container
 	@$(MAKE) --no-print-directory test-kubernetes
 	@$(MAKE) --no-print-directory deny

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the list of the crates in the program (SBOM, CycloneDX as JSON), and checks it against cargo.
 
-Usage: sbom.py OUTPUT.json FOLDER. cargo-cyclonedx writes a file beside every manifest of a workspace, and paths of this
-machine into it: so it runs in a copy of the sources in FOLDER, and the paths go. Run it by `make sbom`.
+Usage: sbom.py OUTPUT.json FOLDER [TARGET]. cargo-cyclonedx writes a file beside every manifest of a workspace, and paths
+of this machine into it: so it runs in a copy of the sources in FOLDER, and the paths go. So do the time and the random
+number, because the same sources shall give the same list. Run it by `make sbom`.
 """
 import json
 import os
@@ -52,8 +53,11 @@ def of_program() -> tuple[str, str]:
 
 def main() -> None:
     output, folder = (Path(argument).resolve() for argument in sys.argv[1:3])
-    target = host()
+    target = sys.argv[3] if len(sys.argv) > 3 else host()
     sbom = describe(folder, target)
+    # With SOURCE_DATE_EPOCH, the tool leaves the number out itself.
+    sbom.pop("serialNumber", None)
+    sbom["metadata"].pop("timestamp", None)
     component = sbom["metadata"]["component"]
     assert (component["name"], component["version"]) == of_program(), component
     listed = {(crate["name"], crate["version"]) for crate in sbom["components"]}
