@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -42,7 +42,7 @@ help:
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
 	@echo 'make test-install, make test-deb, make test-rpm, make test-container  what each brings, in a folder or a bare root,'
-	@echo '               make test-kubernetes: the manifests, make test-dist: dist twice; part of'
+	@echo '               make test-kubernetes: the manifests, make test-dist: dist twice, make lint-workflows: .github; part of'
 	@echo '               make system'
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
@@ -182,11 +182,19 @@ dist: static-$(MACHINE)
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-dist: dist
-	$(call say,test-dist: the same again in another folder is equal; installed into a bare root: it runs)
+	$(call say,test-dist: the same again in another folder is equal; installed into a bare root: it runs; the workflow attaches it)
 	@SOURCE_DATE_EPOCH=$(AT_COMMIT) packaging/test_reproducible.sh $(DIST) $(TARGET)/dist-again
 	@tools/setup.sh bare-root
 	@tools/setup.sh arm64 || [ $$? = 3 ]
 	@packaging/test_dist.py $(DIST) $(TARGET)/bare-root
+	@packaging/test_workflows.py $(DIST)
+
+# Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
+lint-workflows:
+	$(call say,lint-workflows: workflow files and the scripts of packaging)
+	@if tools/setup.sh workflows; then \
+		shellcheck packaging/*.sh && .tools/actionlint/bin/actionlint; \
+	else [ $$? = 3 ]; fi
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-container:
@@ -373,6 +381,7 @@ system: build
 	@$(MAKE) --no-print-directory test-deb
 	@$(MAKE) --no-print-directory test-rpm
 	@$(MAKE) --no-print-directory test-dist
+	@$(MAKE) --no-print-directory lint-workflows
 	@$(MAKE) --no-print-directory test-container
 	@$(MAKE) --no-print-directory test-kubernetes
 	@$(MAKE) --no-print-directory deny

@@ -22,6 +22,7 @@
 #                             .tools/zig; exit status 3, and a line that says why, where it cannot be had
 #   tools/setup.sh arm64      what tests of programs for arm64 need; exit status 3 likewise
 #   tools/setup.sh kubernetes Kubernetes' schemas and kustomize in .tools/kubernetes; exit status 3 likewise
+#   tools/setup.sh workflows  shellcheck, and actionlint in .tools/actionlint; exit status 3 likewise
 #   tools/setup.sh demo       the shell of tools/demo.sh
 #   tools/setup.sh python-ndn python-ndn in interop/.venv
 #   tools/setup.sh interop    the same, and NDNts in interop/node_modules
@@ -445,6 +446,21 @@ go_program() {
     rm -rf "$scratch"
 }
 
+actionlint_version=1.7.7
+part_workflows() {
+    not_tested() { say "the workflows are not checked here: $*"; exit 3; }
+    from_debian shellcheck shellcheck
+    has shellcheck || not_tested "shellcheck is missing, and this is not root on Debian"
+    stamp=.tools/actionlint/installed
+    [ "$(cat "$stamp" 2>/dev/null)" != "$actionlint_version" ] || return 0
+    has go || not_tested "Go is missing, which compiles actionlint"
+    say "actionlint into .tools/actionlint"
+    rm -rf .tools/actionlint
+    go_program actionlint "github.com/rhysd/actionlint/cmd/actionlint@v$actionlint_version" ||
+        not_tested "actionlint could not be built"
+    echo "$actionlint_version" >"$stamp"
+}
+
 part_demo() { need bash; }
 
 part_system() {
@@ -509,13 +525,13 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, demo, python-ndn, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop"
 for part in "$@"; do
     case $part in
-        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|semver|book|arm64|kubernetes|demo|interop) "part_$part" ;;
+        estimate|rust|cxx|python|system|redis|dpdk|browser|prometheus|deb|rpm|deny|sbom|semver|book|arm64|kubernetes|workflows|demo|interop) "part_$part" ;;
         static-x86_64|static-aarch64) part_static "${part#static-}" ;;
         bare-root) part_bare_root ;;
         python-ndn) part_python_ndn ;;
-        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, demo, python-ndn, interop" ;;
+        *) fail "unknown part $part: estimate, rust, cxx, python, system, redis, dpdk, browser, prometheus, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop" ;;
     esac
 done

@@ -303,7 +303,7 @@ class SetUp(unittest.TestCase):
         self.assertIn("Prometheus is not tested here: this failed", machine.said)
 
     def test_without_root_other_processors_and_workflows_are_left_out(self):
-        for part, said in (("arm64", "programs for arm64 are not tested"),):
+        for part, said in (("arm64", "programs for arm64 are not tested"), ("workflows", "the workflows are not checked")):
             machine = self.machine()
             machine.has("apt-get", note=True)
             self.assertEqual(machine.setup(part).status, 3, machine.said)
