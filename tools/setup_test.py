@@ -340,6 +340,15 @@ class SetUp(unittest.TestCase):
                     machine.has("python3.12")
                     self.assertEqual(machine.setup("static-aarch64").status, 0, machine.said)
 
+    def test_both_first_builds_are_estimated_and_the_demo_s_is_shorter(self):
+        minutes = []
+        for part in "estimate-quick", "estimate":
+            machine = self.machine(is_root=False)
+            machine.has("getconf", "echo 2")
+            self.assertEqual(machine.setup(part).status, 0, machine.said)
+            minutes.append(int(re.search(r"takes some (\d+) minutes on 2 cores", machine.said)[1]))
+        self.assertLess(*minutes)
+
     def test_a_tool_of_the_right_version_is_not_installed_again(self):
         machine = self.machine()
         machine.has("cc")
