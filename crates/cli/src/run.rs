@@ -3,12 +3,14 @@
 //! Everything has a default that works without configuration, privileges or keys. A configuration file overrides the
 //! defaults, and an option overrides both.
 
+mod addresses;
 mod keeping;
 mod log;
 mod privileges;
 mod start;
 mod state_writer;
 
+use addresses::Addresses;
 use keeping::Keeping;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
@@ -62,24 +64,24 @@ pub(crate) struct Args {
     /// Put a state file that cannot be read aside and start without
     #[arg(long)]
     pub(crate) ignore_state: bool,
-    /// UDP address to listen on, repeatable [default: 0.0.0.0:6363 and [::]:6363]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen_udp: Vec<SocketAddr>,
+    /// UDP address to listen on, or a port of all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
+    pub(crate) listen_udp: Vec<Addresses>,
     /// Do not listen on UDP
     #[arg(long, conflicts_with = "listen_udp")]
     pub(crate) no_udp: bool,
-    /// TCP address to listen on, repeatable [default: 0.0.0.0:6363 and [::]:6363]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen_tcp: Vec<SocketAddr>,
+    /// TCP address to listen on, or a port of all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
+    pub(crate) listen_tcp: Vec<Addresses>,
     /// Do not listen on TCP
     #[arg(long, conflicts_with = "listen_tcp")]
     pub(crate) no_tcp: bool,
-    /// WebSocket address to listen on, repeatable, for example 0.0.0.0:9696
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen_ws: Vec<SocketAddr>,
+    /// WebSocket address to listen on, or a port of all addresses; repeatable, for example 0.0.0.0:9696
+    #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
+    pub(crate) listen_ws: Vec<Addresses>,
     /// Address to listen on for WebSocket over TLS, repeatable
-    #[arg(long, value_name = "ADDR:PORT", requires = "tls_cert", requires = "tls_key")]
-    pub(crate) listen_wss: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all, requires = "tls_cert", requires = "tls_key")]
+    pub(crate) listen_wss: Vec<Addresses>,
     /// Certificate chain of --listen-wss, in PEM; read again when it changes
     #[arg(long, value_name = "FILE", requires = "listen_wss")]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -118,9 +120,9 @@ pub(crate) struct Args {
     /// Unix socket for applications that share memory with the router (memif) [default: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) memif: Option<PathBuf>,
-    /// Serve metrics and a live page by HTTP here, repeatable, for example 127.0.0.1:9695
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) observe: Vec<SocketAddr>,
+    /// Serve metrics and a live page by HTTP at this address, or at this port of 127.0.0.1; repeatable, for example 9695
+    #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_loopback)]
+    pub(crate) observe: Vec<Addresses>,
     /// Worker threads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
@@ -236,7 +238,7 @@ impl Args {
     fn override_settings(&self, settings: &mut Settings) {
         let Settings { router, log, observe, tables, pit, fib, cs, faces, state, repo, .. } = settings;
         if !self.observe.is_empty() {
-            observe.listen.clone_from(&self.observe);
+            observe.listen = Addresses::join(&self.observe);
         }
         pit.role = self.pit_role.map_or(pit.role, Choice);
         fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
@@ -292,7 +294,8 @@ impl Args {
         }
         if !self.listen_ws.is_empty() || !self.listen_wss.is_empty() {
             websocket.enabled = true;
-            (websocket.listen, websocket.listen_tls) = (self.listen_ws.clone(), self.listen_wss.clone());
+            (websocket.listen, websocket.listen_tls) =
+                (Addresses::join(&self.listen_ws), Addresses::join(&self.listen_wss));
         }
         websocket.certificate = self.tls_cert.clone().or(websocket.certificate.take());
         websocket.key = self.tls_key.clone().or(websocket.key.take());
@@ -338,11 +341,11 @@ impl Args {
 }
 
 /// `--no-…` and `--listen-…`.
-fn listen(is_off: bool, given: &[SocketAddr], enabled: &mut bool, listen: &mut Option<Vec<SocketAddr>>) {
+fn listen(is_off: bool, given: &[Addresses], enabled: &mut bool, listen: &mut Option<Vec<SocketAddr>>) {
     if is_off {
         *enabled = false;
     } else if !given.is_empty() {
-        (*enabled, *listen) = (true, Some(given.to_vec()));
+        (*enabled, *listen) = (true, Some(Addresses::join(given)));
     }
 }
 

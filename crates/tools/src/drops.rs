@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Only reasons that contain this text, for example no-route
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Only the last ones, this many
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    number: Option<usize>,
     /// Print also what is dropped from now on, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
@@ -113,12 +116,13 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     };
     let filter = Filter { prefix: args.prefix, face, reason: args.reason };
     let mut before = fetch(&client, &filter).await?;
+    let shown = last(&before, args.number);
     if !args.follow {
-        let drops: Vec<Drop> = before.iter().map(Drop::of).collect();
-        global.output().print(&drops, || text(&before))?;
+        let drops: Vec<Drop> = shown.iter().map(Drop::of).collect();
+        global.output().print(&drops, || text(shown))?;
         return Ok(());
     }
-    print(global, &before)?;
+    print(global, shown)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     loop {
         tokio::select! {
@@ -130,6 +134,11 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         print(global, &new)?;
         before = now;
     }
+}
+
+/// The last `number` of them, or all.
+fn last(packets: &[DroppedPacket], number: Option<usize>) -> &[DroppedPacket] {
+    &packets[packets.len() - number.unwrap_or(packets.len()).min(packets.len())..]
 }
 
 async fn fetch(client: &Client, filter: &Filter) -> Result<Vec<DroppedPacket>, Failure> {
@@ -193,6 +202,14 @@ mod tests {
         assert!(text(&[]).contains("no such packet is among"));
         let cut = DroppedPacket { is_name_cut: true, ..dropped("engine.pit-full", "/a/b") };
         assert!(Drop::of(&cut).text().ends_with("/a/b/… from face 259"));
+    }
+
+    #[test]
+    fn a_number_leaves_the_last_ones() {
+        let packets = ["/a", "/b", "/c"].map(|name| dropped("engine.no-route", name));
+        assert_eq!(last(&packets, Some(2)), &packets[1..]);
+        assert_eq!((last(&packets, Some(9)), last(&packets, None)), (&packets[..], &packets[..]));
+        assert!(last(&packets, Some(0)).is_empty());
     }
 
     #[test]

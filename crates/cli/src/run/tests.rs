@@ -50,7 +50,7 @@ fn everything_can_be_said() {
         "--pin a",
         "--busy-poll 1000001",
         "--max-lifetime 0",
-        "--listen-udp 7001",
+        "--listen-udp 70010",
         "--route /a",
         "--no-udp --listen-udp 1.2.3.4:5",
         "--face a",
