@@ -1,10 +1,12 @@
 //! Status datasets, and the answers to requests for them.
 //!
-//! Source: management.md §6.
+//! Source: management.md §6. As in NFD, a name may go on behind the dataset's: clients append signatures and
+//! parameters. What follows is not read, but it is part of the answer's name, so that the answer satisfies the
+//! Interest.
 
 use crate::{
     command::{Refusal, malformed, refusal},
-    dataset_store::{COUNTERS_SHARED_MS, SEGMENT_BYTES, SNAPSHOT_SHARED_MS},
+    dataset_store::{Asked, COUNTERS_SHARED_MS, MAX_REQUEST_NAME_BYTES, SNAPSHOT_SHARED_MS, segment_bytes},
     effect::Effect,
     environment::{Environment, Times},
     log_commands::{log_plane, read_number},
@@ -21,7 +23,7 @@ use namewire_packet::{
     tlv::types,
 };
 
-/// Longest FaceQueryFilter in bytes. Every segment repeats it in its name, beside 8000 bytes of content.
+/// Longest FaceQueryFilter in bytes.
 const MAX_FILTER_BYTES: usize = 512;
 
 /// Components of a dataset's name, without a query filter.
@@ -78,6 +80,18 @@ impl Dataset {
         })
     }
 
+    /// The part of a request's name that says what is asked for: the dataset's own name, and a query if there is one.
+    fn asked_in(self, name: Name<'_>) -> Name<'_> {
+        let query_type = match self {
+            Dataset::FacesQuery => Some(types::GENERIC_COMPONENT),
+            Dataset::LogRecent => Some(types::SEQUENCE_NUM_COMPONENT),
+            _ => None,
+        };
+        let next = name.get(DATASET_NAME_LEN).map(|component| component.type_number);
+        let has_query = next.is_some() && next == query_type;
+        name.prefix(DATASET_NAME_LEN + usize::from(has_query))
+    }
+
     /// True if the dataset shows what changes without management.
     pub(crate) fn changes_by_itself(self) -> bool {
         matches!(
@@ -112,20 +126,24 @@ impl Management {
         out: &mut Vec<Effect>,
     ) {
         let name = interest.name();
-        if name.last().is_some_and(|last| last.version().is_some() || last.segment().is_some()) {
-            let segment = self.replies.store.stored(name, now.mono_ns);
+        let asked = Asked { dataset: dataset.asked_in(name), name };
+        if is_of_snapshot(name) {
+            let segment = self.replies.store.stored(asked, now.mono_ns);
             return self.send_segment(segment, reply_to, out);
+        }
+        if let Some(refusal) = too_long(name) {
+            return self.refuse_query(&refusal, reply_to, out);
         }
         if !interest.can_be_prefix() {
             let refusal = malformed("a dataset request needs CanBePrefix, for its Data has a version and a segment");
             return self.replies.refuse(reply_to, &refusal, out);
         }
-        let query = match Query::read(dataset, name) {
+        let query = match Query::read(dataset, asked.dataset) {
             Ok(query) => query,
             Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
         };
         let age_ms_max = if dataset.changes_by_itself() { COUNTERS_SHARED_MS } else { SNAPSHOT_SHARED_MS };
-        if let Some(segment) = self.replies.store.shared(name, now.mono_ns, age_ms_max) {
+        if let Some(segment) = self.replies.store.shared(asked, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
         let content = match self.dataset_content(now, dataset, &query, environment) {
@@ -135,10 +153,10 @@ impl Management {
         let content_bytes = content.len();
         let store = &mut self.replies.store;
         // Whoever follows the log asks often. Those answers must not displace the snapshots of others.
-        let first = if dataset == Dataset::LogRecent && content_bytes <= SEGMENT_BYTES {
-            store.pass(name, content, now.unix_ms)
+        let first = if dataset == Dataset::LogRecent && content_bytes <= segment_bytes(name) {
+            store.pass(asked, content, now.unix_ms)
         } else {
-            store.add(name, content, now.mono_ns, now.unix_ms)
+            store.add(asked, content, now.mono_ns, now.unix_ms)
         };
         match first {
             Some(segment) => self.send_segment(Some(segment), reply_to, out),
@@ -219,6 +237,17 @@ impl Management {
     }
 }
 
+/// True if the name ends in a version or segment, and so asks for a snapshot that was made before.
+pub(crate) fn is_of_snapshot(name: Name<'_>) -> bool {
+    name.last().is_some_and(|last| last.version().is_some() || last.segment().is_some())
+}
+
+/// Refuses a name that leaves too little room in the packets of the answer.
+pub(crate) fn too_long(name: Name<'_>) -> Option<Refusal> {
+    (name.value().len() > MAX_REQUEST_NAME_BYTES)
+        .then(|| refusal(414, format!("Name of a dataset request cannot exceed {MAX_REQUEST_NAME_BYTES} bytes")))
+}
+
 /// Encodes large tables entry by entry, without an intermediate list of all entries.
 fn joined<T: DatasetEntry>(entries: impl Iterator<Item = T>) -> Vec<u8> {
     let mut content = Vec::new();
@@ -236,21 +265,15 @@ struct Query {
 }
 
 impl Query {
-    /// Reads what follows the dataset's name. For most datasets nothing may follow.
-    fn read(dataset: Dataset, name: Name<'_>) -> Result<Self, Refusal> {
-        let Some(component) = name.get(DATASET_NAME_LEN) else { return Ok(Query::default()) };
-        let is_last = name.len() == DATASET_NAME_LEN + 1;
-        match dataset {
-            Dataset::FacesQuery => {
-                let is_one_filter = is_last
-                    && component.type_number == types::GENERIC_COMPONENT
-                    && component.value.len() <= MAX_FILTER_BYTES;
-                let filter = is_one_filter.then(|| FaceQueryFilter::decode(component.value).ok()).flatten();
-                let faces = filter.ok_or_else(|| refusal(400, "Malformed filter"))?;
-                Ok(Query { faces, ..Query::default() })
-            }
-            Dataset::LogRecent if is_last => Ok(Query { after: read_number(component)?, ..Query::default() }),
-            _ => Err(malformed("unexpected component after the dataset's name")),
+    /// Reads the component after the dataset's name, if it is a query.
+    fn read(dataset: Dataset, asked: Name<'_>) -> Result<Self, Refusal> {
+        let Some(component) = asked.get(DATASET_NAME_LEN) else { return Ok(Query::default()) };
+        if dataset == Dataset::LogRecent {
+            return Ok(Query { after: read_number(component)?, ..Query::default() });
         }
+        let is_short = component.value.len() <= MAX_FILTER_BYTES;
+        let filter = is_short.then(|| FaceQueryFilter::decode(component.value).ok()).flatten();
+        let faces = filter.ok_or_else(|| refusal(400, "Malformed filter"))?;
+        Ok(Query { faces, ..Query::default() })
     }
 }

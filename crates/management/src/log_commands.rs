@@ -15,7 +15,7 @@ use crate::{
     environment::Environment,
     log_plane::LogPlane,
 };
-use namewire_packet::{Component, nfd::ControlParameters, tlv::types::SEQUENCE_NUM_COMPONENT};
+use namewire_packet::{Component, nfd::ControlParameters};
 
 /// `log/set`.
 pub(crate) fn set_log_levels(
@@ -32,8 +32,7 @@ pub(crate) fn log_plane(environment: &mut dyn Environment) -> Result<&mut dyn Lo
     environment.log_plane().ok_or_else(|| refusal(503, "This forwarder keeps no log"))
 }
 
-/// The number after which lines are asked for.
+/// The number after which lines are asked for, in a component of that type.
 pub(crate) fn read_number(component: Component<'_>) -> Result<u64, Refusal> {
-    let number = (component.type_number == SEQUENCE_NUM_COMPONENT).then(|| component.as_nni()).flatten();
-    number.ok_or_else(|| malformed("after log/recent, only a sequence number may follow"))
+    component.as_nni().ok_or_else(|| malformed("the sequence number after log/recent is malformed"))
 }

@@ -2,10 +2,12 @@
 //!
 //! The dataset is ours. Only workers know the answer, so it comes when all of them have looked.
 //!
-//! Limits: [`MAX_PENDING`] looks in progress; a name of [`MAX_NAME_BYTES`].
+//! Limits: [`MAX_PENDING`] looks in progress; a name of [`MAX_NAME_BYTES`]. Components behind the name are not read.
 
 use crate::{
     command::{malformed, refusal},
+    dataset_store::Asked,
+    datasets::{is_of_snapshot, too_long},
     effect::{Effect, Ticket},
     environment::Times,
     management::Management,
@@ -26,6 +28,11 @@ const MAX_NAME_BYTES: usize = 4096;
 /// The place of the name's component: after `/localhost/nfd/status/name`.
 const NAME_AT: usize = 4;
 
+/// The request that has this name.
+fn asked_in(name: Name<'_>) -> Asked<'_> {
+    Asked { dataset: name.prefix(NAME_AT + 1), name }
+}
+
 impl Management {
     /// Answers a request for a segment at once, and a new request when the workers have looked.
     pub(crate) fn on_name_request(
@@ -36,9 +43,12 @@ impl Management {
         out: &mut Vec<Effect>,
     ) {
         let request = interest.name();
-        if request.len() > NAME_AT + 1 {
-            let segment = self.replies.store.stored(request, now.mono_ns);
+        if is_of_snapshot(request) {
+            let segment = self.replies.store.stored(asked_in(request), now.mono_ns);
             return self.send_segment(segment, reply_to, out);
+        }
+        if let Some(refusal) = too_long(request) {
+            return self.refuse_query(&refusal, reply_to, out);
         }
         let component = request.get(NAME_AT).filter(|one| one.type_number == GENERIC_COMPONENT);
         let Some(name) = component.and_then(|component| Name::parse_tlv(component.value).ok()) else {
@@ -62,7 +72,7 @@ impl Management {
     pub fn on_name_looked(&mut self, now: Times, ticket: Ticket, looks: &[NameLook], out: &mut Vec<Effect>) {
         let Some(reply_to) = self.pending.looks.remove(&ticket) else { return };
         let content = encode_dataset(looks);
-        match self.replies.store.add(reply_to.name.as_name(), content, now.mono_ns, now.unix_ms) {
+        match self.replies.store.add(asked_in(reply_to.name.as_name()), content, now.mono_ns, now.unix_ms) {
             Some(segment) => self.send_segment(Some(segment), &reply_to, out),
             None => {
                 self.refuse_query(&refusal(507, "The answer is larger than this forwarder's limit"), &reply_to, out)

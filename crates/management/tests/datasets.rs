@@ -2,7 +2,7 @@
 
 use namewire_management::{Effect, Environment};
 use namewire_packet::{
-    Data, FaceId, InterestBuilder, NameBuf,
+    Data, FaceId, Interest, InterestBuilder, NameBuf,
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry, DroppedPacket, FaceEventKind,
         FaceEventNotification, FaceHealth, FacePersistency, FaceQueryFilter, FaceScope, FaceState, FaceStatus,
@@ -11,7 +11,7 @@ use namewire_packet::{
     },
 };
 use namewire_testbed::{
-    management::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, signed_command, udp_face},
+    management::{Bench, LOCAL_FACE, REMOTE, UDP_FACE, for_prefix, fresh_fields, signed_command, udp_face},
     uri,
 };
 
@@ -150,6 +150,86 @@ fn queries_filter_and_bad_filters_are_answered_as_nacks() {
     }
 }
 
+const DATASETS: [&str; 19] = [
+    "status/general",
+    "status/drops",
+    "status/dropped",
+    "status/holders",
+    "status/privileges",
+    "faces/list",
+    "faces/query",
+    "faces/channels",
+    "faces/health",
+    "fib/list",
+    "rib/list",
+    "strategy-choice/list",
+    "cs/info",
+    "cs/usage",
+    "fib/usage",
+    "tags/trees",
+    "tags/list",
+    "log/levels",
+    "log/recent",
+];
+
+/// The nfdc of python-ndn asks for datasets with signed Interests. It got 400 from each, because nothing might follow a
+/// dataset's name; NFD answers below the name of the Interest, whatever follows the verb.
+#[test]
+fn a_name_may_go_on_behind_a_dataset_s() {
+    let mut bench = Bench::new();
+    let request = |name: &NameBuf| InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true);
+    let filter = FaceQueryFilter { face_id: Some(UDP_FACE), ..Default::default() };
+    let mut queries: Vec<NameBuf> = DATASETS.iter().map(|one| uri(&format!("/localhost/nfd/{one}"))).collect();
+    let mut query = uri("/localhost/nfd/faces/query");
+    query.push_generic(&filter.to_wire());
+    queries.push(query);
+    for dataset in queries {
+        bench.send(&request(&dataset).build());
+        let plain = Data::parse(bench.reply()).expect("Data").content().to_vec();
+        let mut commanded = dataset.clone();
+        if dataset.as_name().last().expect("a verb").value != b"query" {
+            commanded.push_generic(&ControlParameters::default().to_wire());
+        }
+        let signed = [&dataset, &commanded].map(|name| request(name).sign_digest(&fresh_fields()));
+        let more = request(commanded.clone().push_version(3).push_generic(b"x")).build();
+        for interest in signed.into_iter().chain([more]) {
+            bench.send(&interest);
+            let asked = Interest::parse(&interest).expect("an Interest");
+            let data = Data::parse(bench.reply()).expect("Data");
+            assert_eq!(data.content(), plain, "{}", asked.name());
+            assert!(asked.matches(&data), "{} is no answer to {}", data.name(), asked.name());
+        }
+    }
+}
+
+/// Each signed request has another name. They share a snapshot, so whoever asks often does not displace those of
+/// others.
+#[test]
+fn later_segments_come_below_the_name_of_the_request_too() {
+    let mut bench = Bench::new();
+    for i in 0..1000 {
+        bench.command("rib/register", &for_prefix(&format!("/prefix/{i}")));
+    }
+    let plain = bench.fetch("/localhost/nfd/rib/list");
+    assert!(plain.len() > 16_000);
+    bench.request("/localhost/nfd/rib/list");
+    let mut second = Data::parse(bench.reply()).expect("Data").name().parent().to_buf();
+    second.push_segment(1);
+    for i in 0..200 {
+        bench.request(&format!("/localhost/nfd/rib/list/{i}"));
+    }
+    bench.send(&InterestBuilder::new(&second).build());
+    assert_eq!(Data::parse(bench.reply()).expect("Data").content(), &plain[8000..16_000]);
+    // A name that leaves less room has smaller segments; at some length there is no answer but a refusal.
+    for length in [100, 1000, 4500] {
+        assert_eq!(bench.fetch(&format!("/localhost/nfd/rib/list/{}", "x".repeat(length))), plain, "{length}");
+    }
+    bench.request(&format!("/localhost/nfd/rib/list/{}", "x".repeat(5000)));
+    assert_eq!(bench.answer().code, 414);
+    bench.request(&format!("{}/seg=0", second.as_name().parent().to_string().replace("rib/list", "fib/list")));
+    assert_eq!(bench.effects, [], "a version belongs to one dataset");
+}
+
 /// As NFD 24.07 shows them: the internal face has a link service, the others have none.
 #[test]
 fn the_forwarder_s_own_faces_are_listed() {
@@ -262,7 +342,11 @@ fn a_look_at_a_name_is_answered_when_the_workers_have_looked() {
     asked.as_name().write_tlv(&mut component);
     request.push_generic(&component);
     bench.effects.clear();
-    bench.send(&InterestBuilder::new(&request).can_be_prefix(true).must_be_fresh(true).build());
+    // Signed, as python-ndn does it; that is not part of the name that is looked at.
+    let interest = InterestBuilder::new(&request).can_be_prefix(true).must_be_fresh(true);
+    let interest = interest.sign_digest(&fresh_fields());
+    let request = Interest::parse(&interest).expect("an Interest").name().to_buf();
+    bench.send(&interest);
     let [Effect::LookAtName { ticket, name }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
     let (ticket, now) = (*ticket, bench.now);
     assert_eq!(*name, asked);
@@ -272,6 +356,9 @@ fn a_look_at_a_name_is_answered_when_the_workers_have_looked() {
     let reply = Data::parse(bench.reply()).expect("Data");
     assert!(request.as_name().is_prefix_of(&reply.name()) && reply.final_block_id() == reply.name().last());
     assert_eq!(decode_dataset::<NameLook>(reply.content()).expect("decodes"), looks);
+    let segment = InterestBuilder::new(reply.name()).build();
+    bench.send(&segment);
+    assert_eq!(decode_dataset(Data::parse(bench.reply()).expect("Data").content()), Ok(looks.to_vec()));
     bench.effects.clear();
     bench.management.on_name_looked(now, ticket, &looks, &mut bench.effects);
     assert!(bench.effects.is_empty(), "it was answered");
