@@ -52,7 +52,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use trust_anchors::{AnchorFileError, TrustAnchors};
+use trust_anchors::TrustAnchors;
 
 /// Largest configuration file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
@@ -101,14 +101,6 @@ pub enum LoadError {
         /// What is wrong.
         error: SettingsError,
     },
-    /// Rules that the file names trust a certificate that cannot be read.
-    #[error("{}: {error}", path.display())]
-    Anchor {
-        /// The path of the configuration.
-        path: PathBuf,
-        /// Why the certificate cannot be read.
-        error: AnchorFileError,
-    },
 }
 
 impl Source {
@@ -132,11 +124,10 @@ impl Source {
             Source::Toml(_) => from_toml(&text).and_then(|settings| Configuration::new(settings, directory)),
             Source::NfdConf(_) => from_nfd_conf(&text, directory),
         };
-        let configuration = configuration.map_err(|error| LoadError::Settings { path: path.to_owned(), error })?;
-        // A router reads the certificates when it starts; a user who only checks the file learns of errors now.
-        let unreadable = |error| LoadError::Anchor { path: path.to_owned(), error };
-        TrustAnchors::read(&configuration.trust).map_err(unreadable)?;
-        configuration.repo_trust.anchors().map_err(unreadable)?;
+        let mut configuration = configuration.map_err(|error| LoadError::Settings { path: path.to_owned(), error })?;
+        // A router reads the certificates when it starts; a user who only checks the file learns of missing ones now.
+        configuration.warnings.extend(TrustAnchors::read(&configuration.trust).problems());
+        configuration.warnings.extend(configuration.repo_trust.unreadable());
         Ok(configuration)
     }
 }

@@ -1,8 +1,9 @@
 //! Trust anchors in files: read before the router starts, and again after each `refresh`.
 //!
-//! Source: ndn-cxx `security-validator-config.rst`, `trust-anchor`. At the start an unreadable file is an error. Later
-//! its certificates are no longer trusted, and the failure is counted. In a directory, files without a certificate are
-//! skipped.
+//! Source: ndn-cxx `security-validator-config.rst`, `trust-anchor`, and `trust-anchor-group.cpp`. A file or directory
+//! may come later than the router: what cannot be read has no certificates until a `refresh` finds some. The user is
+//! told when a file or directory becomes unreadable, or readable, and each failure is counted. In a directory, files
+//! without a certificate are skipped.
 //!
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
 
@@ -63,56 +64,92 @@ struct Source {
     /// When to read it again.
     due_ns: Option<u64>,
     certificates: Vec<AnchorCertificate>,
+    /// Why it could not be read the last time.
+    unreadable: Option<String>,
 }
 
 impl Source {
-    fn new(anchor: &TrustAnchor) -> Option<Self> {
+    /// `None`: the rules contain the certificate.
+    fn read_first(anchor: &TrustAnchor) -> Option<Self> {
         let (path, refresh, is_directory) = match anchor {
             TrustAnchor::Certificate(_) => return None,
             TrustAnchor::File { path, refresh } => (path, refresh, false),
             TrustAnchor::Directory { path, refresh } => (path, refresh, true),
         };
         let refresh = refresh.map(|refresh| refresh.max(SHORTEST_REFRESH));
-        Some(Source { path: path.clone(), is_directory, refresh, due_ns: None, certificates: Vec::new() })
+        let (path, certificates) = (path.clone(), Vec::new());
+        let mut source = Source { path, is_directory, refresh, due_ns: None, certificates, unreadable: None };
+        source.read();
+        Some(source)
     }
 
-    fn read(&mut self) -> Result<(), AnchorFileError> {
-        self.certificates.clear();
-        if self.is_directory {
-            let failed = |error: io::Error| AnchorFileError { path: self.path.clone(), why: error.to_string() };
-            for entry in self.path.read_dir().map_err(failed)?.take(MAX_FILES) {
-                let path = entry.map_err(failed)?.path();
-                // A pipe or a directory beside the certificates is not an error.
-                if path.is_file() {
-                    self.certificates.extend(read_certificate(&path));
-                }
-            }
-        } else {
-            self.certificates.push(read_certificate(&self.path)?);
+    /// Reads the file or directory, and says if that has become impossible, for another reason, or possible.
+    fn read(&mut self) -> Option<AnchorNews> {
+        let (certificates, unreadable) = match self.certificates_now() {
+            Ok(certificates) => (certificates, None),
+            Err(error) => (Vec::new(), Some(error.why)),
+        };
+        self.certificates = certificates;
+        let before = std::mem::replace(&mut self.unreadable, unreadable);
+        if before == self.unreadable {
+            return None;
         }
-        Ok(())
+        Some(self.error().map_or_else(|| AnchorNews::Readable(self.path.clone()), AnchorNews::Unreadable))
+    }
+
+    fn error(&self) -> Option<AnchorFileError> {
+        self.unreadable.clone().map(|why| AnchorFileError { path: self.path.clone(), why })
+    }
+
+    fn certificates_now(&self) -> Result<Vec<AnchorCertificate>, AnchorFileError> {
+        if !self.is_directory {
+            return Ok(vec![read_certificate(&self.path)?]);
+        }
+        let failed = |error: io::Error| AnchorFileError { path: self.path.clone(), why: error.to_string() };
+        let mut certificates = Vec::new();
+        for entry in self.path.read_dir().map_err(failed)?.take(MAX_FILES) {
+            let path = entry.map_err(failed)?.path();
+            // A pipe or a directory beside the certificates is not an error.
+            if path.is_file() {
+                certificates.extend(read_certificate(&path));
+            }
+        }
+        Ok(certificates)
     }
 }
 
 /// The certificates in a file or directory that rules name.
 pub type AnchorsOfFile = (PathBuf, Vec<AnchorCertificate>);
 
+/// A file or directory can be read that could not be read before, or the other way round.
+#[derive(Debug)]
+pub enum AnchorNews {
+    /// It cannot be read, for this reason. Its certificates are not trusted.
+    Unreadable(AnchorFileError),
+    /// The file or directory can be read.
+    Readable(PathBuf),
+}
+
 impl RepoTrust {
-    /// Reads the certificates of all files and directories that the rules name.
-    ///
-    /// # Errors
-    /// The first file that cannot be read.
-    pub fn anchors(&self) -> Result<Vec<AnchorsOfFile>, AnchorFileError> {
+    /// Reads the certificates of all files and directories that the rules name. What cannot be read has none.
+    pub fn anchors(&self) -> Vec<AnchorsOfFile> {
+        self.sources().map(|source| (source.path, source.certificates)).collect()
+    }
+
+    /// Why files and directories that the rules name cannot be read, in words.
+    pub fn unreadable(&self) -> Vec<String> {
+        let reason =
+            |source: Source| source.error().map(|error| format!("{error}; it is read again at the next start"));
+        self.sources().filter_map(reason).collect()
+    }
+
+    fn sources(&self) -> impl Iterator<Item = Source> {
         let RepoTrust { commands, data } = self;
         let anchors = [commands, data].into_iter().flatten().flat_map(|rules| match rules {
             RulesOrAny::Any => &[][..],
             RulesOrAny::Rules(rules) => &rules.anchors,
         });
-        let read = |mut source: Source| {
-            source.read()?;
-            Ok((source.path, source.certificates))
-        };
-        anchors.filter_map(Source::new).map(read).collect()
+        anchors.filter_map(Source::read_first)
     }
 }
 
@@ -120,19 +157,34 @@ impl RepoTrust {
 #[derive(Default)]
 pub struct TrustAnchors {
     sources: Vec<Source>,
-    /// Times that a file could not be read again.
+    /// Times that a file or directory could not be read.
     pub unreadable: u64,
 }
 
 impl TrustAnchors {
-    /// Reads all files that a configuration names.
-    ///
-    /// # Errors
-    /// The first file that cannot be read.
-    pub fn read(trust: &TrustConfig) -> Result<Self, AnchorFileError> {
-        let mut sources: Vec<Source> = trust.anchor_files().filter_map(Source::new).collect();
-        sources.iter_mut().try_for_each(Source::read)?;
-        Ok(TrustAnchors { sources, unreadable: 0 })
+    /// Reads all files and directories that a configuration names.
+    pub fn read(trust: &TrustConfig) -> Self {
+        let mut sources: Vec<Source> = Vec::new();
+        for source in trust.anchor_files().filter_map(Source::read_first) {
+            // Several sections may name the same file.
+            if !sources.iter().any(|one| (&one.path, one.refresh) == (&source.path, source.refresh)) {
+                sources.push(source);
+            }
+        }
+        let unreadable = sources.iter().filter(|source| source.unreadable.is_some()).count() as u64;
+        TrustAnchors { sources, unreadable }
+    }
+
+    /// Why files and directories could not be read the last time, and when they are read again, in words.
+    pub fn problems(&self) -> Vec<String> {
+        let problem = |source: &Source| {
+            let again = match source.refresh {
+                Some(refresh) => format!("every {} s, as its refresh says, and at a SIGHUP", refresh.as_secs()),
+                None => "at a SIGHUP".to_owned(),
+            };
+            source.error().map(|error| format!("{error}; it is read again {again}"))
+        };
+        self.sources.iter().filter_map(problem).collect()
     }
 
     /// The files and directories that a configuration names.
@@ -156,15 +208,52 @@ impl TrustAnchors {
         self.sources.iter().filter_map(|source| source.due_ns).min()
     }
 
-    /// Reads the files again whose refresh is due.
-    pub fn refresh(&mut self, management: &mut Management, now_ns: u64) {
+    /// Reads the files again whose refresh is due. Returns what has become readable or unreadable.
+    pub fn refresh(&mut self, management: &mut Management, now_ns: u64) -> Vec<AnchorNews> {
+        let mut news = Vec::new();
         for source in &mut self.sources {
             let (Some(due_ns), Some(refresh)) = (source.due_ns, source.refresh) else { continue };
             if due_ns <= now_ns {
-                self.unreadable += u64::from(source.read().is_err());
+                news.extend(source.read());
+                self.unreadable += u64::from(source.unreadable.is_some());
                 source.due_ns = Some(now_ns.saturating_add(refresh.as_nanos() as u64));
                 management.set_anchors(source.path.clone(), source.certificates.clone());
             }
         }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// What a reading says, in words.
+    fn said(source: &mut Source) -> Option<String> {
+        source.read().map(|news| match news {
+            AnchorNews::Unreadable(error) => error.why,
+            AnchorNews::Readable(_) => "readable".to_owned(),
+        })
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_when_that_changes_and_not_at_each_refresh() {
+        let directory = tempfile::tempdir().unwrap();
+        let (folder, file) = (directory.path().join("anchors"), directory.path().join("anchor"));
+        let anchor = TrustAnchor::Directory { path: folder.clone(), refresh: None };
+        let mut source = Source::read_first(&anchor).expect("no certificate in the rules");
+        assert!(source.error().expect("missing").to_string().contains("anchors: No such file"));
+        assert_eq!(said(&mut source), None);
+        fs::create_dir(&folder).unwrap();
+        assert_eq!(said(&mut source).as_deref(), Some("readable"));
+        assert_eq!(said(&mut source), None);
+        fs::remove_dir(&folder).unwrap();
+        assert!(said(&mut source).expect("gone").contains("No such file"));
+
+        let mut source = Source::read_first(&TrustAnchor::File { path: file.clone(), refresh: None }).expect("a file");
+        fs::write(&file, "?").unwrap();
+        assert!(said(&mut source).expect("another reason").contains("base64"));
+        assert_eq!(said(&mut source), None);
     }
 }

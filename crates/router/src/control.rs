@@ -95,6 +95,7 @@ impl Control {
         let mut effects = Vec::new();
         let mut management = Management::new(config, &mut node, &mut effects)?;
         anchors.give_to(&mut management, node.times().mono_ns);
+        node.counts.unreadable_anchors = anchors.unreadable;
         node.shared.add_pools(management.pools());
         let mut control = Control {
             management,
@@ -161,7 +162,8 @@ impl Control {
             self.carry_out(effects);
         }
         if self.anchors.next_refresh_ns().is_some_and(|at| at <= now.mono_ns) {
-            self.anchors.refresh(&mut self.management, now.mono_ns);
+            let news = self.anchors.refresh(&mut self.management, now.mono_ns);
+            news.iter().for_each(log_lines::trust_anchor);
             self.node.counts.unreadable_anchors = self.anchors.unreadable;
         }
         if self.pages_due_ns.take_if(|at| *at <= now.mono_ns).is_some() {
@@ -416,7 +418,8 @@ impl Control {
     fn take_trust(&mut self, trust: TrustConfig, mut anchors: TrustAnchors, effects: &mut Vec<Effect>) {
         self.management.set_trust(trust, effects);
         anchors.give_to(&mut self.management, self.node.shared.now_ns());
-        anchors.unreadable = self.anchors.unreadable;
+        anchors.unreadable += self.anchors.unreadable;
+        self.node.counts.unreadable_anchors = anchors.unreadable;
         self.anchors = anchors;
     }
 

@@ -2,6 +2,7 @@
 //! is written.
 
 use crate::control::DropLine;
+use namewire_configuration::trust_anchors::AnchorNews;
 use namewire_management::{FaceCommandError, FaceProperties};
 use namewire_packet::{FaceId, NameBuf, nfd::FaceRecent};
 use std::fmt::Display;
@@ -50,6 +51,14 @@ pub(crate) fn connection_refused(face: FaceId, error: &FaceCommandError) {
 /// Network interfaces have changed, and links with them.
 pub(crate) fn link_problem(problem: &str) {
     tracing::warn!(target: "faces", "{problem}");
+}
+
+/// At its refresh, a trust anchor has become unreadable, or readable again.
+pub(crate) fn trust_anchor(news: &AnchorNews) {
+    match news {
+        AnchorNews::Unreadable(error) => tracing::warn!(target: "management", "{error}; its certificates do not count"),
+        AnchorNews::Readable(path) => tracing::info!(target: "management", "trust anchor {} was read", path.display()),
+    }
 }
 
 /// Someone at the observer's page watches packets.

@@ -1,6 +1,6 @@
 //! The reasons why a router may fail to start.
 
-use namewire_configuration::{Settings, trust_anchors::AnchorFileError};
+use namewire_configuration::Settings;
 use namewire_designs::fib::catalogue::FibDesignError;
 use namewire_engine::dispatch::MAX_WORKERS;
 use namewire_packet::nfd::FaceUri;
@@ -83,9 +83,6 @@ pub enum StartError {
     /// TagNet's tables find no memory.
     #[error("cannot make the tables of TagNet; choose a smaller tagnet.descriptors: {0}")]
     TagTables(#[from] namewire_tagnet::matching::burst_trie::BuildError),
-    /// The certificate of a trust anchor cannot be read.
-    #[error(transparent)]
-    Anchor(#[from] AnchorFileError),
     /// A strategy of the configuration is unknown or refused.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

@@ -28,7 +28,7 @@ use crate::{
 use namewire_configuration::{
     Configuration,
     settings::{ObserveSection, Settings, TablesSection},
-    trust_anchors::{AnchorFileError, TrustAnchors},
+    trust_anchors::TrustAnchors,
 };
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
@@ -127,15 +127,12 @@ impl RouterHandle {
         Ok(application)
     }
 
-    /// Replaces the rules of who may command, from the next command on.
-    ///
-    /// # Errors
-    /// A certificate cannot be read; then the settings stay as they are.
-    pub fn set_trust(&self, trust: TrustConfig) -> Result<(), AnchorFileError> {
-        let anchors = TrustAnchors::read(&trust)?;
+    /// Replaces the rules of who may command, from the next command on. Trust anchors that cannot be read now are read
+    /// at their refresh.
+    pub fn set_trust(&self, trust: TrustConfig) {
+        let anchors = TrustAnchors::read(&trust);
         // Control is gone only when the router stops.
         let _ = self.events.send(ToControl::Trust { trust: Box::new(trust), anchors });
-        Ok(())
     }
 
     /// Removes the socket, sends what is queued and ends all threads.
@@ -164,8 +161,8 @@ impl Router {
     /// Opens listeners and starts threads. When it returns, applications can connect.
     ///
     /// # Errors
-    /// If the configuration is inconsistent, if there is too little memory, if trust anchors cannot be read, if a
-    /// listener's address is in use or not allowed, or if threads, descriptors or random numbers are unavailable.
+    /// If the configuration is inconsistent, if there is too little memory, if a listener's address is in use or not
+    /// allowed, or if threads, descriptors or random numbers are unavailable.
     pub fn start(configuration: &Configuration) -> Result<RouterHandle, StartError> {
         Self::start_with(configuration, None)
     }
@@ -183,7 +180,7 @@ impl Router {
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
         StartError::check(settings)?;
         require_memory()?;
-        let anchors = TrustAnchors::read(trust)?;
+        let anchors = TrustAnchors::read(trust);
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings, inherited)?;
         let observer = observer(settings).map_err(StartError::Observe)?;

@@ -290,7 +290,7 @@ impl Keeping {
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
         let taken = match self.args.load_aside().await {
-            Ok(configuration) => self.take_over(configuration, router).await,
+            Ok(configuration) => self.take_over(configuration, router).await.map(Some),
             Err(error) => {
                 tracing::error!(target: "management", "SIGHUP: the configuration stays as it was: {error}");
                 Ok(None)
@@ -303,17 +303,14 @@ impl Keeping {
         Ok(())
     }
 
-    /// The keys that have changed; `None` if the configuration cannot be taken over, for a reason that is logged.
+    /// Returns the keys that have changed.
     async fn take_over(
         &mut self,
         configuration: Configuration,
         router: &RouterHandle,
-    ) -> Result<Option<String>, OperatorError> {
+    ) -> Result<String, OperatorError> {
         // Also where the rules stay: there may be other certificates in the files that they name.
-        if let Err(error) = router.set_trust(configuration.trust.clone()) {
-            tracing::error!(target: "management", "SIGHUP: the configuration stays as it was: {error}");
-            return Ok(None);
-        }
+        router.set_trust(configuration.trust.clone());
         log::take_levels(&configuration.settings);
         log_warnings(&self.args, &configuration.warnings);
         let changed = changed_keys(&self.configuration.settings, &configuration.settings).join(", ");
@@ -336,7 +333,7 @@ impl Keeping {
         self.missing.restart();
         self.plan_retries();
         self.operator.memory_freed()?; // the files were read
-        Ok(Some(changed))
+        Ok(changed)
     }
 
     /// Takes over other settings of the state file.

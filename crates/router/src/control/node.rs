@@ -74,7 +74,7 @@ pub(crate) struct NodeCounts {
     /// Times that a listener could not accept.
     pub(crate) accept_failures: u64,
     pub(crate) accepts: Arc<AcceptCounters>,
-    /// Times that a trust anchor's file could not be read again.
+    /// Times that a trust anchor's file or directory could not be read.
     pub(crate) unreadable_anchors: u64,
     /// Packets through the internal face: out to management, in from it.
     pub(crate) internal: FaceCounters,

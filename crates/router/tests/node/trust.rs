@@ -246,7 +246,7 @@ fn localhop_is_not_served_unless_it_is_configured() {
     // Settings may be added later, and removed.
     let anchor = Identity::new("/ndn", None);
     let remote = Remote::new(&router);
-    router.set_trust(localhop(TrustAnchor::Certificate(anchor.anchor()))).expect("no files");
+    router.set_trust(localhop(TrustAnchor::Certificate(anchor.anchor())));
     let command = anchor.command("/localhop/nfd/rib/register", &for_prefix("/far"));
     own.faces(); // an answer says that control has taken the settings
     assert_eq!(remote.command(&command).code, 200);
@@ -297,11 +297,35 @@ fn anchors_in_files_are_read_at_the_start_and_again() {
     write(&second);
     crate::application::eventually("the new certificate is read", || register(&second) == 200);
     assert_eq!(register(&first), 403);
+}
 
-    let missing = localhop(TrustAnchor::File { path: directory.path().join("none"), refresh: None });
-    let error = router.set_trust(missing).expect_err("no such file");
-    assert!(error.to_string().contains("none"), "{error}");
-    assert_eq!(register(&second), 200, "the old settings stay");
+/// A router whose `nfd.conf` named a certificate that somebody else was still to bring did not start. NFD starts, and
+/// finds the certificate later.
+#[test]
+fn anchors_may_come_later_than_the_router() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, folder) = (directory.path().join("ndn.cert"), directory.path().join("anchors"));
+    let refresh = Some(Duration::from_secs(1));
+    let anchor = Identity::new("/ndn", None);
+    let text = STANDARD.encode(anchor.certificate.wire());
+    let register =
+        |remote: &Remote| remote.command(&anchor.command("/localhop/nfd/rib/register", &for_prefix("/far"))).code;
+    let of_file = localhop(TrustAnchor::File { path: file.clone(), refresh });
+    let (router, _socket) = start_with(1, |config| config.trust = of_file);
+    let (remote, mut own) = (Remote::new(&router), Application::connect(&router));
+    assert_eq!(register(&remote), 403);
+    assert!(own.drops("router.anchor-unreadable") >= 1);
+    fs::write(&file, &text).expect("written");
+    crate::application::eventually("the file is found", || register(&remote) == 200);
+    fs::remove_file(&file).expect("removed");
+    crate::application::eventually("the file is gone again", || register(&remote) == 403);
+
+    router.set_trust(localhop(TrustAnchor::Directory { path: folder.clone(), refresh }));
+    own.faces(); // an answer says that control has taken the settings
+    assert_eq!(register(&remote), 403);
+    fs::create_dir(&folder).expect("made");
+    fs::write(folder.join("ndn.cert"), &text).expect("written");
+    crate::application::eventually("the directory is found", || register(&remote) == 200);
 }
 
 /// Other files in a directory of anchors do not keep the router from starting.

@@ -58,6 +58,9 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
     let mut end = EndSignals::listen().map_err(failed)?;
     let configuration = args.load()?;
+    for problem in configuration.repo_trust.unreadable() {
+        eprintln!("namewire: {problem}");
+    }
     let settings = settings::repo_settings(&configuration, global.signer()?)?;
     let store = settings::open(&configuration.settings.repo)?;
     let mut client = global.connect().await?;

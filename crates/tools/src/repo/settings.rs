@@ -142,7 +142,7 @@ pub(super) fn repo_settings(configuration: &Configuration, signer: Signer) -> Re
             commands_max: section.commands_max as usize,
             running_max: section.commands_running as usize,
         },
-        access: access(configuration)?,
+        access: access(configuration),
         bulk: section.bulk_listen.map(|address| BulkSettings { address, ..BulkSettings::default() }),
         retention: section.retention.iter().map(rule).collect(),
         retention_interval: section.retention_interval.0,
@@ -150,13 +150,10 @@ pub(super) fn repo_settings(configuration: &Configuration, signer: Signer) -> Re
     })
 }
 
-fn access(configuration: &Configuration) -> Result<AccessSettings, Failure> {
+fn access(configuration: &Configuration) -> AccessSettings {
     let trust = &configuration.repo_trust;
-    let failed = |error: namewire_configuration::trust_anchors::AnchorFileError| {
-        Failure::new(ExitCode::Failed, error.to_string())
-    };
     let commands = CommandAccess { local: configuration.settings.repo.local_commands, rules: trust.commands.clone() };
-    Ok(AccessSettings { commands, data: trust.data.clone(), anchors: trust.anchors().map_err(failed)? })
+    AccessSettings { commands, data: trust.data.clone(), anchors: trust.anchors() }
 }
 
 fn rule(entry: &RetentionEntry) -> Rule {
