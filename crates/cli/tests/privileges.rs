@@ -231,7 +231,7 @@ fn nfd_conf_names_the_user() {
     command.args(["run", "--nfd-conf", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()]);
     let router = Router::start(&socket, &mut command);
     assert!(of_each_thread(&router, "Uid").starts_with(&NOBODY.1.to_string()));
-    assert_kept(&router, 0);
+    assert_kept(&router, NET_RAW); // the sample has a section `ether`
 }
 
 /// Two network namespaces, joined by a cable; removed when the test ends.
@@ -289,6 +289,30 @@ fn ip(arguments: &[&str]) -> bool {
 #[test]
 fn ethernet_links_come_back_after_the_router_gave_up_the_rest() {
     links_come_back("socket", NET_RAW);
+}
+
+/// NDN-DPDK's instructions for NFD have a section `ether` with `listen no` and `mcast no`, and make the faces by nfdc.
+/// The router gave up CAP_NET_RAW, because the configuration had no Ethernet face, and no command could make one.
+#[test]
+fn ethernet_faces_come_by_command_alone() {
+    let Some(cable) = Some(()).filter(|()| is_root()).and_then(|()| Cable::new()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    cable.connect();
+    let sections = [
+        ("--nfd-conf", "face_system { ether { listen no\n mcast no } }\n", NET_RAW),
+        ("--config", "[faces.ethernet]\nby_command = true\n", NET_RAW),
+        ("--nfd-conf", "face_system { }\n", 0),
+        ("--config", "[faces.ethernet]\n", 0),
+    ];
+    for (option, text, kept) in sections {
+        let file = directory.path().join("file");
+        fs::write(&file, text).unwrap();
+        let router = cable.router(0, directory.path(), &[option, file.to_str().unwrap()]);
+        assert_kept(&router, kept);
+        let create = ["nfdc", "face", "create", "ether://[02:00:00:00:00:09]", "local", "dev://wire"];
+        let output = router.tool(&create);
+        assert_eq!(output.status.success(), kept == NET_RAW, "{text}: {output:?}");
+    }
 }
 
 /// AF_XDP where this machine has it. Its program is loaded again for each new interface.

@@ -163,6 +163,8 @@ impl Reader<'_> {
             &["listen", "idle_timeout", "mcast", "mcast_group", "mcast_ad_hoc", "whitelist", "blacklist"];
         let ethernet = &mut self.settings.faces.ethernet;
         (ethernet.listen, ethernet.multicast) = (true, true);
+        // With both off, the section is there for faces that commands make.
+        ethernet.by_command = true;
         for entry in &section.children {
             let ethernet = &mut self.settings.faces.ethernet;
             match entry.key.as_str() {

@@ -83,6 +83,7 @@ fn a_missing_section_switches_its_protocol_off() {
     let faces = nothing.faces;
     assert_eq!((faces.tcp.addresses(), faces.udp.addresses()), (Vec::new(), Vec::new()));
     assert!(!faces.tcp.outgoing && !faces.udp.outgoing && faces.ethernet.group().is_none());
+    assert!(!faces.ethernet.by_command);
 
     let faces = read("face_system { unix\n tcp { listen no\n port 7000 }\n udp { enable_v6 no }\n ether\n websocket }")
         .settings
@@ -92,6 +93,8 @@ fn a_missing_section_switches_its_protocol_off() {
     assert_eq!(faces.udp.listen, Some(vec!["0.0.0.0:6363".parse().unwrap()]));
     assert!(faces.multicast.enabled && faces.multicast.ipv4 && !faces.multicast.ipv6);
     assert!(faces.ethernet.listen && faces.ethernet.multicast && faces.websocket.enabled);
+    let ethernet = read("face_system { ether { listen no\n mcast no } }").settings.faces.ethernet;
+    assert!(!ethernet.listen && !ethernet.multicast && ethernet.by_command, "Ethernet faces by command only");
 }
 
 #[test]

@@ -155,6 +155,8 @@ pub struct EthernetSection {
     pub listen: bool,
     /// Have a face for the group on each interface.
     pub multicast: bool,
+    /// Commands may ask for faces to stations, also if nothing else here needs the privilege for them.
+    pub by_command: bool,
     /// The group.
     pub group: Mac,
     /// True if some peers may not hear each other.
@@ -302,6 +304,7 @@ impl Default for EthernetSection {
         EthernetSection {
             listen: false,
             multicast: false,
+            by_command: false,
             group: Mac(DEFAULT_ETHERNET_GROUP),
             ad_hoc: false,
             interfaces: all_interfaces(),

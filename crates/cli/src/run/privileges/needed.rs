@@ -4,7 +4,7 @@
 //!
 //! Limits: a command may ask for a face that the configuration does not hint at, for example an Ethernet face where
 //! the configuration has no Ethernet. Without the capability, the command fails and says so;
-//! `router.privileges = "keep"` lets it succeed.
+//! `faces.ethernet.by_command = true` (any section `ether` of an `nfd.conf`) lets it succeed.
 
 use namewire_client::discovery::Environment;
 use namewire_configuration::{
@@ -60,7 +60,7 @@ pub(super) fn needed(settings: &Settings, state: &Declarations) -> Vec<Need> {
     let declared = settings.face.iter().map(|face| &face.uri).chain(settings.route.iter().map(|route| &route.face));
     let kept = state.faces.iter().map(|face| &face.uri).chain(state.routes.iter().map(|route| &route.face));
     let has_stations = declared.chain(kept).any(|Uri(uri)| matches!(uri, FaceUri::Ether(_)));
-    if ethernet.listen || ethernet.multicast || has_stations {
+    if ethernet.listen || ethernet.multicast || ethernet.by_command || has_stations {
         needs.push(Need::new(CapabilitySet::NET_RAW, "Ethernet faces"));
         if ethernet.io != EthernetIo::Socket {
             let xdp = CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
