@@ -142,7 +142,7 @@ impl Control {
             }
             for message in turn {
                 match message {
-                    ToControl::Stop => return,
+                    ToControl::Stop => return self.node.websockets.stop(),
                     // Added together, because adding a face copies the face table. No other event of this turn is about
                     // these faces.
                     ToControl::Accepted(connection) => accepted.push(connection),

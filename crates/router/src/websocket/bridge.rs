@@ -6,13 +6,18 @@
 //!
 //! The router sends a ping every [`PING_INTERVAL`] (NFD: 10 s). A peer is dead if it is silent for [`SILENCE_MAX`], or
 //! takes nothing for as long.
+//!
+//! The end is a handshake (RFC 6455 §7): who gets a Close frame answers with one, and the server closes the connection.
+//! All of it has [`CLOSE_TIMEOUT`]; a peer that takes longer loses the connection. Codes: 1000 the face is closed, 1001
+//! the router stops, 1002, 1003, 1007 and 1009 for what the peer did. A Close frame of the peer is answered with its
+//! own code, or with 1002 if no endpoint may send that code (§7.4). A dead peer gets no Close frame.
 
 use super::{WebSocketCounters, WebSocketDrop};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use namewire_packet::{MAX_PACKET_BYTES, tlv};
 use std::{cell::Cell, time::Duration};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::UnixStream,
     time::{Instant, interval_at, timeout},
 };
@@ -31,7 +36,7 @@ pub(super) const PING_INTERVAL: Duration = Duration::from_secs(10);
 const SILENCE_MAX: Duration = Duration::from_secs(35);
 
 /// Time for the closing handshake.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes read from the face at once.
 const READ_BYTES: usize = 64 << 10;
@@ -53,15 +58,45 @@ enum End {
     FaceClosed,
     /// The peer sent a close frame.
     PeerClosed,
+    /// The router stops.
+    RouterStops,
+    /// The peer broke the WebSocket protocol; this code says how.
+    Violated(CloseCode),
     /// The connection was refused or failed, for this reason.
     Refused(WebSocketDrop),
 }
 
-/// Carries packets until either end closes.
+impl End {
+    /// The Close frame that tells the peer; `None` for a peer that is dead.
+    fn goodbye(self) -> Option<CloseFrame> {
+        let (code, reason) = match self {
+            End::FaceClosed => (CloseCode::Normal, "the face is closed"),
+            End::RouterStops => (CloseCode::Away, "the router stops"),
+            End::Violated(code) => (code, "this breaks the WebSocket protocol"),
+            End::Refused(WebSocketDrop::DeadPeer) => return None,
+            End::Refused(WebSocketDrop::TextMessage) => (CloseCode::Unsupported, "NDN packets are binary messages"),
+            End::Refused(WebSocketDrop::OversizeMessage) => (CloseCode::Size, "NDN packets have at most 8800 bytes"),
+            End::PeerClosed | End::Refused(_) => (CloseCode::Normal, ""),
+        };
+        Some(CloseFrame { code, reason: reason.into() })
+    }
+
+    /// What counts the end, if it is the peer's fault.
+    fn drop(self) -> Option<WebSocketDrop> {
+        match self {
+            End::FaceClosed | End::PeerClosed | End::RouterStops => None,
+            End::Violated(_) => Some(WebSocketDrop::ConnectionFailed),
+            End::Refused(drop) => Some(drop),
+        }
+    }
+}
+
+/// Carries packets until either end closes, or `stop` is ready because the router stops.
 pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     face: UnixStream,
     counters: &WebSocketCounters,
+    stop: impl Future<Output = ()>,
 ) {
     let (mut sink, mut messages) = socket.split();
     let (mut from_face, mut to_face) = face.into_split();
@@ -69,21 +104,40 @@ pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
     let end = tokio::select! {
         end = receive(&mut messages, &mut to_face, &heard, counters) => end,
         end = transmit(&mut sink, &mut from_face, &heard) => end,
+        () = stop => End::RouterStops,
     };
-    let (code, reason) = match end {
-        End::FaceClosed => (CloseCode::Normal, "the face is closed"),
-        End::Refused(WebSocketDrop::TextMessage) => (CloseCode::Unsupported, "NDN packets are binary messages"),
-        End::Refused(WebSocketDrop::OversizeMessage) => (CloseCode::Size, "NDN packets have at most 8800 bytes"),
-        End::PeerClosed | End::Refused(_) => (CloseCode::Normal, ""),
-    };
-    if let End::Refused(drop) = end {
+    // The face ends now, and not only when the peer has answered.
+    drop((from_face, to_face));
+    if let Some(drop) = end.drop() {
         counters.count(drop);
     }
-    if end != End::Refused(WebSocketDrop::DeadPeer) {
-        let goodbye = CloseFrame { code, reason: reason.into() };
-        // Best effort: the connection may be gone.
-        let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::Close(Some(goodbye)))).await;
+    // They are halves of one connection.
+    if let (Some(goodbye), Ok(mut socket)) = (end.goodbye(), sink.reunite(messages)) {
+        close(&mut socket, goodbye).await;
     }
+}
+
+/// Ends a connection that has no face yet, because the router stops.
+pub(super) async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>) {
+    if let Some(goodbye) = End::RouterStops.goodbye() {
+        close(&mut socket, goodbye).await;
+    }
+}
+
+/// The closing handshake. Best effort: the connection may be gone.
+async fn close<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, goodbye: CloseFrame) {
+    let handshake = async {
+        // If the peer said goodbye first, the library has an answer ready, refuses ours, and waits for a flush.
+        let _ = socket.send(Message::Close(Some(goodbye))).await;
+        let _ = socket.flush().await;
+        // Until the peer's goodbye; as a client, until the server ends the connection.
+        while let Some(Ok(_)) = socket.next().await {}
+        let connection = socket.get_mut();
+        let _ = connection.shutdown().await;
+        // A socket that is closed with unread bytes resets the connection, and our goodbye may be lost with it.
+        let _ = io::copy(connection, &mut io::sink()).await;
+    };
+    let _ = timeout(CLOSE_TIMEOUT, handshake).await;
 }
 
 /// Turns messages into elements.
@@ -108,6 +162,8 @@ async fn receive(
             Ok(Message::Close(_)) | Err(Error::ConnectionClosed) => return End::PeerClosed,
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Err(Error::Capacity(_)) => return End::Refused(WebSocketDrop::OversizeMessage),
+            Err(Error::Protocol(_)) => return End::Violated(CloseCode::Protocol),
+            Err(Error::Utf8(_)) => return End::Violated(CloseCode::Invalid),
             Err(_) => return End::Refused(WebSocketDrop::ConnectionFailed),
         }
     }
@@ -167,6 +223,7 @@ async fn send_elements(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::pending;
     use tokio_tungstenite::tungstenite::protocol::Role;
 
     /// A bridge, its peer and its face.
@@ -174,7 +231,7 @@ mod tests {
         let (peer, ours) = UnixStream::pair().unwrap();
         let (face, far) = UnixStream::pair().unwrap();
         let server = WebSocketStream::from_raw_socket(ours, Role::Server, Some(limits())).await;
-        tokio::task::spawn_local(async move { bridge(server, far, counters).await });
+        tokio::task::spawn_local(async move { bridge(server, far, counters, pending()).await });
         (WebSocketStream::from_raw_socket(peer, Role::Client, None).await, face)
     }
 
@@ -236,7 +293,7 @@ mod tests {
             let (_face, far) = UnixStream::pair().unwrap();
             let server = WebSocketStream::from_raw_socket(ours, Role::Server, Some(limits())).await;
             let start = Instant::now();
-            bridge(server, far, counters).await;
+            bridge(server, far, counters, pending()).await;
             assert!(start.elapsed() >= SILENCE_MAX);
             assert_eq!(counted(counters), [("dead-peer", 1)]);
             let mut bytes = Vec::new();

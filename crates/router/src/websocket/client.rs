@@ -39,7 +39,10 @@ impl Caller {
         };
         let patience = Duration::from_secs(HANDSHAKE_SECONDS);
         let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "Connection timed out");
-        let result = timeout(patience, self.connect(&url, permit)).await.unwrap_or_else(|_| Err(timed_out()));
+        let result = tokio::select! {
+            result = timeout(patience, self.connect(&url, permit)) => result.unwrap_or_else(|_| Err(timed_out())),
+            () = self.context.stopped() => return,
+        };
         // The requester is gone when the router stops.
         let _ = answer.send(result);
     }
@@ -70,7 +73,7 @@ impl Caller {
         let ours = UnixStream::from_std(ours)?;
         let context = Arc::clone(&self.context);
         spawn_local(async move {
-            bridge::bridge(socket, ours, &context.counters).await;
+            bridge::bridge(socket, ours, &context.counters, context.stopped()).await;
             drop(permit);
         });
         Ok(theirs)

@@ -9,6 +9,8 @@
 //! `websocket-transport.cpp`). The worker sees a stream of elements and nothing of WebSocket. So masks, frames, pings
 //! and TLS never cost time on packets of other faces.
 //!
+//! When the router stops, each peer gets a Close frame; the thread waits [`STOP_TIMEOUT`] at most for their answers.
+//!
 //! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 bytes, handshakes of [`HANDSHAKE_SECONDS`]. [`bridge`] and
 //! [`half_open`] have more limits. Each refusal is a [`WebSocketDrop`].
 
@@ -36,8 +38,9 @@ use std::{
 };
 use tokio::{
     runtime,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot, watch},
     task::{LocalSet, spawn_local},
+    time::timeout,
 };
 
 pub(crate) use server::Listener;
@@ -49,6 +52,9 @@ const CONNECTIONS_MAX: usize = 4096;
 
 /// Time for TLS and the WebSocket handshake together.
 const HANDSHAKE_SECONDS: u64 = 10;
+
+/// Longest wait for the ends of all connections. Each takes [`bridge::CLOSE_TIMEOUT`] at most.
+const STOP_TIMEOUT: Duration = bridge::CLOSE_TIMEOUT.saturating_mul(2);
 
 /// Most calls that wait for the thread.
 const CALLS_MAX: usize = 256;
@@ -113,6 +119,15 @@ struct Context {
     connections: Arc<Semaphore>,
     events: mpsc::UnboundedSender<ToControl>,
     descriptors: Descriptors,
+    /// Its sender is dropped when the router stops.
+    stop: watch::Receiver<()>,
+}
+
+impl Context {
+    /// Returns when the router stops.
+    async fn stopped(&self) {
+        let _ = self.stop.clone().changed().await;
+    }
 }
 
 /// The thread, or the parts to start it with the first connection.
@@ -126,7 +141,7 @@ pub(crate) struct WebSockets {
     channels: Vec<FaceUri>,
 }
 
-/// The running thread. Dropping it ends the thread and all its connections.
+/// The running thread. Dropping it says goodbye to all peers, and ends the thread.
 struct Running {
     calls: Option<mpsc::Sender<Call>>,
     thread: Option<JoinHandle<()>>,
@@ -180,14 +195,22 @@ impl WebSockets {
         Ok(answered)
     }
 
+    /// Tells all peers that the router stops, and ends the thread. To be called while workers run: a face that ends
+    /// first is another goodbye.
+    pub(crate) fn stop(&mut self) {
+        self.running = None;
+    }
+
     fn run(&mut self, listeners: Vec<Listener>) -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (calls, mut called) = mpsc::channel::<Call>(CALLS_MAX);
+        let (running, stop) = watch::channel(());
         let context = Arc::new(Context {
             counters: Arc::clone(&self.counters),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             events: self.events.clone(),
             descriptors: self.descriptors.clone(),
+            stop,
         });
         let caller = client::Caller::new(self.trusted_certificates.clone(), Arc::clone(&context));
         let thread = thread::Builder::new().name("nw-websocket".to_owned()).spawn(move || {
@@ -199,6 +222,8 @@ impl WebSockets {
                 while let Some(call) = called.recv().await {
                     spawn_local(caller.clone().call(call));
                 }
+                drop(running);
+                let _ = timeout(STOP_TIMEOUT, context.connections.acquire_many(CONNECTIONS_MAX as u32)).await;
             });
             // A resolver that still waits for a name server must not delay the router's end.
             runtime.shutdown_timeout(Duration::ZERO);

@@ -87,13 +87,17 @@ fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
     })
 }
 
-/// Serves a listener until the thread ends.
+/// Serves a listener until the router stops.
 pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: HalfOpen) {
     let Listener { socket, mut tls, .. } = listener;
     let Ok(socket) = TcpListener::from_std(socket) else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
     loop {
-        let (connection, remote) = match socket.accept().await {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            () = context.stopped() => return,
+        };
+        let (connection, remote) = match accepted {
             Ok(accepted) => accepted,
             // Only this connection has failed, not the listener.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
@@ -192,12 +196,15 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
         Ok((UnixStream::from_std(ours)?, theirs))
     });
     let Ok((ours, theirs)) = pair else { return context.counters.count(WebSocketDrop::AcceptFailed) };
-    // The semaphore is never closed.
-    let Ok(place) = places.acquire_owned().await else { return };
+    let place = tokio::select! {
+        place = places.acquire_owned() => place,
+        () = context.stopped() => return bridge::turn_away(socket).await,
+    };
+    let Ok(place) = place else { return }; // never: the semaphore is not closed
     let connection = messages::Connection::Stream(StreamSocket::Unix(theirs));
     let accepted = AcceptedConnection { connection, info, place, descriptors: None };
     let _ = context.events.send(ToControl::Accepted(accepted));
-    bridge::bridge(socket, ours, &context.counters).await;
+    bridge::bridge(socket, ours, &context.counters, context.stopped()).await;
 }
 
 fn face_info(local: SocketAddr, remote: SocketAddr, is_secure: bool, comes_from_elsewhere: bool) -> FaceInfo {
