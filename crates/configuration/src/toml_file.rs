@@ -283,6 +283,8 @@ mod tests {
             ("[router]\nbusy_poll = \"2 s\"", 2),
             ("[faces.udp]\nidle_timeout = 600", 2),
             ("[faces.udp]\nidle_timeout = \"0 s\"", 2),
+            ("[faces.udp]\nmtu = 63", 2),
+            ("[faces.udp]\nmtu = \"9 KiB\"", 2),
             ("[faces.udp]\nlisten = [\"7001\"]", 2),
             ("[cs]\ncapacity = -1", 2),
             ("[tables]\npit_capacity = 0", 2),

@@ -15,8 +15,8 @@ pub use crate::{
 
 use crate::{messages::ToControl, requests::Request, shared::unix_ms};
 use namewire_packet::{
-    Data, Interest, InterestBuilder, NameBuf, SignedInterestFields,
-    nfd::{ControlParameters, ControlResponse},
+    Data, Interest, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
+    nfd::{ControlParameters, ControlResponse, FaceUri},
 };
 use std::{
     collections::HashMap,
@@ -48,9 +48,17 @@ pub struct Operator {
     pub(crate) events: mpsc::UnboundedSender<ToControl>,
     pub(crate) revision: watch::Receiver<u64>,
     pub(crate) faces_lost: watch::Receiver<u64>,
+    pub(crate) udp_mtu: u64,
 }
 
 impl Operator {
+    /// The MTU of a face to `remote` if the command that makes it gives none.
+    pub(crate) fn default_mtu(&self, remote: &FaceUri) -> u64 {
+        let is_udp = matches!(remote.scheme(), "udp" | "udp4" | "udp6");
+        let is_group = remote.literal_ip().is_some_and(|ip| ip.is_multicast());
+        if is_udp && !is_group { self.udp_mtu } else { MAX_PACKET_BYTES as u64 }
+    }
+
     /// Carries out one command, for example `("rib", "register", …)`, and returns the answer's body.
     ///
     /// # Errors
@@ -172,8 +180,12 @@ pub(crate) struct OperatorDesk {
 }
 
 impl OperatorDesk {
-    pub(crate) fn new(revision: watch::Sender<u64>, faces_lost: watch::Sender<u64>) -> Self {
-        OperatorDesk { waiting: HashMap::new(), revision, faces_lost }
+    /// Control's side and the other. New UDP faces have the MTU `udp_mtu`.
+    pub(crate) fn open(events: mpsc::UnboundedSender<ToControl>, udp_mtu: u64) -> (Self, Operator) {
+        let (revision, revision_seen) = watch::channel(0);
+        let (faces_lost, faces_lost_seen) = watch::channel(0);
+        let operator = Operator { events, revision: revision_seen, faces_lost: faces_lost_seen, udp_mtu };
+        (OperatorDesk { waiting: HashMap::new(), revision, faces_lost }, operator)
     }
 
     /// Records that the answer of this name is wanted.

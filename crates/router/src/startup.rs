@@ -48,7 +48,7 @@ use std::{
 };
 use tokio::{
     runtime::{self, Runtime},
-    sync::{mpsc, watch},
+    sync::mpsc,
 };
 
 /// Besides its tables, a worker allocates some 30 MiB when it starts: buffers and its thread's stack.
@@ -68,14 +68,13 @@ pub struct RouterHandle {
     warnings: Vec<String>,
     ports: Vec<String>,
     observed: Option<ObserverHandle>,
-    revision: watch::Receiver<u64>,
-    faces_lost: watch::Receiver<u64>,
+    operator: Operator,
 }
 
 impl RouterHandle {
     /// Access to the router's management for this process.
     pub fn operator(&self) -> Operator {
-        Operator { events: self.events.clone(), revision: self.revision.clone(), faces_lost: self.faces_lost.clone() }
+        self.operator.clone()
     }
 
     /// Where applications connect, if a Unix socket was configured.
@@ -211,11 +210,10 @@ impl Router {
         let listening = Listening { udp: udp.clone(), channels, outgoing_tcp, outgoing_udp };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
-        let (revision, revision_seen) = watch::channel(0);
-        let (faces_lost, faces_lost_seen) = watch::channel(0);
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(settings.fib.design.0));
-        let control = Control::new(node, management, anchors, OperatorDesk::new(revision, faces_lost))?;
+        let (desk, operator) = OperatorDesk::open(events.clone(), faces.udp.mtu.0);
+        let control = Control::new(node, management, anchors, desk)?;
         let tcp = listeners.tcp_addresses();
         require_memory()?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
@@ -234,8 +232,7 @@ impl Router {
             warnings,
             ports,
             observed,
-            revision: revision_seen,
-            faces_lost: faces_lost_seen,
+            operator,
         })
     }
 }
@@ -267,8 +264,11 @@ fn node(
     tags: Option<TagControl>,
 ) -> Node {
     let faces = &settings.faces;
-    let defaults =
-        FaceDefaults { congestion_marking: faces.congestion_marking, udp_idle_timeout: faces.udp.idle_timeout.0 };
+    let defaults = FaceDefaults {
+        congestion_marking: faces.congestion_marking,
+        udp_idle_timeout: faces.udp.idle_timeout.0,
+        udp_mtu: faces.udp.mtu.0 as usize,
+    };
     let (shared, workers) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers));
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {

@@ -172,6 +172,7 @@ fn drivers(
     let driver_with = |sockets: Vec<UdpSocket>| {
         let mut driver = SocketDriver::new(DriverConfig {
             udp_idle_timeout: faces.udp.idle_timeout.0,
+            udp_mtu: faces.udp.mtu.0 as usize,
             first_packet_timeout: faces.tcp.first_packet_timeout.0,
             max_faces: faces.max_per_worker as usize,
             face_ids: face_ids.clone(),

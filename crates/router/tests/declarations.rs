@@ -1,6 +1,6 @@
 //! Declared faces, routes and strategies in a running router without any socket for applications.
 
-use namewire_configuration::{Declarations, Settings, from_toml, state_file};
+use namewire_configuration::{Declarations, Settings, from_toml, state_file, units::Bytes};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, origin},
@@ -78,6 +78,41 @@ async fn what_is_not_said_any_longer_gets_its_default() {
     apply(&mut keeper, &face).await;
     let after = operator.inventory().await.unwrap().faces.remove(0);
     assert_eq!((after.mtu, after.persistency, after.face), (Some(8800), FacePersistency::Permanent, before.face));
+    router.stop();
+}
+
+/// An nfd.conf with `unicast_mtu 1300` changed nothing: it was ignored, and each face had to be given its MTU by hand.
+/// A face whose declaration gives no MTU any longer has the one of the configuration again, and a state file names
+/// only what differs from it.
+#[tokio::test]
+async fn the_configuration_has_the_mtu_of_udp_faces_that_give_none() {
+    let mut settings = Settings::listening_nowhere();
+    settings.faces.udp.mtu = Bytes(1300);
+    let router = Router::start(&settings.into()).unwrap();
+    let operator = router.operator();
+    let mut keeper = Keeper::new(operator.clone());
+    let face = "[[face]]\nuri = \"udp4://127.0.0.1:7001\"\n".to_owned();
+    let mtu = async || operator.inventory().await.unwrap().faces.remove(0).mtu;
+    apply(&mut keeper, &face).await;
+    assert_eq!(mtu().await, Some(1300));
+    apply(&mut keeper, &(face.clone() + "mtu = 1000\n")).await;
+    assert_eq!(mtu().await, Some(1000));
+    apply(&mut keeper, &face).await;
+    assert_eq!(mtu().await, Some(1300));
+
+    // Faces that others made: as configured, less, and more.
+    apply(&mut keeper, "").await;
+    for (port, mtu) in [(7001, None), (7002, Some(1000)), (7003, Some(8800))] {
+        let uri = Some(format!("udp4://127.0.0.1:{port}"));
+        let create = ControlParameters { uri, mtu, face_persistency: Some(2), ..ControlParameters::default() };
+        let made = operator.command("faces", "create", &create).await.unwrap();
+        assert_eq!(made.mtu, mtu.or(Some(1300)));
+    }
+    let others = keeper.others(&operator.inventory().await.unwrap());
+    let mut kept: Vec<_> = others.faces.iter().map(|face| (face.uri.to_string(), face.mtu)).collect();
+    kept.sort();
+    let expected = [("7001", None), ("7002", Some(1000)), ("7003", Some(8800))];
+    assert_eq!(kept, expected.map(|(port, mtu)| (format!("udp4://127.0.0.1:{port}"), mtu)));
     router.stop();
 }
 

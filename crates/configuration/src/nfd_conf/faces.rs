@@ -1,7 +1,12 @@
 //! The section `face_system`: its listeners and multicast faces.
 
 use super::{Read, Reader, SettingsError, flag, number, value, wrong};
-use crate::{InterfacePattern, info::Entry, text::Mac, units::Span};
+use crate::{
+    InterfacePattern,
+    info::Entry,
+    text::Mac,
+    units::{Bytes, Span},
+};
 use namewire_packet::nfd::face_uri::DEFAULT_WEBSOCKET_PORT;
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -134,11 +139,7 @@ impl Reader<'_> {
                 _ if port.read(entry)? => {}
                 "idle_timeout" => self.idle_timeout(entry)?,
                 "keep_alive_interval" => self.ignore(entry, "NFD has given it up as well"),
-                "unicast_mtu" => {
-                    if number(entry, 64..=8800)? != 8800 {
-                        self.ignore(entry, "each face has its own MTU (faces/update, or [[face]])");
-                    }
-                }
+                "unicast_mtu" => self.settings.faces.udp.mtu = Bytes(number(entry, 64..=8800)?),
                 "mcast" => multicast.enabled = flag(entry)?,
                 "mcast_group" => multicast.group_v4.set_ip(value(entry)?),
                 "mcast_port" => multicast.group_v4.set_port(number(entry, 1..=65535)?),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::InterfacePattern;
+use crate::{InterfacePattern, units::Bytes};
 use namewire_designs::policies::catalogue::EvictionName;
 use namewire_management::trust_config::Signer;
 use namewire_security::trust::{KeyLocatorRule, PacketKind, RulesOrAny, TrustAnchor};
@@ -74,6 +74,20 @@ fn the_content_store_is_that_of_nfd() {
     assert_eq!(nothing.engine_config().cs_prefix_lookup, PrefixLookup::All);
     assert_eq!(Settings::default().engine_config().cs_prefix_lookup, PrefixLookup::Own);
     assert_eq!(nothing.router.workers, 1, "with more, which of several Data answers is not NFD's to say");
+}
+
+/// `unicast_mtu` was ignored with a warning, although routers of the testbed set it.
+#[test]
+fn the_mtu_of_unicast_udp_faces_is_that_of_nfd() {
+    let udp = |text: &str| format!("face_system {{ udp {{ {text} }} }}");
+    assert_eq!(read(&udp("")).settings.faces.udp.mtu, Bytes(8800));
+    for mtu in [64, 1452, 8800] {
+        let read = read(&udp(&format!("unicast_mtu {mtu}")));
+        assert_eq!((read.settings.faces.udp.mtu, read.warnings), (Bytes(mtu), Vec::new()));
+    }
+    for mtu in ["63", "8801", "-1", "large"] {
+        assert!(error(&udp(&format!("unicast_mtu {mtu}"))).starts_with("line 1: "), "{mtu}");
+    }
 }
 
 #[test]

@@ -5,10 +5,7 @@ use crate::{
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
 };
-use namewire_packet::{
-    MAX_PACKET_BYTES,
-    nfd::{ControlParameters, FacePersistency, face_flags},
-};
+use namewire_packet::nfd::{ControlParameters, FacePersistency, face_flags};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// `[[face]]`.
@@ -88,11 +85,11 @@ impl FaceEntry {
     }
 
     /// The parameters that change a face made from `previous` into this one. What is no longer given gets its default,
-    /// if all transports have the same default.
-    pub fn parameters_after(&self, previous: Option<&FaceEntry>) -> ControlParameters {
+    /// if all transports have the same default; the MTU becomes `default_mtu`.
+    pub fn parameters_after(&self, previous: Option<&FaceEntry>, default_mtu: u64) -> ControlParameters {
         let mut entry = self.clone();
         if previous.is_some_and(|previous| previous.mtu.is_some()) {
-            entry.mtu = entry.mtu.or(Some(MAX_PACKET_BYTES as u64));
+            entry.mtu = entry.mtu.or(Some(default_mtu));
         }
         if previous.is_some_and(|previous| previous.reliability.is_some()) {
             entry.reliability = entry.reliability.or(Some(false));

@@ -1,11 +1,18 @@
 //! The tables under `[faces]`: the listeners and links that make faces.
 
 use super::ethernet_io::EthernetIo;
-use super::ranges::{idle_timeout, max_per_worker};
-use crate::{InterfacePattern, text::Mac, units::Span};
-use namewire_packet::nfd::{
-    MacAddress,
-    face_uri::{DEFAULT_MULTICAST_PORT, DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT},
+use super::ranges::{idle_timeout, max_per_worker, udp_mtu};
+use crate::{
+    InterfacePattern,
+    text::Mac,
+    units::{Bytes, Span},
+};
+use namewire_packet::{
+    MAX_PACKET_BYTES,
+    nfd::{
+        MacAddress,
+        face_uri::{DEFAULT_MULTICAST_PORT, DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT},
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -98,6 +105,9 @@ pub struct UdpSection {
     /// On-demand faces close after this long without a packet.
     #[serde(deserialize_with = "idle_timeout")]
     pub idle_timeout: Span,
+    /// MTU of faces to one peer, on demand or by a command that gives none.
+    #[serde(deserialize_with = "udp_mtu")]
+    pub mtu: Bytes,
     /// Let the kernel join datagrams of equal size.
     pub offload: bool,
     /// Faces to others may be made.
@@ -264,7 +274,14 @@ impl Default for TcpSection {
 
 impl Default for UdpSection {
     fn default() -> Self {
-        UdpSection { enabled: true, listen: None, idle_timeout: Span::from_secs(600), offload: true, outgoing: true }
+        UdpSection {
+            enabled: true,
+            listen: None,
+            idle_timeout: Span::from_secs(600),
+            mtu: Bytes(MAX_PACKET_BYTES as u64),
+            offload: true,
+            outgoing: true,
+        }
     }
 }
 

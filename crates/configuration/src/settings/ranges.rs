@@ -9,6 +9,9 @@ use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
+/// The MTUs that a face may have.
+const MTU_BYTES: RangeInclusive<Bytes> = Bytes(64)..=Bytes(namewire_packet::MAX_PACKET_BYTES as u64);
+
 fn within<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialOrd + Display>(
     deserializer: D,
     range: RangeInclusive<T>,
@@ -39,6 +42,7 @@ ranges! {
     busy_poll: Span = Span::default()..=Span::from_secs(1);
     max_lifetime: Span = Span(Duration::from_millis(1))..=Span::from_secs(864_000);
     idle_timeout: Span = Span::from_secs(1)..=Span::from_secs(864_000);
+    udp_mtu: Bytes = MTU_BYTES;
     pit_capacity: u32 = 1..=1 << 25;
     pit_face_share: u32 = 1..=100;
     fib_capacity: u32 = 1..=1 << 25;
@@ -81,8 +85,7 @@ pub(super) fn subtables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8
 }
 
 pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let range = Bytes(64)..=Bytes(namewire_packet::MAX_PACKET_BYTES as u64);
-    within(deserializer, range).map(|bytes| Some(bytes.0))
+    within(deserializer, MTU_BYTES).map(|bytes| Some(bytes.0))
 }
 
 pub(super) fn filter_counters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {

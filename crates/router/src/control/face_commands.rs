@@ -73,7 +73,8 @@ impl Node {
             FaceUri::Udp4(_) | FaceUri::Udp6(_) => {
                 let remote = socket_address(&create.remote)?;
                 own_address::check(remote, &self.listening.udp, "UDP")?;
-                let mtu = create.mtu.map_or(MAX_PACKET_BYTES, |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
+                let mtu =
+                    create.mtu.map_or(self.faces.default_udp_mtu(), |mtu| mtu.min(MAX_PACKET_BYTES as u64) as usize);
                 let local = self.udp_local_address(&remote);
                 let worker = self.faces.choose_worker();
                 let holder = Holder::of_address(remote.ip(), false);

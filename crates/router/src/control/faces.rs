@@ -74,6 +74,8 @@ pub(crate) struct FaceDefaults {
     pub(crate) congestion_marking: bool,
     /// On-demand datagram faces close after this much silence.
     pub(crate) udp_idle_timeout: Duration,
+    /// Faces to one UDP peer have this MTU, unless a command gives another.
+    pub(crate) udp_mtu: usize,
 }
 
 /// Counts of what happened to faces.
@@ -232,6 +234,11 @@ impl Faces {
     /// Sends to one worker.
     pub(super) fn send(&self, worker: u8, message: ToWorker) {
         self.workers[usize::from(worker)].send(message);
+    }
+
+    /// The MTU of a face to one UDP peer if the command gives none.
+    pub(super) fn default_udp_mtu(&self) -> usize {
+        self.defaults.udp_mtu
     }
 
     /// The first policy of a face to `remote`. NFD marks packets on Unix, TCP and UDP faces.

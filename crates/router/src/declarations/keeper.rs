@@ -71,7 +71,7 @@ struct LeftFace {
 
 /// Keeps what is declared.
 pub struct Keeper {
-    operator: Operator,
+    pub(super) operator: Operator,
     wanted: Declarations,
     pub(super) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
     pub(super) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
@@ -454,7 +454,8 @@ impl Keeper {
         if exists {
             // The face was made by another command, or by us with other properties.
             let previous = self.faces.get(&ends).filter(|(_, made)| *made == face).map(|(previous, _)| previous);
-            let update = ControlParameters { face_id: Some(face), ..entry.parameters_after(previous) };
+            let parameters = entry.parameters_after(previous, self.operator.default_mtu(&entry.uri.0));
+            let update = ControlParameters { face_id: Some(face), ..parameters };
             let what = format!("face {} is not changed", ends.remote);
             self.command("faces", "update", &update, what, problems).await?;
         }

@@ -53,7 +53,7 @@ impl Keeper {
         let chosen: BTreeSet<&NameBuf> = inventory.strategies.iter().map(|choice| &choice.name).collect();
         let unset = defaults.keys().filter(|prefix| !chosen.contains(prefix) && !is_own(prefix));
         Declarations {
-            faces: faces.filter_map(face_entry).collect(),
+            faces: faces.filter_map(|face| face_entry(face, self.operator.default_mtu(&face.remote))).collect(),
             routes: routes.collect(),
             strategies: strategies
                 .map(|choice| StrategyEntry {
@@ -77,7 +77,8 @@ fn writable(uri: &FaceUri) -> Option<Uri> {
     (uri.to_string().parse().as_ref() == Ok(uri)).then(|| Uri(uri.clone()))
 }
 
-fn face_entry(face: &FaceProperties) -> Option<FaceEntry> {
+/// The entry that makes the face again. It gives no MTU that a face has without one.
+fn face_entry(face: &FaceProperties, default_mtu: u64) -> Option<FaceEntry> {
     let flag = |bit: u64| Some(face.flags & bit != 0);
     let has_mtu = face.remote.is_datagrams();
     Some(FaceEntry {
@@ -90,7 +91,7 @@ fn face_entry(face: &FaceProperties) -> Option<FaceEntry> {
             FacePersistency::OnDemand => FacePersistency::Persistent,
             lasting => lasting,
         },
-        mtu: face.mtu.filter(|mtu| has_mtu && *mtu < namewire_packet::MAX_PACKET_BYTES as u64),
+        mtu: face.mtu.filter(|mtu| has_mtu && *mtu != default_mtu),
         reliability: flag(face_flags::LP_RELIABILITY),
         congestion_marking: flag(face_flags::CONGESTION_MARKING),
         congestion_marking_interval: face.base_congestion_marking_interval_ns.map(|ns| Span(Duration::from_nanos(ns))),

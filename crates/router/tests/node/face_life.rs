@@ -1,7 +1,10 @@
 //! Faces that are made and closed without a command.
 
 use crate::application::{Application, PATIENCE, eventually, name, start, start_with};
-use namewire_configuration::{Settings, units::Span};
+use namewire_configuration::{
+    Settings,
+    units::{Bytes, Span},
+};
 use namewire_packet::{
     DataBuilder, FaceId,
     nfd::{ControlParameters, ControlResponse, FaceEventKind, FacePersistency, FaceScope, FibEntry, RibEntry},
@@ -127,6 +130,27 @@ fn on_demand_udp_faces_serve_their_remote_and_go_when_idle() {
         assert!(left_ms <= 2000, "{left_ms} ms left of 2 s");
     }
     eventually("idle faces are gone", || on_demand(&mut operator).is_empty());
+}
+
+/// `unicast_mtu` of an nfd.conf was ignored: a peer behind a path that swallows large datagrams got one of 5055 bytes.
+#[test]
+fn an_on_demand_udp_face_has_the_mtu_of_the_configuration() {
+    let (router, _directory) = start_with(2, |config| config.settings.faces.udp.mtu = Bytes(1300));
+    let mut producer = Application::connect(&router);
+    producer.register("/example");
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    peer.send_to(&producer.interest(name("/example/large")).build(), router.udp()[0]).unwrap();
+    producer.serve(1, &[7; 5000]);
+    let mut sizes = Vec::new();
+    // Each frame has at most 1300 bytes of the packet.
+    while sizes.iter().sum::<usize>() < 5000 {
+        sizes.push(peer.recv_from(&mut [0; 9000]).expect("a fragment").0);
+    }
+    assert!(sizes.len() >= 4 && sizes.iter().all(|size| *size <= 1300), "{sizes:?}");
+    let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    let faces = Application::connect(&router).faces();
+    assert_eq!(faces.iter().find(|face| face.uri == uri).unwrap().mtu, Some(1300));
 }
 
 #[test]
