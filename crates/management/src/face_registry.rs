@@ -103,12 +103,14 @@ impl FaceProperties {
             link_type: self.link_type,
             base_congestion_marking_interval_ns: self.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: self.default_congestion_threshold_bytes,
-            // The MTU in use. Answers to commands have what was commanded.
-            mtu: self.shown_mtu().map(|mtu| mtu.min(environment.face_path_mtu(self.face).unwrap_or(mtu))),
+            mtu: self.shown_mtu(),
             counters: environment.face_counters(self.face),
             flags: self.flags,
             port: environment.port_of(&self.local),
             state: None,
+            path_mtu: environment
+                .face_path_mtu(self.face)
+                .filter(|&path| self.shown_mtu().is_some_and(|mtu| path < mtu)),
         }
     }
 }

@@ -365,8 +365,8 @@ mod tests {
         text.parse().expect("a name")
     }
 
-    fn tables() -> Tables {
-        let face = |id: u64, uri: &str, face_scope| FaceStatus {
+    fn face(id: u64, uri: &str, face_scope: FaceScope) -> FaceStatus {
+        FaceStatus {
             face_id: FaceId(id),
             uri: uri.to_owned(),
             face_scope,
@@ -381,7 +381,11 @@ mod tests {
             flags: 0,
             port: None,
             state: Some(FaceState::Up),
-        };
+            path_mtu: None,
+        }
+    }
+
+    fn tables() -> Tables {
         let entry = |prefix: &str, hops: &[(u64, u64)]| FibEntry {
             name: name(prefix),
             next_hops: hops.iter().map(|&(face, cost)| NextHopRecord { face_id: FaceId(face), cost }).collect(),

@@ -118,6 +118,7 @@ fn face_status() -> FaceStatus {
         flags: 6,
         port: None,
         state: None,
+        path_mtu: None,
     }
 }
 
@@ -125,7 +126,7 @@ fn face_status() -> FaceStatus {
 fn faces() {
     check_entry("M-facestatus", &face_status());
     let port = Some("a packet socket".into());
-    let with_our_fields = FaceStatus { port, state: Some(FaceState::Down), ..face_status() };
+    let with_our_fields = FaceStatus { port, state: Some(FaceState::Down), path_mtu: Some(1472), ..face_status() };
     let mut wire = Vec::new();
     with_our_fields.encode(&mut wire);
     assert_eq!(FaceStatus::decode(&wire), Ok(with_our_fields));

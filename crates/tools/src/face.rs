@@ -56,6 +56,8 @@ struct Face {
     link_type: String,
     flags: Vec<&'static str>,
     mtu_bytes: Option<u64>,
+    /// `None`: the path takes frames of the MTU, or the forwarder does not tell.
+    path_mtu_bytes: Option<u64>,
     port: Option<String>,
     /// `up`, `down` or [`DEGRADED`]. `None`: the forwarder does not tell (other forwarders than Namewire).
     state: Option<String>,
@@ -92,6 +94,7 @@ impl Face {
             link_type: face.link_type.to_string(),
             flags: flag_words(face.flags),
             mtu_bytes: face.mtu,
+            path_mtu_bytes: face.path_mtu,
             port: face.port.clone(),
             expires_ms: face.expiration_period_ms,
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
@@ -223,6 +226,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("Port", or_none(face.port.clone())),
             ("Marks", or_none(marking(&face))),
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
+            ("Path MTU", or_none(face.path_mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
             ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
             ("Out", counts(face.out_interests, face.out_data, face.out_nacks, face.out_bytes)),

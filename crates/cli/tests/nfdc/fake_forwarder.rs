@@ -131,6 +131,7 @@ fn face(id: u64, local: &str) -> FaceStatus {
         flags: 0,
         port: None,
         state: None,
+        path_mtu: None,
     }
 }
 

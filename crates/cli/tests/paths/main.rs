@@ -12,10 +12,10 @@ const TO_A: &str = "udp4://10.93.1.1:6363";
 const TO_C: &str = "udp4://10.93.3.2:6363";
 const TO_C_MOVED: &str = "udp4://10.93.3.3:6363";
 
-/// What `face list` shows of the face that leads there.
-fn mtu_of(router: &Router, remote: &str) -> Option<u64> {
+/// What `face list` shows of the path of the face that leads there, if that is less than the face's MTU.
+fn path_mtu_of(router: &Router, remote: &str) -> Option<u64> {
     let faces: serde_json::Value = serde_json::from_str(&router.ask(&["face", "list", "--json"])).unwrap();
-    faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == remote)?["mtu_bytes"].as_u64()
+    faces.as_array().unwrap().iter().find(|face| face["remote_uri"] == remote)?["path_mtu_bytes"].as_u64()
 }
 
 /// The file goes from c to a, which a router of IP in the middle tells that its link is narrow.
@@ -27,15 +27,15 @@ fn file_through_a_narrow_link(is_face_made_by_command: bool) {
     a.ask(&["route", "add", "/file", TO_C]);
     if is_face_made_by_command {
         c.ask(&["face", "create", TO_A]);
-        assert_eq!(mtu_of(&c, TO_A), Some(1500 - 28), "the interface's");
+        assert_eq!(path_mtu_of(&c, TO_A), Some(1500 - 28), "the interface's");
     }
     let file = Served::by(&c, directory);
     file.must_arrive_at(&a, directory);
     eventually("the face is as narrow as the path", || {
         file.must_arrive_at(&a, directory);
-        mtu_of(&c, TO_A) == Some(1200 - 28)
+        path_mtu_of(&c, TO_A) == Some(1200 - 28)
     });
-    assert_eq!(mtu_of(&a, TO_C), Some(1500 - 28), "it has sent nothing large");
+    assert_eq!(path_mtu_of(&a, TO_C), Some(1500 - 28), "it has sent nothing large");
     let before = network.ip_fragments();
     file.must_arrive_at(&a, directory);
     assert_eq!(network.ip_fragments(), before, "NDNLPv2 fragments, IP does not");
@@ -44,7 +44,7 @@ fn file_through_a_narrow_link(is_face_made_by_command: bool) {
     network.ip('c', "route flush cache");
     eventually("the face is as wide as the path", || {
         file.must_arrive_at(&a, directory);
-        mtu_of(&c, TO_A) == Some(1500 - 28)
+        path_mtu_of(&c, TO_A) == Some(1500 - 28)
     });
     let before = network.ip_fragments();
     file.must_arrive_at(&a, directory);
@@ -80,7 +80,7 @@ fn a_face_with_reliability_leaves_a_black_hole() {
     a.ask(&["route", "add", "/file", TO_C]);
     let file = Served::by(&c, directory);
     file.must_arrive_at(&a, directory);
-    assert_eq!(mtu_of(&c, TO_A), Some(1280 - 48));
+    assert_eq!(path_mtu_of(&c, TO_A), Some(1280 - 48));
     assert!(c.ask(&["status"]).contains("path-mtu.black-holes"), "{}", c.ask(&["status"]));
 }
 

@@ -6,8 +6,8 @@ use super::{
     field::{Fields, NfdError},
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CHANNEL_STATUS, DATASET_ENTRY, DEFAULT_CONGESTION_THRESHOLD,
-        EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PERSISTENCY, FACE_PORT,
-        FACE_QUERY_FILTER, FACE_SCOPE, FACE_STATE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA,
+        EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PATH_MTU, FACE_PERSISTENCY,
+        FACE_PORT, FACE_QUERY_FILTER, FACE_SCOPE, FACE_STATE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA,
         N_IN_INTERESTS, N_IN_NACKS, N_OUT_BYTES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
     },
 };
@@ -63,6 +63,8 @@ element! {
         pub port: Option<String> = FACE_PORT,
         /// Whether it can send at present; our addition.
         pub state: Option<FaceState> = FACE_STATE,
+        /// Largest frame in bytes that its path takes, if that is less than its MTU; our addition.
+        pub path_mtu: Option<u64> = FACE_PATH_MTU,
     }
 }
 

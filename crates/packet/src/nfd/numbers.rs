@@ -26,6 +26,8 @@ pub mod types {
     pub const FACE_PORT: u32 = 33_026;
     /// As [`FACE_PORT`], after it.
     pub const FACE_STATE: u32 = 33_028;
+    /// As [`FACE_PORT`], after [`FACE_STATE`].
+    pub const FACE_PATH_MTU: u32 = 33_030;
 
     // Datasets reuse 128 to 135.
     pub const DATASET_ENTRY: u32 = 128;

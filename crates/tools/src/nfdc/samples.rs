@@ -33,6 +33,7 @@ pub(crate) fn face() -> FaceStatus {
         flags: 6,
         port: None,
         state: None,
+        path_mtu: None,
     }
 }
 

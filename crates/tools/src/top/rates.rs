@@ -203,6 +203,7 @@ pub(super) mod tests {
             flags: 0,
             port: None,
             state: Some(FaceState::Up),
+            path_mtu: None,
         }
     }
 
