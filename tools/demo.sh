@@ -141,20 +141,21 @@ else
     say "Left out: $python has no python-ndn (\`tools/setup.sh python-ndn\` installs it)."
 fi
 
-finish() {
-    stop "$put" "the publisher"
-    for router in a c d; do stop "${pids[$router]}" "router ${router^^}"; done
-    say "Everything stopped; done."
-    exit 0
-}
-
 if [ -t 0 ] && is_terminal; then
+    is_over=
+    trap 'is_over=yes' INT
     heading "6. Now you"
     say "The network runs until you press Enter. In another terminal, type this first:"
     printf '  %s\n' "export PATH=$(cd "$(dirname "$namewire")" && pwd):\$PATH NDN_CLIENT_TRANSPORT=$(uri_of a)"
     say "Then try:"
     printf '  %s\n' "namewire get $object -o copy" "namewire explain $object" "namewire top"
-    trap finish INT
-    read -r || true # the end of the input, too
+    # A signal just before `read` waits is noticed a second later.
+    until [ -n "$is_over" ]; do
+        status=0
+        read -r -t 1 || status=$?
+        [ "$status" -gt 128 ] || is_over=yes # Enter, or the end of the input
+    done
 fi
-finish
+stop "$put" "the publisher"
+for router in a c d; do stop "${pids[$router]}" "router ${router^^}"; done
+say "Everything stopped; done."

@@ -118,9 +118,12 @@ fn a_start_without_memory_is_one_line_and_exit_code_1() {
                 assert_eq!(process.wait().unwrap().code(), Some(0), "{design} with {limit_kib} KiB");
                 break;
             }
-            failures += 1;
             let output = process.wait_with_output().unwrap();
             let said = String::from_utf8(output.stderr).unwrap();
+            if output.status.code() == Some(127) && said.contains("error while loading shared libraries") {
+                continue; // no room for the program itself, which has not begun
+            }
+            failures += 1;
             let is_one_line = said.lines().count() == 1 && said.starts_with("namewire: ");
             assert!(is_one_line && output.status.code() == Some(1), "{design} with {limit_kib} KiB: {said}");
             assert!(said.contains("memory") || said.contains("map the tables"), "{said}");
