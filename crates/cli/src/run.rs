@@ -120,7 +120,8 @@ pub(crate) struct Args {
     /// Unix socket for applications that share memory with the router (memif) [default: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) memif: Option<PathBuf>,
-    /// Serve metrics and a live page by HTTP at this address, or at this port of 127.0.0.1; repeatable, for example 9695
+    /// Serve metrics and a live page by HTTP at this address, or at this port of 127.0.0.1; repeatable, for example
+    /// 9695
     #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_loopback)]
     pub(crate) observe: Vec<Addresses>,
     /// Worker threads [default: 1]

@@ -153,7 +153,7 @@ fn ctrl_c_in_the_middle_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut demo = Shown(Terminal::of_width(WIDTH, &mut demo(directory.path(), true)));
     let terminal = &mut demo.0;
-    // Its bar is there: before it has connected, a Ctrl-C that ends the routers first looks like a router that is missing.
+    // Its bar is there: before it has connected, a Ctrl-C that ends the routers first looks like a missing router.
     eventually("a fetch has begun", || {
         terminal.written().split_once("fetches it at router A").is_some_and(|(_, after)| after.contains('%'))
     });

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// The memory of an idle router, without the pages of the program: a build for tests has three times those of a release.
+/// The memory of an idle router, without the pages of the program: a build for tests has three times as many.
 const IDLE_KIB_MAX: u64 = 10 * 1000;
 
 #[test]

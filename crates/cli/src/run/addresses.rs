@@ -12,8 +12,8 @@ pub(crate) struct Addresses(Vec<SocketAddr>);
 /// Exists if the kernel has IPv6.
 const OF_IPV6: &str = "/proc/net/if_inet6";
 
-/// An address, or a port of all addresses of this machine, of both families if it has both. An address that cannot be had
-/// is an error where somebody asked for it.
+/// An address, or a port of all addresses of this machine, of both families if it has both: without IPv6, its address
+/// would be an error.
 pub(crate) fn of_all(text: &str) -> Result<Addresses, String> {
     let ipv6 = Path::new(OF_IPV6).exists().then_some(Ipv6Addr::UNSPECIFIED);
     parse(text, |port| {

@@ -90,7 +90,7 @@ fn links_are_off_until_asked_for() {
     for (interfaces, except) in [(multicast.interfaces, multicast.except), (ethernet.interfaces, ethernet.except)] {
         assert_eq!((texts(&interfaces).join(" "), texts(&except).join(" ")), ("eth* 10.0.0.0/8".into(), "eth3".into()));
     }
-    for bad in ["--listen-wss [::]:443", "--listen-ws 9696", "--tls-cert c.pem", "--interface a/b"] {
+    for bad in ["--listen-wss [::]:443", "--listen-ws x:9696", "--tls-cert c.pem", "--interface a/b"] {
         assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
     }
 }
