@@ -13,9 +13,8 @@ in_names=$(echo "$target" | tr - _)
 in_cargo=$(echo "$in_names" | tr '[:lower:]' '[:upper:]')
 export ZIG="$PWD/.tools/zig/bin/zig" ARCHITECTURE="$architecture"
 
-# The program never unwinds its stack, and the tables for that are a tenth of it. musl reads packed relocations.
-rust_flags=''
-[ "$command" != build ] || rust_flags='-C force-unwind-tables=no -C link-arg=-z -C link-arg=pack-relative-relocs'
+# musl reads packed relocations.
+rust_flags='-C link-arg=-z -C link-arg=pack-relative-relocs'
 c_flags=-fno-sanitize=undefined # which Zig switches on in builds without optimisation
 # renamed FOLDER NAME
 renamed() {
