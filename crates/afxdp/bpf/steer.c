@@ -21,6 +21,7 @@
  */
 
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -29,6 +30,11 @@ typedef unsigned long long u64;
 /* enum xdp_action and enum bpf_map_type. */
 #define XDP_PASS 2
 #define BPF_MAP_TYPE_XSKMAP 17
+
+/* Two bytes of a frame as a little-endian processor reads them: EtherTypes, and the id in a tag. */
+#define NDN 0x2486
+#define VLAN 0x0081
+#define VLAN_ID 0xFF0F
 
 /* Bytes before the EtherType: the addresses of destination and source. */
 #define ETHERTYPE_AT 12
@@ -68,20 +74,23 @@ SECTION("maps") struct map_definition sockets = {
 	.max_entries = SOCKETS_MAX,
 };
 
+/* The places of a frame have constant offsets: without CAP_PERFMON, which the router does not keep, the kernel refuses a
+ * program that adds a variable to the address of a frame. */
 SECTION("xdp") int steer(struct frame *frame)
 {
-	const u8 *type = (const u8 *)(u64)frame->data + ETHERTYPE_AT;
+	const u8 *bytes = (const u8 *)(u64)frame->data;
 	const u8 *end = (const u8 *)(u64)frame->data_end;
 
-	if (type + 2 > end)
+	if (bytes + ETHERTYPE_AT + 2 > end)
 		return XDP_PASS;
-	if (type[0] == 0x81 && type[1] == 0x00) {
-		if (type + TAG_BYTES + 2 > end || (type[2] & 0x0F) != 0 || type[3] != 0)
+	if (*(const u16 *)(bytes + ETHERTYPE_AT) != NDN) {
+		if (*(const u16 *)(bytes + ETHERTYPE_AT) != VLAN || bytes + ETHERTYPE_AT + TAG_BYTES + 2 > end)
 			return XDP_PASS;
-		type += TAG_BYTES;
+		if ((*(const u16 *)(bytes + ETHERTYPE_AT + 2) & VLAN_ID) != 0)
+			return XDP_PASS;
+		if (*(const u16 *)(bytes + ETHERTYPE_AT + TAG_BYTES) != NDN)
+			return XDP_PASS;
 	}
-	if (type[0] != 0x86 || type[1] != 0x24)
-		return XDP_PASS;
 	return redirect_map(&sockets, frame->rx_queue_index, XDP_PASS);
 }
 
