@@ -104,7 +104,7 @@ impl Watched {
     fn answer(&mut self, packet: &[u8], refused: bool) {
         let nack = refused.then_some(NackReason::NoRoute);
         let Bench { management, router, now, effects } = &mut self.bench;
-        management.on_answer(*now, packet, nack, router, effects);
+        management.on_answer(*now, Some(REMOTE), packet, nack, router, effects);
         self.carry_out(false);
     }
 
@@ -151,7 +151,7 @@ impl Watched {
                         assert!(entry.iter().any(|hop| hop.face == face));
                     }
                 }
-                Effect::Express { packet } => {
+                Effect::Express { packet, .. } => {
                     let interest = Interest::parse(&packet).expect("an Interest");
                     assert!(interest.parameters_digest_is_valid(), "a command is signed");
                     self.expressed.push(interest.name().to_buf());

@@ -16,6 +16,7 @@ use crate::{
     authorization::{
         Module, Prefix,
         gate::{Admission, Arrival},
+        pending::Fetching,
     },
     command::{COMMAND_NAME_LEN, Refusal, malformed, refusal},
     effect::Effect,
@@ -73,7 +74,7 @@ impl Management {
         incoming: FaceId,
         prefix: Prefix,
         interest: &Interest<'_>,
-        fetches: usize,
+        fetching: &Fetching,
         reply_to: &ReplyTo,
         out: &mut Vec<Effect>,
     ) {
@@ -85,7 +86,7 @@ impl Management {
             interest,
             parameter_components: 0,
             pit_token: reply_to.pit_token,
-            fetches,
+            fetching,
         };
         match self.announce_prefix(now, &arrival, out) {
             Ok(Some(body)) => {

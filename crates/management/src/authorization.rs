@@ -39,7 +39,7 @@ use namewire_security::{
     Certificate,
     trust::{
         AnchorCertificate, Certificates, Denial, Failure, PacketKind, RulesOrAny, Signatory, SignedPacket,
-        check_validity, judge, of_key,
+        check_validity, judge, judge_from, of_key,
     },
 };
 use namewire_shares::Groups;
@@ -200,8 +200,7 @@ impl Authorizer {
             Prefix::Localhost => match request.module.own_rules(&self.config) {
                 Some(rules) => {
                     let signature = request.signature.ok_or(Denial::NotSigned)?;
-                    let signatory =
-                        judge(rules, PacketKind::Interest, &signature, &self.certificates, request.now.unix_ms);
+                    let signatory = self.judge_command(rules, &signature, request);
                     signatory.map(|signatory| Some(sender(signatory, face.face)))
                 }
                 None => self.by_policy(request, face).map_err(Failure::from),
@@ -223,8 +222,18 @@ impl Authorizer {
         if !request.is_for_itself(face) {
             return Err(Denial::not_allowed("a route of another face under /localhop/nfd").into());
         }
-        let signatory = judge(rules, PacketKind::Interest, &signature, &self.certificates, request.now.unix_ms)?;
+        let signatory = self.judge_command(rules, &signature, request)?;
         Ok(Some(sender(signatory, face.face)))
+    }
+
+    fn judge_command(
+        &self,
+        rules: &RulesOrAny,
+        signature: &SignedPacket<'_>,
+        request: &Request<'_>,
+    ) -> Result<Signatory, Failure> {
+        let (host, now_unix_ms) = (Some(gate::teller(request.face.holder)), request.now.unix_ms);
+        judge_from(host, rules, PacketKind::Interest, signature, &self.certificates, now_unix_ms)
     }
 
     /// Decides by the table of this module. `None`: no replay check.

@@ -92,6 +92,11 @@ impl Dataset {
         name.prefix(DATASET_NAME_LEN + usize::from(has_query))
     }
 
+    /// True if neighbours may read it under `/localhop/nfd`, where they may register routes: as in NFD, `rib/list`.
+    pub(crate) const fn is_for_other_hosts(self) -> bool {
+        matches!(self, Dataset::RibList)
+    }
+
     /// True if the dataset shows what changes without management.
     pub(crate) fn changes_by_itself(self) -> bool {
         matches!(

@@ -10,6 +10,7 @@ use crate::{
     authorization::{
         Module, Prefix,
         gate::{Admission, Arrival},
+        pending::Fetching,
     },
     capture_commands::{add_to_capture, start_capture, stop_capture},
     command::{Refusal, Verb, malformed, read_parameters, refusal},
@@ -52,12 +53,14 @@ impl Management {
         out: &mut Vec<Effect>,
     ) {
         match Interest::parse(interest) {
-            Ok(interest) => self.on_request(now, incoming, &interest, pit_token, 0, environment, out),
+            Ok(interest) => {
+                self.on_request(now, incoming, &interest, pit_token, &Fetching::default(), environment, out)
+            }
             Err(_) => self.replies.counters.not_an_interest += 1,
         }
     }
 
-    /// Handles one Interest, for which `fetches` certificates were fetched so far.
+    /// Handles one Interest, for which some certificates may have been fetched.
     #[allow(clippy::too_many_arguments)] // the parameters of `on_interest`
     pub(crate) fn on_request(
         &mut self,
@@ -65,7 +68,7 @@ impl Management {
         incoming: FaceId,
         interest: &Interest<'_>,
         pit_token: Option<PitToken>,
-        fetches: usize,
+        fetching: &Fetching,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) {
@@ -91,17 +94,20 @@ impl Management {
         let (module, verb) = (text(2).unwrap_or_default(), text(3).unwrap_or_default());
         let found = Verb::find(module, verb);
         if (module, verb) == (b"rib", b"announce") {
-            self.on_announce(now, incoming, prefix, interest, fetches, &reply_to, out);
+            self.on_announce(now, incoming, prefix, interest, fetching, &reply_to, out);
         } else if prefix == Prefix::Localhop {
+            let dataset = Dataset::find(module, verb).filter(|dataset| dataset.is_for_other_hosts());
             match found.filter(|verb| verb.module() == Module::Rib) {
                 Some(verb) => {
-                    self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
+                    self.on_command(now, incoming, prefix, verb, interest, fetching, &reply_to, environment, out);
                 }
-                None => self.replies.refuse(
-                    &reply_to,
-                    &refusal(501, "Only rib commands are served under /localhop/nfd"),
-                    out,
-                ),
+                None => match dataset {
+                    Some(dataset) => self.on_dataset_request(now, dataset, interest, &reply_to, environment, out),
+                    None => {
+                        let refusal = refusal(501, "Only rib commands and rib/list are served under /localhop/nfd");
+                        self.replies.refuse(&reply_to, &refusal, out);
+                    }
+                },
             }
         } else if let Some(dataset) = Dataset::find(module, verb) {
             self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
@@ -112,7 +118,7 @@ impl Management {
         } else if (module, verb) == (b"capture", b"piece") {
             self.on_piece_request(now, incoming, interest, environment);
         } else if let Some(verb) = found {
-            self.on_command(now, incoming, prefix, verb, interest, fetches, &reply_to, environment, out);
+            self.on_command(now, incoming, prefix, verb, interest, fetching, &reply_to, environment, out);
         } else {
             self.replies.refuse(&reply_to, &unknown(name), out);
         }
@@ -126,7 +132,7 @@ impl Management {
         prefix: Prefix,
         verb: Verb,
         interest: &Interest<'_>,
-        fetches: usize,
+        fetching: &Fetching,
         reply_to: &ReplyTo,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
@@ -147,7 +153,7 @@ impl Management {
             interest,
             parameter_components: 1,
             pit_token: reply_to.pit_token,
-            fetches,
+            fetching,
         };
         match self.admit(now, &arrival, out) {
             Ok(Admission::Now) => {}
@@ -201,17 +207,19 @@ impl Management {
         routes.find(|route| (route.face, route.origin) == (face, origin)).copied()
     }
 
-    /// Takes Data, or a Nack with the Interest it refuses, that reached the internal face.
+    /// Takes Data, or a Nack with the Interest it refuses, that reached the internal face. `from` is the face that
+    /// brought Data; `None`, if it is unknown.
     pub fn on_answer(
         &mut self,
         now: Times,
+        from: Option<FaceId>,
         packet: &[u8],
         nack: Option<NackReason>,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) {
         if let (None, Ok(data)) = (nack, Data::parse(packet))
-            && self.on_certificate(now, &data, environment, out)
+            && self.on_certificate(now, from, &data, environment, out)
         {
             return;
         }

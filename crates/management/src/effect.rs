@@ -27,6 +27,8 @@ pub enum Effect {
     Express {
         /// The Interest. The engine adds a nonce if it has none.
         packet: Vec<u8>,
+        /// The face to send it to, past Content Store and FIB; `None`: as any Interest.
+        to: Option<FaceId>,
     },
     /// Make a face, then call [`crate::Management::on_face_command_done`].
     CreateFace(CreateFace),

@@ -103,7 +103,7 @@ impl OwnInterests {
         let deadline_ns = now.mono_ns.saturating_add(lifetime_ms.saturating_mul(1_000_000));
         self.by_deadline.insert((deadline_ns, name.clone()));
         self.pending.insert(name, Pending { packet: packet.clone(), deadline_ns, purpose });
-        out.push(Effect::Express { packet });
+        out.push(Effect::Express { packet, to: None });
         true
     }
 

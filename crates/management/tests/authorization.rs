@@ -6,7 +6,7 @@ use namewire_management::{
 };
 use namewire_packet::{
     Component, Data, DataBuilder, FaceId, Interest, InterestBuilder, NameBuf, Nonce, SignedInterestFields, digest,
-    nfd::{ControlParameters, ControlResponse},
+    nfd::{ControlParameters, ControlResponse, RibEntry, decode_dataset},
     signature::signature_type::{DIGEST_SHA256, ED25519, SHA256_ECDSA},
     tlv,
 };
@@ -549,6 +549,19 @@ fn the_process_that_runs_the_router_needs_nobody_s_leave() {
 }
 
 #[test]
+fn neighbours_read_the_routes_where_they_may_register_them() {
+    let anchor = Identity::new("/ndn", None);
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    for (dataset, is_served) in [("/localhop/nfd/rib/list", true), ("/localhop/nfd/faces/list", false)] {
+        bench.send_from(UDP_FACE, &InterestBuilder::new(uri(dataset)).can_be_prefix(true).build());
+        let [Effect::Reply { packet, .. }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
+        let data = Data::parse(packet).expect("Data");
+        assert_eq!(decode_dataset::<RibEntry>(data.content()).is_ok(), is_served, "{dataset}");
+        assert_eq!(data.name().last().is_some_and(|last| last.segment().is_some()), is_served, "{dataset}");
+    }
+}
+
+#[test]
 fn what_localhop_refuses() {
     let anchor = Identity::new("/ndn", None);
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
@@ -572,6 +585,98 @@ fn what_localhop_refuses() {
     assert_eq!(from_afar(&below).code, 403);
 }
 
+/// The names of the certificates that were just asked for, each with the face that is asked; `None`: the network.
+fn asked(bench: &Bench) -> Vec<(String, Option<FaceId>)> {
+    let asked = bench.effects.iter().map(|effect| {
+        let Effect::Express { packet, to } = effect else { panic!("{effect:?}") };
+        let interest = Interest::parse(packet).expect("Interest");
+        assert!(interest.can_be_prefix() && interest.must_be_fresh());
+        (interest.name().to_string(), *to)
+    });
+    asked.collect()
+}
+
+#[test]
+fn a_host_serves_the_certificates_of_its_own_commands() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    let user = Identity::new("/ndn/site/user", Some(&site));
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    bench.send_from(UDP_FACE, &user.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(UDP_FACE, user.certificate.wire());
+    bench.send_from(UDP_FACE, site.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+    let again = user.command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &again).code, 200);
+    // What a host told of itself counts for that host alone.
+    let elsewhere = add_neighbour(&mut bench);
+    bench.send_from(elsewhere, &user.command("/localhop/nfd", "rib/register", &for_prefix("/y")));
+    let locator = user.signer.key_locator().expect("a key").to_string();
+    assert_eq!(asked(&bench), [(locator.clone(), None), (locator, Some(elsewhere))]);
+}
+
+/// A face of another host than that of [`UDP_FACE`].
+fn add_neighbour(bench: &mut Bench) -> FaceId {
+    let (face, holder) = (FaceId(332), HolderId::from_index(300).expect("the number of a remote holder"));
+    bench.add_face(FaceProperties { face, holder, ..udp_face() });
+    face
+}
+
+/// Another host names the owner's key in a command of its own, so that it is asked, too, and answers with a forgery.
+#[test]
+fn a_forger_that_sends_commands_does_not_keep_the_owner_out() {
+    let anchor = Identity::new("/ndn", None);
+    let owner = Identity::new("/ndn/owner", Some(&anchor));
+    let liar = Identity::new("/ndn/owner", Some(&Identity::new("/ndn", None)));
+    let locator = owner.signer.key_locator().expect("a key").to_string();
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    let forger = add_neighbour(&mut bench);
+    let register = |identity: &Identity| identity.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+    bench.send_from(UDP_FACE, &register(&owner));
+    for _ in 0..3 {
+        bench.send_from(forger, &register(&liar));
+        assert_eq!(asked(&bench), [(locator.clone(), Some(forger))]);
+        bench.send_from(forger, liar.certificate.wire());
+        assert_denied(&bench.answer(), "bad signature");
+        // The forgery ended the owner's Interest, too.
+        bench.effects.retain(|effect| matches!(effect, Effect::Express { .. }));
+        assert_eq!(asked(&bench), [(locator.clone(), None), (locator.clone(), Some(UDP_FACE))]);
+    }
+    bench.send_from(UDP_FACE, owner.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+}
+
+/// The forgery comes from elsewhere: from the Content Store, or from a host whose command is answered already.
+#[test]
+fn a_forgery_of_the_network_does_not_keep_the_owner_out() {
+    let anchor = Identity::new("/ndn", None);
+    let owner = Identity::new("/ndn/owner", Some(&anchor));
+    let liar = Identity::new("/ndn/owner", Some(&Identity::new("/ndn", None)));
+    let no_certificate = DataBuilder::new(liar.certificate.name()).sign_digest();
+    let locator = owner.signer.key_locator().expect("a key").to_string();
+    for forgery in [liar.certificate.wire(), &no_certificate] {
+        let mut bench = Bench::with_trust(localhop_rules(&anchor));
+        let command = owner.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+        bench.send_from(UDP_FACE, &command);
+        bench.send_from(FaceId(320), forgery);
+        assert_eq!(asked(&bench), [(locator.clone(), Some(UDP_FACE))], "now its own host alone");
+        // The next forgery changes nothing; the Interest that it ends is expressed again, up to a limit.
+        for again in 0..12 {
+            bench.send_from(FaceId(320), forgery);
+            assert_eq!(asked(&bench).len(), usize::from(again < 8), "{again}");
+        }
+        bench.send_from(UDP_FACE, owner.certificate.wire());
+        assert_eq!(bench.answer().code, 200);
+    }
+    // A host that does not answer is told what was wrong with the network's.
+    let mut bench = Bench::with_trust(localhop_rules(&anchor));
+    bench.send_from(UDP_FACE, &owner.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
+    bench.send_from(FaceId(320), liar.certificate.wire());
+    bench.pass_ms(2000);
+    bench.timers();
+    assert_denied(&bench.answer(), "bad signature");
+}
+
 #[test]
 fn a_chain_of_certificates_is_fetched() {
     let anchor = Identity::new("/ndn", None);
@@ -580,9 +685,8 @@ fn a_chain_of_certificates_is_fetched() {
     let mut bench = Bench::with_trust(localhop_rules(&anchor));
     let ask = |bench: &mut Bench, identity: &Identity, interest: &[u8], face: FaceId| {
         bench.send_from(face, interest);
-        let [Effect::Express { packet }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
-        let asked = Interest::parse(packet).expect("Interest");
-        assert!(asked.can_be_prefix() && asked.name() == identity.signer.key_locator().expect("a key").as_name());
+        let locator = identity.signer.key_locator().expect("a key").to_string();
+        assert_eq!(asked(bench), [(locator.clone(), None), (locator, Some(UDP_FACE))]);
     };
     let signed = user.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     ask(&mut bench, &user, &signed, UDP_FACE);
@@ -623,29 +727,29 @@ fn a_chain_that_does_not_hold() {
     // Outside of the issuer's name space.
     let foreign = Identity::new("/foreign", Some(&anchor));
     bench.send_from(UDP_FACE, &foreign.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
-    bench.send_from(FaceId(320), foreign.certificate.wire());
+    bench.send_from(UDP_FACE, foreign.certificate.wire());
     assert_denied(&bench.answer(), "rule \"hierarchy\" does not let /ndn/KEY/1 sign this");
     // Signed by itself, in a circle.
     let own = Identity::new("/ndn/own", None);
     bench.send_from(UDP_FACE, &own.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
-    bench.send_from(FaceId(320), own.certificate.wire());
+    bench.send_from(UDP_FACE, own.certificate.wire());
     assert_denied(&bench.answer(), "certificates to the trust anchor");
     let over = Identity::valid("/ndn/over", Some(&anchor), 0, NOW_MS - DAY_MS);
     bench.send_from(UDP_FACE, &over.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
-    bench.send_from(FaceId(320), over.certificate.wire());
+    bench.send_from(UDP_FACE, over.certificate.wire());
     assert_denied(&bench.answer(), "the certificate /ndn/over/KEY/1/ca/v=1 has expired");
     // Other Data under the right name; a wrong certificate may be fetched correctly later.
     let late = Identity::new("/ndn/late", Some(&anchor));
     let command = late.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     bench.send_from(UDP_FACE, &command);
-    bench.send_from(FaceId(320), &DataBuilder::new(late.certificate.name()).sign_digest());
+    bench.send_from(UDP_FACE, &DataBuilder::new(late.certificate.name()).sign_digest());
     assert_denied(&bench.answer(), "unknown signer /ndn/late/KEY/1");
     let liar = Identity::new("/ndn/late", Some(&Identity::new("/ndn", None)));
     bench.send_from(UDP_FACE, &command);
-    bench.send_from(FaceId(320), liar.certificate.wire());
+    bench.send_from(UDP_FACE, liar.certificate.wire());
     assert_denied(&bench.answer(), "bad signature");
     bench.send_from(UDP_FACE, &command);
-    bench.send_from(FaceId(320), late.certificate.wire());
+    bench.send_from(UDP_FACE, late.certificate.wire());
     assert_eq!(bench.answer().code, 200);
 }
 
@@ -664,8 +768,9 @@ fn a_certificate_that_does_not_come() {
         for face in faces.iter().cycle().take(share) {
             let command = site.command("/localhop/nfd", "rib/register", &for_prefix(&format!("/{waiting}")));
             bench.send_from(*face, &command);
-            // One Interest serves all commands that wait for the same certificate.
-            assert_eq!(bench.effects.len(), usize::from(waiting == 0), "{waiting}");
+            // One Interest serves all commands that wait for the same certificate, and one of each face its own.
+            let (first, is_first_of_face) = (waiting == 0, waiting < 2 || waiting == 28);
+            assert_eq!(bench.effects.len(), usize::from(first) + usize::from(is_first_of_face), "{waiting}");
             waiting += 1;
         }
         for face in faces {
@@ -695,8 +800,7 @@ fn a_forged_certificate_does_not_shut_its_owner_out() {
     let command = site.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
     bench.send_from(UDP_FACE, &command);
     bench.send_from(FaceId(320), forged.wire());
-    let [Effect::Express { packet }] = &bench.effects[..] else { panic!("{:?}", bench.effects) };
-    assert_eq!(Interest::parse(packet).expect("Interest").name(), uri("/KEY/9").as_name());
+    assert_eq!(asked(&bench), [("/KEY/9".to_owned(), None), ("/KEY/9".to_owned(), Some(UDP_FACE))]);
     bench.pass_ms(2000);
     bench.timers();
     assert_denied(&bench.answer(), "unknown signer /KEY/9");
@@ -833,7 +937,7 @@ fn anchors_in_files_are_given_by_the_router() {
         bench.send_from(UDP_FACE, &anchor.command("/localhop/nfd", "rib/register", &for_prefix("/x")));
         bench.effects.clone()
     };
-    assert!(matches!(send(&mut bench)[..], [Effect::Express { .. }]));
+    assert!(matches!(send(&mut bench)[..], [Effect::Express { .. }, Effect::Express { .. }]));
     bench.management.set_anchors("keys/ndn.cert".into(), vec![anchor.anchor()]);
     send(&mut bench);
     assert_eq!(bench.answer().code, 200);

@@ -38,7 +38,7 @@ fn sent(bench: &mut Bench) -> Vec<(String, Vec<u8>)> {
 fn commands(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     let mut commands = Vec::new();
     for effect in &bench.effects {
-        let Effect::Express { packet } = effect else { continue };
+        let Effect::Express { packet, .. } = effect else { continue };
         let interest = Interest::parse(packet).expect("an Interest");
         assert!(interest.parameters_digest_is_valid() && interest.signature_info().is_some());
         let asked = interest.name();
@@ -60,7 +60,7 @@ fn answer(bench: &mut Bench, command: &[u8], code: u64) {
     let asked: NameBuf = Interest::parse(command).expect("an Interest").name().to_buf();
     let data = DataBuilder::new(asked).content(&ControlResponse::new(code, "said").to_wire()).sign_digest();
     bench.effects.clear();
-    bench.management.on_answer(bench.now, &data, None, &mut bench.router, &mut bench.effects);
+    bench.management.on_answer(bench.now, None, &data, None, &mut bench.router, &mut bench.effects);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn no_answer_a_nack_and_a_refusal_lead_to_longer_and_longer_pauses() {
             }
             1 => {
                 let (now, nack) = (bench.now, Some(NackReason::NoRoute));
-                bench.management.on_answer(now, &commands[0].1, nack, &mut bench.router, &mut bench.effects);
+                bench.management.on_answer(now, None, &commands[0].1, nack, &mut bench.router, &mut bench.effects);
             }
             _ => answer(&mut bench, &commands[0].1, 403),
         }
@@ -199,7 +199,7 @@ fn what_nobody_asked_for_is_counted_and_ignored() {
     let data = DataBuilder::new(uri("/localhost/nlsr/rib/register/x")).sign_digest();
     bench.effects.clear();
     for (packet, nack) in [(&data[..], None), (b"\x06\x01", None), (b"", Some(NackReason::NoRoute))] {
-        bench.management.on_answer(bench.now, packet, nack, &mut bench.router, &mut bench.effects);
+        bench.management.on_answer(bench.now, None, packet, nack, &mut bench.router, &mut bench.effects);
     }
     assert_eq!((bench.effects.len(), bench.management.counters().unsolicited_answers), (0, 3));
 }

@@ -253,7 +253,7 @@ impl Control {
             ToControl::Interest { incoming, pit_token, packet } => {
                 self.interest(incoming, pit_token, &packet, effects);
             }
-            ToControl::Answer { packet, nack } => self.answer(&packet, nack, effects),
+            ToControl::Answer { from, packet, nack } => self.answer(from, &packet, nack, effects),
             ToControl::RouteLearned { face, announcement } => {
                 self.management.learn_route(self.node.times(), face, &announcement, effects);
             }
@@ -333,13 +333,13 @@ impl Control {
     }
 
     /// Handles Data for an Interest of management, or a Nack.
-    fn answer(&mut self, packet: &[u8], nack: Option<NackReason>, effects: &mut Vec<Effect>) {
+    fn answer(&mut self, from: Option<FaceId>, packet: &[u8], nack: Option<NackReason>, effects: &mut Vec<Effect>) {
         let internal = &mut self.node.counts.internal;
         let count = if nack.is_some() { &mut internal.n_out_nacks } else { &mut internal.n_out_data };
         *count += 1;
         internal.n_out_bytes += packet.len() as u64;
         let now = self.node.times();
-        self.management.on_answer(now, packet, nack, &mut self.node, effects);
+        self.management.on_answer(now, from, packet, nack, &mut self.node, effects);
     }
 
     fn route_lost(&mut self, face: FaceId, name: &[u8], effects: &mut Vec<Effect>) {
@@ -493,8 +493,9 @@ impl Control {
             let mut more = Vec::new();
             match effect {
                 Effect::Reply { packet, pit_token } => self.reply(Answer { packet, pit_token }),
-                Effect::Express { packet } => {
-                    self.send_from_internal(packet, None, |internal| &mut internal.n_in_interests);
+                Effect::Express { packet, to } => {
+                    let headers = LpHeaders { next_hop_face_id: to, ..LpHeaders::default() };
+                    self.send_from_internal(packet, headers, |internal| &mut internal.n_in_interests);
                 }
                 Effect::Fib(changes) => {
                     let now_ns = self.node.shared.now_ns();
@@ -571,18 +572,14 @@ impl Control {
 
     fn send_answers(&mut self, answers: impl IntoIterator<Item = Answer>) {
         for Answer { packet, pit_token } in answers {
-            self.send_from_internal(packet, pit_token, |internal| &mut internal.n_in_data);
+            let headers = LpHeaders { pit_token, ..LpHeaders::default() };
+            self.send_from_internal(packet, headers, |internal| &mut internal.n_in_data);
         }
     }
 
     /// Sends a packet of the internal face. A reply goes to the worker whose engine sent the Interest here; an Interest
     /// goes to the worker that owns its name. `count` chooses the counter of the internal face.
-    fn send_from_internal(
-        &mut self,
-        packet: Vec<u8>,
-        pit_token: Option<PitToken>,
-        count: fn(&mut FaceCounters) -> &mut u64,
-    ) {
+    fn send_from_internal(&mut self, packet: Vec<u8>, headers: LpHeaders, count: fn(&mut FaceCounters) -> &mut u64) {
         let internal = &mut self.node.counts.internal;
         *count(internal) += 1;
         internal.n_in_bytes += packet.len() as u64;
@@ -590,10 +587,9 @@ impl Control {
         let (worker, visits) = if dispatcher.workers() == 1 {
             (0, Visits::default())
         } else {
-            let headers = LpHeaders { pit_token, ..LpHeaders::default() };
             let mut visits = dispatcher.route(0, &headers, &packet, &mut self.hashes);
             (visits.take(0), visits)
         };
-        self.node.faces.send(worker, ToWorker::Packet { packet, pit_token, visits });
+        self.node.faces.send(worker, ToWorker::Packet { packet, headers, visits });
     }
 }

@@ -10,7 +10,7 @@ use namewire_faces::{
 use namewire_management::{Ticket, TrustConfig};
 use namewire_packet::{
     FaceId, NackReason, NameBuf,
-    lp::PitToken,
+    lp::{LpHeaders, PitToken},
     nfd::{FacePersistency, LinkType, MacAddress, NameLook},
 };
 use namewire_shares::HolderId;
@@ -73,7 +73,7 @@ pub(crate) enum ToWorker {
     /// there. The face table already shows it.
     FacesUp(Arc<[FaceId]>),
     /// A packet from the internal face; `visits` are the workers that come after this one.
-    Packet { packet: Vec<u8>, pit_token: Option<PitToken>, visits: Visits },
+    Packet { packet: Vec<u8>, headers: LpHeaders, visits: Visits },
     /// Send a packet of control through a face of this worker.
     Transmit { face: FaceId, packet: Vec<u8> },
     /// Prefixes have gained next hops.
@@ -129,8 +129,8 @@ pub(crate) struct FaceChange {
 pub(crate) enum ToControl {
     /// An Interest for the internal face.
     Interest { incoming: FaceId, pit_token: Option<PitToken>, packet: Vec<u8> },
-    /// Data for the internal face, or a Nack with its Interest.
-    Answer { packet: Vec<u8>, nack: Option<NackReason> },
+    /// Data for the internal face that came through `from`, or a Nack with its Interest.
+    Answer { from: Option<FaceId>, packet: Vec<u8>, nack: Option<NackReason> },
     /// Self-learning: Data with this announcement came through `face`.
     RouteLearned { face: FaceId, announcement: Vec<u8> },
     /// Self-learning: `face` has no route for this name (TLV-VALUE).

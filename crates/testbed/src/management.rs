@@ -248,7 +248,7 @@ impl Bench {
         self.effects.clear();
         let (now, router, out) = (self.now, &mut self.router, &mut self.effects);
         if interest.first() == Some(&(tlv::types::DATA as u8)) {
-            self.management.on_answer(now, interest, None, router, out);
+            self.management.on_answer(now, Some(face), interest, None, router, out);
         } else {
             self.management.on_interest(now, face, interest, None, router, out);
         }

@@ -126,7 +126,9 @@ fn look_up<'v, C: PartClock>(
         }
         is_new = parts.tables.state(entry).satisfied;
     }
-    let looks_up = is_new && parts.config.cs_serve;
+    // Management asks this one neighbour, whatever others have said before.
+    let is_for_one = received.headers().next_hop_face_id.is_some() && received.face() == FaceId::INTERNAL;
+    let looks_up = is_new && parts.config.cs_serve && !is_for_one;
     let stored = if looks_up { content_store_match(&parts.tables, now, &at) } else { None };
     call.clock.end_of_part(Stage::Verdict);
     // A looped copy that ends here asks for nothing: counting it would count one Interest twice.

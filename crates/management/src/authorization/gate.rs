@@ -3,7 +3,7 @@
 
 use super::{
     Module, Prefix, Request,
-    pending::{FETCH_LIFETIME_MS, PendingCommand},
+    pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source},
 };
 use crate::{
     command::{Refusal, refusal, signature_of},
@@ -18,8 +18,9 @@ use crate::{
 use namewire_packet::{Data, FaceId, Interest, Name, lp::PitToken};
 use namewire_security::{
     Certificate,
-    trust::{AnchorCertificate, Denial, Failure, check_parameters_digest},
+    trust::{AnchorCertificate, Denial, Failure, Teller, check_parameters_digest},
 };
+use namewire_shares::HolderId;
 use std::path::PathBuf;
 
 /// A command at the gate.
@@ -33,8 +34,8 @@ pub(crate) struct Arrival<'a> {
     /// Components of the name that are parameters: 1, or 0 for `rib/announce`.
     pub(crate) parameter_components: usize,
     pub(crate) pit_token: Option<PitToken>,
-    /// Certificates fetched for it so far.
-    pub(crate) fetches: usize,
+    /// What was fetched for it so far.
+    pub(crate) fetching: &'a Fetching,
 }
 
 /// What happens to a command that is not refused.
@@ -96,6 +97,7 @@ impl Management {
             self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
         };
+        let host = teller(face.holder);
         let signature = signature_of(arrival.interest, arrival.parameter_components)?;
         let request = Request {
             now,
@@ -117,12 +119,19 @@ impl Management {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(denial)) => {
+                let was_fetched = !arrival.fetching.asked.is_empty();
                 // If a fetched certificate has expired, there may be a newer one of that key.
                 let is_over = matches!(denial, Denial::CertificateExpired(_));
-                if (arrival.fetches > 0 || is_over)
+                if (was_fetched || is_over)
                     && let Some(namewire_packet::KeyLocator::Name(name)) = signature.and_then(|s| s.key_locator())
                 {
-                    self.authorizer.certificates.forget_chain(name);
+                    self.authorizer.certificates.forget_chain(name, Some(host));
+                }
+                if was_fetched && arrival.fetching.source == Some(Source::Network) {
+                    let command = self.pending_command(now, arrival, arrival.fetching.at_its_host(denial.clone()));
+                    if self.authorizer.pending.add(command, out) {
+                        return Ok(Admission::Later);
+                    }
                 }
                 denial
             }
@@ -131,25 +140,26 @@ impl Management {
                 Denial::unknown_signer(certificate.as_name())
             }
             Err(Failure::CertificateMissing(certificate)) => {
-                let command = PendingCommand {
-                    interest: arrival.interest.wire().to_vec(),
-                    incoming: arrival.incoming,
-                    holder: self.faces.holder(arrival.incoming),
-                    pit_token: arrival.pit_token,
-                    certificate,
-                    fetches: arrival.fetches + 1,
-                    deadline_ns: now.mono_ns.saturating_add(FETCH_LIFETIME_MS * 1_000_000),
-                };
-                match self.authorizer.pending.add(command) {
-                    Ok(interest) => {
-                        out.extend(interest.map(|packet| Effect::Express { packet }));
-                        return Ok(Admission::Later);
-                    }
-                    Err(_) => Denial::TooManyPending,
+                let fetching = arrival.fetching.with(certificate);
+                let command = self.pending_command(now, arrival, fetching);
+                if self.authorizer.pending.add(command, out) {
+                    return Ok(Admission::Later);
                 }
+                Denial::TooManyPending
             }
         };
         Err(self.denied(&denial))
+    }
+
+    fn pending_command(&self, now: Times, arrival: &Arrival<'_>, fetching: Fetching) -> PendingCommand {
+        PendingCommand {
+            interest: arrival.interest.wire().to_vec(),
+            incoming: arrival.incoming,
+            holder: self.faces.holder(arrival.incoming),
+            pit_token: arrival.pit_token,
+            fetching,
+            deadline_ns: now.mono_ns.saturating_add(FETCH_LIFETIME_MS * 1_000_000),
+        }
     }
 
     /// True for names that this management serves, or would serve with other settings.
@@ -171,29 +181,37 @@ impl Management {
         self.replies.send(packet, arrival.pit_token, out)
     }
 
-    /// Takes Data that answers [`Effect::Express`]: the commands that waited for this certificate are judged again.
-    /// False if none waited.
+    /// Takes Data that answers [`Effect::Express`] and came through face `from`: the commands that waited for this
+    /// certificate are judged again. False if none waited.
     pub(crate) fn on_certificate(
         &mut self,
         now: Times,
+        from: Option<FaceId>,
         data: &Data<'_>,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) -> bool {
-        let commands = self.authorizer.pending.take_waiting_for(data.name());
-        if commands.is_empty() {
+        let name = data.name();
+        if !self.authorizer.pending.is_waited_for(name) {
             return false;
         }
-        // Without a valid certificate, the waiting commands are refused.
-        if let Ok(certificate) = Certificate::parse(data.wire()) {
-            self.authorizer.certificates.add_fetched(certificate);
-        } else {
-            commands.iter().for_each(|command| self.refuse_pending(command, out));
-            return true;
-        }
+        let host = from.and_then(|face| self.faces.get(face)).map(|face| face.holder);
+        let (source, commands) = self.authorizer.pending.take_waiting_for(name, host);
+        self.authorizer.pending.ask_again(name, out);
+        let teller = host.filter(|_| source == Source::Host).map(teller);
+        let is_certificate = match Certificate::parse(data.wire()) {
+            Ok(certificate) => {
+                self.authorizer.certificates.add_fetched(certificate, teller);
+                true
+            }
+            Err(_) => false,
+        };
         for command in commands {
-            if let Ok(interest) = Interest::parse(&command.interest) {
-                self.on_request(now, command.incoming, &interest, command.pit_token, command.fetches, environment, out);
+            if is_certificate && let Ok(interest) = Interest::parse(&command.interest) {
+                let fetching = command.fetching.answered_by(source);
+                self.on_request(now, command.incoming, &interest, command.pit_token, &fetching, environment, out);
+            } else if source == Source::Host || !self.authorizer.pending.add_at_its_host(&command, out) {
+                self.refuse_pending(&command, out);
             }
         }
         true
@@ -208,13 +226,19 @@ impl Management {
 
     fn refuse_pending(&mut self, command: &PendingCommand, out: &mut Vec<Effect>) {
         let Ok(interest) = Interest::parse(&command.interest) else { return };
-        self.authorizer.certificates.forget_issued_by(command.certificate.as_name());
+        let Some(missing) = command.fetching.asked.last() else { return };
+        self.authorizer.certificates.forget_issued_by(missing.as_name(), Some(teller(command.holder)));
         if self.faces.get(command.incoming).is_none() {
             return self.replies.counters.orphaned += 1;
         }
         let reply_to = ReplyTo { from: command.incoming, name: interest.name().to_buf(), pit_token: command.pit_token };
-        let denial = Denial::unknown_signer(command.certificate.as_name());
+        let denial = command.fetching.denial.clone().unwrap_or_else(|| Denial::unknown_signer(missing.as_name()));
         let refusal = self.denied(&denial);
         self.replies.refuse(&reply_to, &refusal, out);
     }
+}
+
+/// A host as the one that tells certificates about itself.
+pub(super) fn teller(holder: HolderId) -> Teller {
+    Teller(holder.index() as u32)
 }

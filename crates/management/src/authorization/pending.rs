@@ -1,14 +1,26 @@
 //! Commands that wait for a certificate to be fetched.
 //!
-//! Each command asks once for the certificate that its chain lacks. When the certificate arrives, the command is
-//! checked again from the start, and may then lack the next certificate.
+//! A command whose chain lacks a certificate asks for it twice: in the network, and at the face that sent the command,
+//! because the only holder may be the commanding host itself (NFD, `rib-manager.cpp`, direct fetch). When a certificate
+//! arrives, the command is checked again from the start, and may then lack the next certificate.
+//!
+//! Who answers decides what the answer may do:
+//!
+//! | the answer comes from | it counts for | if a command fails with it |
+//! | --- | --- | --- |
+//! | the host that sent a waiting command | that host's commands | they are refused |
+//! | any other face, or the Content Store | all | they go on to wait for their own host alone |
+//!
+//! So a host that answers for another host's key changes nothing for that host but the time that it waits. An answer
+//! ends the Interest of all who wait for that name, so the router asks for the others again ([`MAX_REPEATS`] times).
 //!
 //! Limits: at most [`MAX_PENDING`] commands wait. They are a pool ([`namewire_shares::Pool`]), so no holder keeps the
-//! others out. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many
-//! certificates as a chain may have.
+//! others out. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many certificates as a chain may
+//! have. The router sends a face at most one Interest for each of its commands and certificates, and the repeats.
 
+use crate::effect::Effect;
 use namewire_packet::{FaceId, InterestBuilder, Name, NameBuf, lp::PitToken};
-use namewire_security::trust::MAX_CHAIN;
+use namewire_security::trust::{Denial, MAX_CHAIN};
 use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader};
 
 /// Most commands that wait.
@@ -17,6 +29,9 @@ pub(crate) const MAX_PENDING: usize = 64;
 /// Longest wait for a certificate.
 pub(crate) const FETCH_LIFETIME_MS: u64 = 2000;
 
+/// How often a command asks again because another host answered in place of its own.
+pub(crate) const MAX_REPEATS: usize = 8;
+
 /// A waiting command.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingCommand {
@@ -24,11 +39,60 @@ pub(crate) struct PendingCommand {
     pub(crate) incoming: FaceId,
     pub(crate) holder: HolderId,
     pub(crate) pit_token: Option<PitToken>,
-    /// The KeyLocator whose certificate is being fetched.
-    pub(crate) certificate: NameBuf,
-    /// Certificates fetched for it, including this one.
-    pub(crate) fetches: usize,
+    pub(crate) fetching: Fetching,
     pub(crate) deadline_ns: u64,
+}
+
+/// What was fetched for a command so far, and what it waits for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fetching {
+    /// The KeyLocators whose certificates were asked for, the latest last.
+    pub(crate) asked: Vec<NameBuf>,
+    /// Where the latest answer came from.
+    pub(crate) source: Option<Source>,
+    /// Why the certificates of the network do not let it pass. It waits for its own host alone.
+    pub(crate) denial: Option<Denial>,
+    repeats: usize,
+}
+
+/// Where a certificate came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The host that sent the command.
+    Host,
+    /// Any other place.
+    Network,
+}
+
+impl Fetching {
+    /// The fetch of one more certificate. If the certificates of the network lead nowhere, the fetch begins again.
+    pub(crate) fn with(&self, certificate: NameBuf) -> Self {
+        if self.asked.len() >= MAX_CHAIN && self.denial.is_none() {
+            return self.at_its_host(Denial::unknown_signer(certificate.as_name()));
+        }
+        let mut more = self.clone();
+        more.asked.push(certificate);
+        more
+    }
+
+    /// The fetch from the beginning, at the commanding host alone.
+    pub(crate) fn at_its_host(&self, denial: Denial) -> Self {
+        Fetching { asked: self.asked[..1].to_vec(), denial: Some(denial), ..self.clone() }
+    }
+
+    /// The same, after an answer from there.
+    pub(crate) fn answered_by(self, source: Source) -> Self {
+        Fetching { source: Some(source), ..self }
+    }
+
+    /// True if it waits for this certificate.
+    fn waits_for(&self, certificate: Name<'_>) -> bool {
+        self.asked.last().is_some_and(|last| last.as_name().is_prefix_of(&certificate))
+    }
+
+    fn asked_for(&self, certificate: Name<'_>) -> bool {
+        self.asked.iter().any(|one| one.as_name().is_prefix_of(&certificate))
+    }
 }
 
 #[derive(Debug)]
@@ -54,24 +118,69 @@ impl PendingCommands {
         self.pool.reader()
     }
 
-    /// Lets a command wait. `Some` is an Interest to express for it. A command that cannot wait is returned as an
-    /// error.
-    pub(crate) fn add(&mut self, command: PendingCommand) -> Result<Option<Vec<u8>>, PendingCommand> {
-        if command.fetches > MAX_CHAIN || self.pool.try_take(command.holder, 1).is_err() {
-            return Err(command);
+    /// Lets a command wait, and asks for its certificate unless others that wait have asked in the same way. False if
+    /// it cannot wait.
+    pub(crate) fn add(&mut self, command: PendingCommand, out: &mut Vec<Effect>) -> bool {
+        let Some(certificate) = command.fetching.asked.last() else { return false };
+        if command.fetching.asked.len() > MAX_CHAIN || self.pool.try_take(command.holder, 1).is_err() {
+            return false;
         }
-        let is_asked_for = self.commands.iter().any(|other| other.certificate == command.certificate);
-        let interest = (!is_asked_for).then(|| {
-            let interest = InterestBuilder::new(&command.certificate).can_be_prefix(true).must_be_fresh(true);
-            interest.lifetime_ms(FETCH_LIFETIME_MS).build()
-        });
+        let alike = || self.commands.iter().filter(|other| other.fetching.asked.last() == Some(certificate));
+        let asks_network = command.fetching.denial.is_none();
+        if asks_network && !alike().any(|other| other.fetching.denial.is_none()) {
+            out.push(ask(certificate, None));
+        }
+        if !alike().any(|other| other.incoming == command.incoming) {
+            out.push(ask(certificate, Some(command.incoming)));
+        }
         self.commands.push(command);
-        Ok(interest)
+        true
     }
 
-    /// Takes the commands that a certificate of this name lets continue.
-    pub(crate) fn take_waiting_for(&mut self, certificate: Name<'_>) -> Vec<PendingCommand> {
-        self.take(|command| command.certificate.as_name().is_prefix_of(&certificate))
+    /// Lets a command wait on for its own host alone: the network's answer was no certificate.
+    pub(crate) fn add_at_its_host(&mut self, command: &PendingCommand, out: &mut Vec<Effect>) -> bool {
+        let Some(last) = command.fetching.asked.last() else { return false };
+        let fetching = command.fetching.at_its_host(Denial::unknown_signer(last.as_name()));
+        self.add(PendingCommand { fetching, ..command.clone() }, out)
+    }
+
+    /// Takes the commands that a certificate of this name lets continue, and where it came from. `from` is the holder
+    /// of the face that brought it.
+    pub(crate) fn take_waiting_for(
+        &mut self,
+        certificate: Name<'_>,
+        from: Option<HolderId>,
+    ) -> (Source, Vec<PendingCommand>) {
+        let of_host = self.take(|one| Some(one.holder) == from && one.fetching.asked_for(certificate));
+        if !of_host.is_empty() {
+            return (Source::Host, of_host);
+        }
+        let all = self.take(|one| one.fetching.denial.is_none() && one.fetching.waits_for(certificate));
+        (Source::Network, all)
+    }
+
+    /// Asks again for those who still wait for a certificate of this name: an answer has ended their Interest.
+    pub(crate) fn ask_again(&mut self, certificate: Name<'_>, out: &mut Vec<Effect>) {
+        let start = out.len();
+        for command in &mut self.commands {
+            let fetching = &mut command.fetching;
+            if !fetching.waits_for(certificate) || fetching.repeats >= MAX_REPEATS {
+                continue;
+            }
+            fetching.repeats += 1;
+            let Some(name) = fetching.asked.last() else { continue };
+            let network = fetching.denial.is_none().then(|| ask(name, None));
+            for effect in network.into_iter().chain([ask(name, Some(command.incoming))]) {
+                if !out[start..].contains(&effect) {
+                    out.push(effect);
+                }
+            }
+        }
+    }
+
+    /// True if a command waits for a certificate of this name.
+    pub(crate) fn is_waited_for(&self, certificate: Name<'_>) -> bool {
+        self.commands.iter().any(|command| command.fetching.asked_for(certificate))
     }
 
     /// Takes the commands whose certificate did not come in time.
@@ -91,4 +200,10 @@ impl PendingCommands {
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.commands.iter().map(|command| command.deadline_ns).min()
     }
+}
+
+/// The Interest for a certificate.
+fn ask(certificate: &NameBuf, to: Option<FaceId>) -> Effect {
+    let interest = InterestBuilder::new(certificate).can_be_prefix(true).must_be_fresh(true);
+    Effect::Express { packet: interest.lifetime_ms(FETCH_LIFETIME_MS).build(), to }
 }

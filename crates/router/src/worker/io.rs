@@ -148,7 +148,8 @@ impl WorkerIo {
         let packet = packet.to_vec();
         let is_data = packet.first() == Some(&DATA_TYPE_BYTE);
         if is_data || headers.nack.is_some() {
-            return self.hand_to_management(FaceId::INTERNAL, ToControl::Answer { packet, nack: headers.nack });
+            let answer = ToControl::Answer { from: headers.incoming_face_id, packet, nack: headers.nack };
+            return self.hand_to_management(FaceId::INTERNAL, answer);
         }
         let incoming = headers.incoming_face_id.unwrap_or_default();
         self.hand_to_management(incoming, ToControl::Interest { incoming, pit_token: headers.pit_token, packet });

@@ -11,10 +11,7 @@ use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, FaceId, Frame, Instant, dispatch::Visits};
 use namewire_faces::{AddFaceError, CloseReason, FaceInfo, StreamSocket};
 use namewire_management::Ticket;
-use namewire_packet::{
-    NameBuf,
-    lp::{LpHeaders, PitToken},
-};
+use namewire_packet::{NameBuf, lp::LpHeaders};
 
 /// Messages from control that are served in one turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -82,8 +79,8 @@ impl Worker {
             ToWorker::FacesDown(faces) => self.pit_looks.add_down(&faces),
             ToWorker::FacesUp(faces) => self.pit_looks.add_up(&faces),
             ToWorker::NewNextHops(gained) => self.pit_looks.add_gained(&gained),
-            ToWorker::Packet { packet, pit_token, visits } => {
-                self.decide_internal(packet, pit_token, visits, tables, scratch);
+            ToWorker::Packet { packet, headers, visits } => {
+                self.decide_internal(packet, headers, visits, tables, scratch);
             }
             ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
@@ -149,7 +146,7 @@ impl Worker {
     fn decide_internal(
         &mut self,
         mut packet: Vec<u8>,
-        pit_token: Option<PitToken>,
+        headers: LpHeaders,
         visits: Visits,
         tables: &mut TableReader,
         scratch: &mut Scratch,
@@ -160,7 +157,7 @@ impl Worker {
         frames.push(Frame {
             face: FaceId::INTERNAL,
             // Management keeps its own snapshots; a cached answer would outlive them.
-            headers: LpHeaders { pit_token, no_cache: true, ..LpHeaders::default() },
+            headers: LpHeaders { no_cache: true, ..headers },
             packet: &mut packet,
             visits,
         });

@@ -7,7 +7,8 @@ use namewire_management::{
     trust_config::{Authorization, Privileges, Signer as Grant},
 };
 use namewire_packet::{
-    Component, Data, FaceId, InterestBuilder, Nonce, SignedInterestFields,
+    Component, Data, FaceId, Interest, InterestBuilder, Nonce, SignedInterestFields,
+    lp::{LinkFields, LpHeaders, LpPacket, write_headers},
     nfd::{ControlParameters, ControlResponse, RibEntry, StrategyChoice},
     signature::signature_type::SHA256_ECDSA,
 };
@@ -122,6 +123,19 @@ fn localhop(anchor: TrustAnchor) -> TrustConfig {
     TrustConfig { localhop_rib: Some(rules), ..TrustConfig::default() }
 }
 
+/// The frame that answers an Interest for one of these certificates.
+fn asked_for(frame: &[u8], certificates: &[&Certificate]) -> Option<Vec<u8>> {
+    let lp = LpPacket::parse(frame).ok();
+    let (headers, packet) = lp.map_or((LpHeaders::default(), Some(frame)), |lp| (lp.headers, lp.fragment));
+    let interest = Interest::parse(packet?).ok()?;
+    let certificate = certificates.iter().find(|one| interest.name().is_prefix_of(&one.name()))?;
+    let headers = LpHeaders { pit_token: headers.pit_token, ..LpHeaders::default() };
+    let mut answer = Vec::new();
+    write_headers(&mut answer, &headers, &LinkFields::default(), certificate.wire().len());
+    answer.extend_from_slice(certificate.wire());
+    Some(answer)
+}
+
 /// A host beyond a UDP link.
 struct Remote(UdpSocket);
 
@@ -134,11 +148,21 @@ impl Remote {
     }
 
     fn command(&self, interest: &[u8]) -> ControlResponse {
+        self.command_with(interest, &[])
+    }
+
+    /// Sends a command, and serves these certificates until its answer comes.
+    fn command_with(&self, interest: &[u8], certificates: &[&Certificate]) -> ControlResponse {
         self.0.send(interest).expect("sent");
-        let mut buffer = [0; 9000];
-        let size = self.0.recv(&mut buffer).expect("an answer");
-        let data = Data::parse(&buffer[..size]).expect("Data");
-        ControlResponse::decode(data.content()).expect("a ControlResponse")
+        loop {
+            let mut buffer = [0; 9000];
+            let size = self.0.recv(&mut buffer).expect("an answer");
+            if let Some(certificate) = asked_for(&buffer[..size], certificates) {
+                self.0.send(&certificate).expect("sent");
+            } else if let Ok(data) = Data::parse(&buffer[..size]) {
+                return ControlResponse::decode(data.content()).expect("a ControlResponse");
+            }
+        }
     }
 }
 
@@ -235,6 +259,29 @@ fn certificates_of_a_chain_are_fetched_through_the_router_itself() {
     let command = site.command("/localhop/nfd/rib/register", &for_prefix("/ndn/site"));
     assert_eq!(remote.command(&command).code, 200);
     drop(serving.join().expect("served"));
+}
+
+/// The commanding host is the only one that has its certificates (NDNts' prefix registration with a testbed router).
+#[test]
+fn a_host_serves_the_certificates_of_its_own_commands() {
+    let anchor = Identity::new("/ndn", None);
+    let site = Identity::new("/ndn/site", Some(&anchor));
+    let user = Identity::new("/ndn/site/user", Some(&site));
+    let trust = localhop(TrustAnchor::Certificate(anchor.anchor()));
+    let (router, _directory) = start_with(4, |config| config.trust = trust);
+    let remote = Remote::new(&router);
+    let command = user.command("/localhop/nfd/rib/register", &for_prefix("/ndn/site/user"));
+    let certificates = [&user.certificate, &site.certificate];
+    assert_eq!(remote.command_with(&command, &certificates).code, 200);
+    // Over TCP, and with a chain that begins at the site.
+    let mut far = Application::connect_tcp(router.tcp()[0]);
+    far.send(&site.command("/localhop/nfd/rib/register", &for_prefix("/ndn/site")));
+    let asked = far.receive().expect("an Interest for the certificate");
+    assert_eq!(asked.interest().name(), name("/ndn/site/KEY/1").as_name());
+    let headers = LpHeaders { pit_token: asked.headers.pit_token, ..LpHeaders::default() };
+    far.send_with(&headers, site.certificate.wire());
+    let answer = far.receive().expect("an answer");
+    assert_eq!(ControlResponse::decode(answer.data().content()).expect("a ControlResponse").code, 200);
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! The certificates that the router has: configured anchors, certificates from files, and certificates fetched from the
-//! network. A fetched certificate is not trusted until the rules accept it.
+//! The certificates that the router has: configured anchors, certificates from files, and fetched certificates. A
+//! fetched certificate is not trusted until the rules accept it.
 //!
-//! Limits: [`MAX_FETCHED`] fetched certificates, beyond which the oldest is dropped; as many from files as the router
-//! reads.
+//! A certificate that a host told when it was asked about its own command counts for that host alone. So no host can
+//! put a false certificate in the way of another one.
+//!
+//! Limits: [`MAX_FETCHED`] certificates from the network, and as many that hosts told, of which [`MAX_TOLD`] by one
+//! host; beyond that the oldest is dropped. As many from files as the router reads.
 
 use super::{
     judge::MAX_CHAIN,
@@ -21,12 +24,33 @@ use std::{
 /// Most certificates kept from the network.
 pub const MAX_FETCHED: usize = 256;
 
+/// Most certificates kept that one host told.
+pub const MAX_TOLD: usize = 32;
+
+/// A host that tells certificates, by a number that the caller chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Teller(pub u32);
+
 /// Certificates at hand, by where they came from.
 #[derive(Debug, Default)]
 pub struct Certificates {
     /// Certificates by file or directory, as the configuration names it.
     from_files: HashMap<PathBuf, Vec<AnchorCertificate>>,
-    fetched: VecDeque<Certificate>,
+    fetched: VecDeque<Fetched>,
+}
+
+/// A fetched certificate, and the host that told it; `None` is the network.
+#[derive(Debug)]
+struct Fetched {
+    certificate: Certificate,
+    teller: Option<Teller>,
+}
+
+impl Fetched {
+    /// True if it counts for what this host sent.
+    fn counts_for(&self, host: Option<Teller>) -> bool {
+        self.teller.is_none() || self.teller == host
+    }
 }
 
 impl Certificates {
@@ -49,45 +73,51 @@ impl Certificates {
         self.from_files.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// A certificate from the network with this name, or of the key with this name: one that is valid now, if there is
-    /// one.
-    pub fn fetched(&self, locator: Name<'_>, now_unix_ms: u64) -> Option<&Certificate> {
-        let mut of_locator = self.fetched.iter().filter(|certificate| is_named(certificate, locator));
-        let first = of_locator.next();
-        match first {
-            Some(certificate) if !certificate.is_valid_at(now_unix_ms) => {
-                of_locator.find(|certificate| certificate.is_valid_at(now_unix_ms)).or(first)
-            }
-            _ => first,
+    /// A fetched certificate with this name, or of the key with this name, that counts for `host`: one that is valid
+    /// now, if there is one, and one that the host itself told before one of the network.
+    pub fn fetched(&self, locator: Name<'_>, host: Option<Teller>, now_unix_ms: u64) -> Option<&Certificate> {
+        let named = |one: &&Fetched| one.counts_for(host) && is_named(&one.certificate, locator);
+        let of_locator = self.fetched.iter().filter(named);
+        let best = of_locator.min_by_key(|one| (!one.certificate.is_valid_at(now_unix_ms), one.teller.is_none()))?;
+        Some(&best.certificate)
+    }
+
+    /// Keeps a certificate from the network, or one that this host told.
+    pub fn add_fetched(&mut self, certificate: Certificate, teller: Option<Teller>) {
+        self.fetched.retain(|one| one.teller != teller || one.certificate.name() != certificate.name());
+        if teller.is_some() {
+            self.make_room(MAX_TOLD, |one| one.teller == teller);
+        }
+        self.make_room(MAX_FETCHED, |one| one.teller.is_some() == teller.is_some());
+        self.fetched.push_back(Fetched { certificate, teller });
+    }
+
+    /// Drops the oldest certificate of a kind if there are `most` of it.
+    fn make_room(&mut self, most: usize, is_of_kind: impl Fn(&Fetched) -> bool) {
+        if self.fetched.iter().filter(|one| is_of_kind(one)).count() >= most {
+            let oldest = self.fetched.iter().position(is_of_kind);
+            oldest.and_then(|at| self.fetched.remove(at));
         }
     }
 
-    /// Keeps a certificate from the network.
-    pub fn add_fetched(&mut self, certificate: Certificate) {
-        self.fetched.retain(|other| other.name() != certificate.name());
-        if self.fetched.len() >= MAX_FETCHED {
-            self.fetched.pop_front();
-        }
-        self.fetched.push_back(certificate);
-    }
-
-    /// Drops the fetched certificates with these names.
+    /// Drops the certificates of the network with these names.
     pub fn forget(&mut self, names: &[NameBuf]) {
-        self.fetched.retain(|certificate| !names.iter().any(|name| name.as_name() == certificate.name()));
+        self.fetched.retain(|one| !names.iter().any(|name| name.as_name() == one.certificate.name()));
     }
 
-    /// Looks along the chain from this KeyLocator for a certificate that has expired. If a KeyLocator names it by its
-    /// key only, there may be a newer one: then it is dropped, and the result is true.
+    /// Looks along the chain from this KeyLocator for a certificate of the network that has expired. If a KeyLocator
+    /// names it by its key only, there may be a newer one: then it is dropped, and the result is true.
     pub fn forget_expired(&mut self, locator: Name<'_>, now_unix_ms: u64) -> bool {
         let mut locator = locator.to_buf();
         for _ in 0..MAX_CHAIN {
-            let Some(certificate) = self.fetched(locator.as_name(), now_unix_ms) else { return false };
+            let Some(certificate) = self.fetched(locator.as_name(), None, now_unix_ms) else { return false };
             if now_unix_ms > certificate.validity().not_after_ms {
                 if is_certificate_name(locator.as_name()) {
                     return false;
                 }
-                self.fetched.retain(|other| {
-                    !is_named(other, locator.as_name()) || now_unix_ms <= other.validity().not_after_ms
+                self.fetched.retain(|one| {
+                    !is_named(&one.certificate, locator.as_name())
+                        || now_unix_ms <= one.certificate.validity().not_after_ms
                 });
                 return true;
             }
@@ -97,22 +127,24 @@ impl Certificates {
         false
     }
 
-    /// Drops the fetched certificates whose issuer's certificate is unavailable. Otherwise one forged answer for a
-    /// name, with a certificate that leads nowhere, would shut out the name's owner for good.
-    pub fn forget_issued_by(&mut self, issuer: Name<'_>) {
-        self.fetched.retain(|certificate| {
-            !matches!(certificate.key_locator(), Some(namewire_packet::KeyLocator::Name(name)) if name == issuer)
+    /// Drops the certificates that count for `host` and whose issuer's certificate is unavailable. Otherwise one forged
+    /// answer for a name, with a certificate that leads nowhere, would shut out the name's owner for good.
+    pub fn forget_issued_by(&mut self, issuer: Name<'_>, host: Option<Teller>) {
+        self.fetched.retain(|one| {
+            let by = one.certificate.key_locator();
+            !one.counts_for(host) || !matches!(by, Some(namewire_packet::KeyLocator::Name(name)) if name == issuer)
         });
     }
 
-    /// Drops the fetched certificates in the chain from this KeyLocator. One of them did not hold, and a later fetch
-    /// may bring a valid one.
-    pub fn forget_chain(&mut self, locator: Name<'_>) {
+    /// Drops the certificates that count for `host` in the chain from this KeyLocator. One of them did not hold, and a
+    /// later fetch may bring a valid one.
+    pub fn forget_chain(&mut self, locator: Name<'_>, host: Option<Teller>) {
         let mut next: Option<NameBuf> = Some(locator.to_buf());
         while let Some(locator) = next.take() {
-            let found = self.fetched.iter().position(|certificate| is_named(certificate, locator.as_name()));
-            let Some(certificate) = found.and_then(|at| self.fetched.remove(at)) else { return };
-            if let Some(namewire_packet::KeyLocator::Name(name)) = certificate.key_locator() {
+            let is_next = |one: &Fetched| one.counts_for(host) && is_named(&one.certificate, locator.as_name());
+            let found = self.fetched.iter().position(is_next);
+            let Some(one) = found.and_then(|at| self.fetched.remove(at)) else { return };
+            if let Some(namewire_packet::KeyLocator::Name(name)) = one.certificate.key_locator() {
                 next = Some(name.to_buf());
             }
         }

@@ -50,7 +50,7 @@ impl DataValidator {
     pub fn add_certificate(&mut self, wire: &[u8]) -> Result<NameBuf, Denial> {
         let certificate = Certificate::parse(wire).map_err(|error| Denial::UnknownSigner(error.to_string()))?;
         let name = certificate.name().to_buf();
-        self.certificates.add_fetched(certificate);
+        self.certificates.add_fetched(certificate, None);
         Ok(name)
     }
 

@@ -8,7 +8,7 @@
 //! the anchor.
 
 use super::{
-    certificates::{Certificates, key_name_in},
+    certificates::{Certificates, Teller, key_name_in},
     denial::{Denial, quoted},
     rules::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig},
     signed_packet::SignedPacket,
@@ -57,13 +57,29 @@ pub fn judge(
     certificates: &Certificates,
     now_unix_ms: u64,
 ) -> Result<Signatory, Failure> {
+    judge_from(None, section, kind, packet, certificates, now_unix_ms)
+}
+
+/// Judges one packet that `host` sent: certificates that this host told count, too.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_from(
+    host: Option<Teller>,
+    section: &RulesOrAny,
+    kind: PacketKind,
+    packet: &SignedPacket<'_>,
+    certificates: &Certificates,
+    now_unix_ms: u64,
+) -> Result<Signatory, Failure> {
     match section {
         RulesOrAny::Any => Ok(Signatory::Anyone),
-        RulesOrAny::Rules(rules) => Judge { rules, certificates, now_unix_ms }.packet(kind, packet, 0),
+        RulesOrAny::Rules(rules) => Judge { host, rules, certificates, now_unix_ms }.packet(kind, packet, 0),
     }
 }
 
 struct Judge<'a> {
+    host: Option<Teller>,
     rules: &'a ValidatorConfig,
     certificates: &'a Certificates,
     now_unix_ms: u64,
@@ -115,7 +131,7 @@ impl Judge<'_> {
             return Ok(anchor);
         }
         let missing = || Failure::CertificateMissing(locator.to_buf());
-        let certificate = self.certificates.fetched(locator, self.now_unix_ms).ok_or_else(missing)?;
+        let certificate = self.certificates.fetched(locator, self.host, self.now_unix_ms).ok_or_else(missing)?;
         check_validity(certificate, self.now_unix_ms)?;
         self.packet(PacketKind::Data, &SignedPacket::of_data(&certificate.data()), depth + 1)?;
         Ok(certificate)

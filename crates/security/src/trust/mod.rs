@@ -38,10 +38,10 @@ mod signed_packet;
 
 #[cfg(feature = "key-chain")]
 pub(crate) use certificates::key_name_in;
-pub use certificates::{Certificates, MAX_FETCHED, of_key};
+pub use certificates::{Certificates, MAX_FETCHED, MAX_TOLD, Teller, of_key};
 pub use data_validator::{DataValidator, NotAccepted};
 pub use denial::{Denial, quoted};
-pub use judge::{Failure, MAX_CHAIN, Signatory, check_validity, judge};
+pub use judge::{Failure, MAX_CHAIN, Signatory, check_validity, judge, judge_from};
 pub use rules::{
     AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule,
     RulesOrAny, TrustAnchor, ValidatorConfig,
