@@ -1,8 +1,9 @@
 //! Readvertise: tells this node's routing daemon the prefixes of the node's clients.
 //!
 //! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of the
-//! [`ReadvertiseConfig::origins`] is announced by a signed `/localhost/nlsr/rib/register` with its Name. It is
-//! withdrawn by `unregister` when the last such route is removed. The daemon is *present* while the RIB has a route to
+//! [`ReadvertiseConfig::origins`] is announced by a signed `/localhost/nlsr/rib/register` with its Name and the lowest
+//! Cost of these routes (NFD and NLSR since March 2025), again when that changes. It is withdrawn by `unregister` when
+//! the last such route is removed. The daemon is *present* while the RIB has a route to
 //! `/localhost/nlsr`. When this route is added, everything is announced; when it is removed, sending stops.
 //!
 //! ```text
@@ -65,10 +66,10 @@ impl Default for ReadvertiseConfig {
 /// What the daemon knows about a prefix.
 #[derive(Debug)]
 struct State {
-    /// True while there is a route.
-    is_wanted: bool,
-    /// The command that waits for its answer; true for `register`.
-    asked: Option<bool>,
+    /// The lowest cost of its routes, while there is one.
+    cost: Option<u64>,
+    /// The cost in the command that waits for its answer; `Some(None)` for `unregister`.
+    asked: Option<Option<u64>>,
     failures: u32,
     attempts: u64,
     /// When to send the next command, if ever.
@@ -106,21 +107,22 @@ impl Readvertise {
         if prefix == self.daemon.as_name() {
             self.set_available(!rib.routes(prefix).is_empty());
         }
-        let is_wanted = rib.routes(prefix).iter().any(|route| self.config.origins.contains(&route.origin));
+        let told = rib.routes(prefix).iter().filter(|route| self.config.origins.contains(&route.origin));
+        let cost = told.map(|route| route.cost).min();
         let is_full = self.prefixes.len() >= MAX_PREFIXES;
         match self.prefixes.get_mut(prefix.value()) {
-            None if !is_wanted => return true,
+            None if cost.is_none() => return true,
             None if is_full => return false,
             None => {
-                let state = State { is_wanted, asked: None, failures: 0, attempts: 0, due_ns: None };
+                let state = State { cost, asked: None, failures: 0, attempts: 0, due_ns: None };
                 self.prefixes.insert(NameKey::new(prefix), state);
             }
-            Some(state) if state.is_wanted == is_wanted => return true,
-            Some(state) => (state.is_wanted, state.failures) = (is_wanted, 0),
+            Some(state) if state.cost == cost => return true,
+            Some(state) => (state.cost, state.failures) = (cost, 0),
         }
         if self.is_available {
             self.schedule(prefix, Some(0));
-        } else if !is_wanted {
+        } else if cost.is_none() {
             self.forget(prefix);
         }
         true
@@ -138,7 +140,7 @@ impl Readvertise {
         self.is_available = is_available;
         self.by_due.clear();
         // The daemon is gone, and with it what it knew.
-        self.prefixes.retain(|_, state| state.is_wanted || state.asked.is_some());
+        self.prefixes.retain(|_, state| state.cost.is_some() || state.asked.is_some());
         for (key, state) in &mut self.prefixes {
             (state.failures, state.due_ns) = (0, is_available.then_some(0));
             if is_available && state.asked.is_none() {
@@ -166,8 +168,8 @@ impl Readvertise {
         }
     }
 
-    /// Takes the next prefix that is due; true if it must be announced. From now on its command counts as sent.
-    fn take_due(&mut self, now_ns: u64) -> Option<(NameBuf, bool)> {
+    /// Takes the next prefix that is due, with its cost if it must be announced. Its command counts as sent from now on.
+    fn take_due(&mut self, now_ns: u64) -> Option<(NameBuf, Option<u64>)> {
         let due_ns = self.next_due_ns()?;
         if due_ns > now_ns {
             return None;
@@ -175,28 +177,28 @@ impl Readvertise {
         let (_, key) = self.by_due.pop_first()?;
         let state = self.prefixes.get_mut(key.value())?;
         state.due_ns = None;
-        state.asked = Some(state.is_wanted);
+        state.asked = Some(state.cost);
         state.attempts += 1;
         self.asked += 1;
-        Some((key.to_buf(), state.is_wanted))
+        Some((key.to_buf(), state.cost))
     }
 
     fn answered(&mut self, now_ns: u64, prefix: Name<'_>, is_done: bool) {
         let Some(state) = self.prefixes.get_mut(prefix.value()) else { return };
-        let Some(was_register) = state.asked.take() else { return };
+        let Some(told) = state.asked.take() else { return };
         self.asked -= 1;
-        let is_wanted = state.is_wanted;
+        let cost = state.cost;
         if !self.is_available {
-            if !is_wanted {
+            if cost.is_none() {
                 self.forget(prefix);
             }
             return;
         }
-        if was_register != is_wanted || state.due_ns.is_some() {
+        if told != cost || state.due_ns.is_some() {
             // The routes changed while the command was under way.
             return self.schedule(prefix, Some(0));
         }
-        if is_done && !is_wanted {
+        if is_done && cost.is_none() {
             return self.forget(prefix);
         }
         state.failures = if is_done { 0 } else { state.failures + 1 };
@@ -219,11 +221,11 @@ impl Readvertise {
     /// Sends the commands that are due.
     pub(crate) fn run(&mut self, now: Times, own_interests: &mut OwnInterests, out: &mut Vec<Effect>) {
         while own_interests.has_room()
-            && let Some((prefix, is_wanted)) = self.take_due(now.mono_ns)
+            && let Some((prefix, cost)) = self.take_due(now.mono_ns)
         {
             let mut name = self.daemon.clone();
-            let verb: &[u8] = if is_wanted { b"register" } else { b"unregister" };
-            let parameters = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
+            let verb: &[u8] = if cost.is_some() { b"register" } else { b"unregister" };
+            let parameters = ControlParameters { name: Some(prefix.clone()), cost, ..ControlParameters::default() };
             name.push_generic(b"rib").push_generic(verb).push_generic(&parameters.to_wire());
             let purpose = Purpose::Readvertise(prefix.clone());
             if !own_interests.express_command(now, name, ANSWER_MS, purpose, out) {

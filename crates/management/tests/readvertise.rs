@@ -2,7 +2,7 @@
 
 use namewire_management::{Effect, ManagementConfig, ReadvertiseConfig};
 use namewire_packet::{
-    DataBuilder, Interest, NackReason, NameBuf,
+    DataBuilder, FaceId, Interest, NackReason, NameBuf,
     nfd::{ControlParameters, ControlResponse},
 };
 use namewire_testbed::{
@@ -46,7 +46,9 @@ fn commands(bench: &Bench) -> Vec<(String, Vec<u8>)> {
         let verb = String::from_utf8(asked.get(3).expect("a verb").value.to_vec()).expect("text");
         let parameters = ControlParameters::decode(asked.get(4).expect("parameters").value).expect("parameters");
         let prefix = parameters.name.clone().expect("a Name");
-        assert_eq!(parameters, ControlParameters { name: Some(prefix.clone()), ..Default::default() });
+        let cost = parameters.cost;
+        assert_eq!(parameters, ControlParameters { name: Some(prefix.clone()), cost, ..Default::default() });
+        assert_eq!(cost.is_some(), verb == "register");
         commands.push((format!("{verb} {prefix}"), packet.clone()));
     }
     commands
@@ -191,6 +193,30 @@ fn other_origins_can_be_chosen_and_nothing_is_told_by_default() {
         register(&mut bench, prefix, origin);
     }
     assert_eq!(verbs(&sent(&mut bench)), ["register /app", "register /auto"]);
+}
+
+#[test]
+fn the_daemon_is_told_the_lowest_cost_and_its_changes() {
+    let mut bench = bench();
+    register(&mut bench, "/localhost/nlsr", 255);
+    let mut told = |verb: &str, face: Option<FaceId>, cost: Option<u64>| {
+        let (name, origin) = (Some(uri("/client")), Some(CLIENT));
+        let parameters = ControlParameters { name, origin, cost, face_id: face, ..Default::default() };
+        assert_eq!(bench.command(verb, &parameters).code, 200);
+        let commands = sent(&mut bench);
+        commands.iter().for_each(|(_, command)| answer(&mut bench, command, 200));
+        let cost_in = |packet: &[u8]| {
+            let interest = Interest::parse(packet).expect("an Interest");
+            let parameters = interest.name().get(4).expect("parameters").value;
+            ControlParameters::decode(parameters).expect("parameters").cost
+        };
+        commands.iter().map(|(_, packet)| cost_in(packet)).collect::<Vec<_>>()
+    };
+    assert_eq!(told("rib/register", None, Some(42)), [Some(42)]);
+    assert_eq!(told("rib/register", Some(UDP_FACE), Some(50)), [], "not the cheapest");
+    assert_eq!(told("rib/register", None, Some(60)), [Some(50)]);
+    assert_eq!(told("rib/unregister", Some(UDP_FACE), None), [Some(60)]);
+    assert_eq!(told("rib/unregister", None, None), [None]);
 }
 
 #[test]
