@@ -40,7 +40,7 @@ use crate::buffer_pool::BufferPool;
 use crate::datagram_port::DatagramPort;
 use crate::ethernet::LEAST_PAYLOAD_BYTES;
 use crate::path_mtu;
-use crate::remote::Remote;
+use crate::remote::Destination;
 use crate::sys::{self, MAX_MESSAGE_BYTES, MAX_SEGMENTS, Outgoing};
 
 /// Queue slots that an empty socket keeps, so that usual batches allocate nothing.
@@ -166,7 +166,7 @@ struct Queued {
 pub(crate) struct Sender {
     pub(crate) face: FaceId,
     pub(crate) holder: HolderId,
-    pub(crate) destination: Option<Remote>,
+    pub(crate) destination: Option<Destination>,
     /// If the datagram is large, it goes alone, so that the kernel hears if it is too large for the path.
     pub(crate) is_scout: bool,
 }
@@ -221,7 +221,12 @@ impl DatagramSocket {
     pub(crate) fn queue(&mut self, sender: Sender, header: &[u8], slice: &[u8], pool: &mut BufferPool) -> usize {
         if self.queue.is_empty() && !self.is_blocked {
             let padding = self.least_bytes.saturating_sub(header.len() + slice.len());
-            if self.port.put(sender.destination, header, slice, &[0; LEAST_PAYLOAD_BYTES][..padding]) {
+            if self.port.put(
+                sender.destination.map(|to| to.remote),
+                header,
+                slice,
+                &[0; LEAST_PAYLOAD_BYTES][..padding],
+            ) {
                 return 0;
             }
         }
@@ -425,6 +430,7 @@ fn may_refuse_runs(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::Remote;
     use namewire_shares::{Holder, HolderTable, PoolConfig};
     use std::net::UdpSocket;
     use std::time::Duration;
@@ -441,7 +447,7 @@ mod tests {
     }
 
     fn of(face: u64, destination: Option<SocketAddr>) -> Sender {
-        let (face, destination) = (FaceId(face), destination.map(Remote::from));
+        let (face, destination) = (FaceId(face), destination.map(|to| Remote::from(to).into()));
         Sender { face, holder: HolderId::ANY_REMOTE, destination, is_scout: false }
     }
 

@@ -299,7 +299,7 @@ impl FramePort {
                 }
                 break;
             }
-            if !self.put(destination, bytes, &[], &[]) {
+            if !self.put(destination.map(|to| to.remote), bytes, &[], &[]) {
                 break;
             }
             sent += 1;

@@ -1,6 +1,6 @@
 //! The other end of a datagram: a UDP socket, or an Ethernet station.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use namewire_packet::nfd::MacAddress;
 
@@ -11,6 +11,15 @@ pub(crate) enum Remote {
     Udp(SocketAddr),
     /// A station, or a group of them, on the link of an interface.
     Ethernet(LinkAddress),
+}
+
+/// Where a datagram goes from a socket that several faces share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// The other end.
+    pub(crate) remote: Remote,
+    /// Our address in the datagram, where the kernel would choose another: the one that the remote had asked.
+    pub(crate) from: Option<IpAddr>,
 }
 
 /// An Ethernet address and its interface.
@@ -32,6 +41,12 @@ impl Remote {
                 u64::from_be_bytes([0, 0, *a, *b, *c, *d, *e, *f])
             }
         }
+    }
+}
+
+impl From<Remote> for Destination {
+    fn from(remote: Remote) -> Self {
+        Destination { remote, from: None }
     }
 }
 

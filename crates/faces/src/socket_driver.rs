@@ -60,6 +60,7 @@ mod timers;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
@@ -84,6 +85,7 @@ use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
 use crate::stream::{Stream, StreamSocket};
+use crate::sys;
 use crate::{
     AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkOptions, LinkPolicy, Waker, udp,
 };
@@ -203,6 +205,10 @@ impl SocketDriver {
     pub fn add_udp_listener(&mut self, socket: UdpSocket) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
+        if local.ip().is_unspecified() {
+            // Where the kernel does not tell, answers come from the address that it chooses.
+            let _ = sys::tell_own_address(socket.as_fd(), local.is_ipv6());
+        }
         self.watch_datagrams(DatagramPort::Socket(socket.into()), Peers::Anyone { local })?;
         Ok(())
     }

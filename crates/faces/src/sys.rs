@@ -7,27 +7,29 @@
 //! two calls. This file also has the addresses of packet sockets and binds these sockets to a link.
 //!
 //! The kernel takes or gives one *message* at a time. Without offload a message is one datagram. With offload it is a
-//! sequence of datagrams of equal size (the last may be shorter), and a control message carries the size:
+//! sequence of datagrams of equal size (the last may be shorter), and a control message carries the size s
+//! ([`control`]):
 //!
 //! ```text
 //!   bytes    │ datagram │ datagram │ datagram │ last │     at most 65,535 bytes, 64 datagrams
 //!             0          s         2s         3s    len
-//!   control   │ length 16 + 2 or 4 │ level SOL_UDP │ type UDP_SEGMENT or UDP_GRO │ s │ fill │
-//!             0                    8              12                            16     24
 //! ```
 //!
-//! Cost: each requested message needs one 64-byte header, one 16-byte vector, 24 bytes of control and, to receive, one
+//! Cost: each requested message needs one 64-byte header, one 16-byte vector, 72 bytes of control and, to receive, one
 //! 128-byte address. These are on the stack or reused.
 #![allow(unsafe_code, reason = "leaf: the standard library and rustix offer none of these calls")]
 
+mod control;
+
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use namewire_packet::nfd::MacAddress;
 
-use crate::remote::{LinkAddress, Remote};
+use crate::remote::{Destination, LinkAddress, Remote};
+use control::Control;
 
 /// Most messages per system call.
 pub(crate) const MAX_BATCH: usize = 64;
@@ -38,62 +40,23 @@ pub(crate) const MAX_SEGMENTS: usize = 64;
 /// Most bytes of one message: what IPv4 leaves of 65,535 for the payload of UDP.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 65_507;
 
-/// The control message of segmentation offload, as drawn above. The size is 2 bytes when
-/// sending and 4 when receiving.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SegmentControl {
-    header: libc::cmsghdr,
-    bytes: SegmentBytes,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-union SegmentBytes {
-    sent: u16,
-    received: libc::c_int,
-    fill: u64,
-}
-
-// SAFETY: both functions only compute a size.
-const _: () = unsafe {
-    assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<u16>() as u32) as usize);
-    assert!(size_of::<SegmentControl>() == libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as usize);
-    assert!(mem::offset_of!(SegmentControl, bytes) == libc::CMSG_LEN(0) as usize);
-};
-
-impl SegmentControl {
-    /// Zeroes: no control message, of whatever level and type.
-    const NONE: Self = {
-        // SAFETY: cmsghdr is integers, and so are the variants of the union.
-        unsafe { mem::zeroed() }
-    };
-
-    fn to_send(segment_bytes: u16) -> Self {
-        let mut control = Self::NONE;
-        // SAFETY: computes a size.
-        control.header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as u32) } as _;
-        control.header.cmsg_level = libc::SOL_UDP;
-        control.header.cmsg_type = libc::UDP_SEGMENT;
-        control.bytes.sent = segment_bytes;
-        control
-    }
-
-    /// The size of the datagrams in a message, if the kernel says that there are several.
-    fn received(&self) -> Option<usize> {
-        let is_size = self.header.cmsg_level == libc::SOL_UDP && self.header.cmsg_type == libc::UDP_GRO;
-        // SAFETY: every variant of the union is integers, initialized by `NONE`.
-        let bytes = unsafe { self.bytes.received };
-        usize::try_from(bytes).ok().filter(|bytes| is_size && *bytes > 0)
-    }
-}
-
 /// Asks the kernel to coalesce received datagrams of equal size from one remote. False if it cannot; then each message
 /// is one datagram, and callers need no change.
 pub(crate) fn coalesce_received(socket: BorrowedFd<'_>) -> bool {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is one c_int.
     unsafe { set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &on) }.is_ok()
+}
+
+/// Asks the kernel to say to which of our addresses each datagram was sent ([`ReceivedBatch::own_address`]).
+pub(crate) fn tell_own_address(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let (level, option) = match is_ipv6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    };
+    // SAFETY: the option's value is one c_int.
+    unsafe { set_option(socket, level, option, &on) }
 }
 
 /// Sets an option of a socket.
@@ -157,7 +120,7 @@ pub(crate) fn give_pages_back() {
 /// Reusable result of one `recvmmsg`.
 pub(crate) struct ReceivedBatch {
     sources: Box<[libc::sockaddr_storage; MAX_BATCH]>,
-    controls: Box<[SegmentControl; MAX_BATCH]>,
+    controls: Box<[Control; MAX_BATCH]>,
     starts: [u32; MAX_BATCH],
     lengths: [u32; MAX_BATCH],
     /// The last batch came by [`ReceivedBatch::note_frame`]: who sent each message, and to whom.
@@ -171,7 +134,7 @@ impl ReceivedBatch {
         let zeroed: libc::sockaddr_storage = unsafe { mem::zeroed() };
         ReceivedBatch {
             sources: Box::new([zeroed; MAX_BATCH]),
-            controls: Box::new([SegmentControl::NONE; MAX_BATCH]),
+            controls: Box::new([Control::NONE; MAX_BATCH]),
             starts: [0; MAX_BATCH],
             lengths: [0; MAX_BATCH],
             stations: None,
@@ -200,9 +163,8 @@ impl ReceivedBatch {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
-            self.controls[asked] = SegmentControl::NONE;
-            message.msg_hdr.msg_control = (&raw mut self.controls[asked]).cast();
-            message.msg_hdr.msg_controllen = size_of::<SegmentControl>() as _;
+            let (control, control_bytes) = self.controls[asked].room();
+            (message.msg_hdr.msg_control, message.msg_hdr.msg_controllen) = (control, control_bytes as _);
             messages[asked].write(message);
             asked += 1;
         }
@@ -230,6 +192,7 @@ impl ReceivedBatch {
             // SAFETY: `received` is at most `asked`, and that many were written above.
             let message = unsafe { message.assume_init_ref() };
             self.lengths[i] = message.msg_len;
+            self.controls[i].set_len(message.msg_hdr.msg_controllen as _);
             self.starts[i] = (i * slot_bytes) as u32; // the arena has less than 2^31 bytes
         }
         Ok(received)
@@ -264,7 +227,12 @@ impl ReceivedBatch {
     /// Bytes of each datagram of the i-th message except the last, which may be shorter. Equals the message's size if
     /// it is one datagram.
     pub(crate) fn segment_bytes(&self, i: usize) -> usize {
-        if self.are_frames { self.len(i) } else { self.controls[i].received().unwrap_or(self.len(i)) }
+        if self.are_frames { self.len(i) } else { self.controls[i].segment_bytes().unwrap_or(self.len(i)) }
+    }
+
+    /// The address of ours that the i-th message was sent to, after [`tell_own_address`].
+    pub(crate) fn own_address(&self, i: usize) -> Option<IpAddr> {
+        self.controls[i].own_address().filter(|_| !self.are_frames)
     }
 
     /// Sender of the i-th message; `None` for an address family that is neither IP nor Ethernet.
@@ -414,7 +382,7 @@ pub(crate) struct Outgoing<'a> {
     /// If there are several: bytes of each except the last, which may be shorter. At most [`MAX_SEGMENTS`] datagrams.
     pub(crate) segment_bytes: Option<u16>,
     /// Needed unless the socket is connected.
-    pub(crate) destination: Option<Remote>,
+    pub(crate) destination: Option<Destination>,
 }
 
 /// Sends messages and returns how many the kernel took, each as a whole. Does not block. Tries at most [`MAX_BATCH`].
@@ -424,7 +392,7 @@ pub(crate) fn send_batch<'a>(
 ) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_BATCH];
     let mut addresses = [const { MaybeUninit::<RawAddress>::uninit() }; MAX_BATCH];
-    let mut controls = [const { MaybeUninit::<SegmentControl>::uninit() }; MAX_BATCH];
+    let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_BATCH];
     let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
     let mut asked = 0;
     for Outgoing { bytes, segment_bytes, destination } in outgoing.take(MAX_BATCH) {
@@ -433,14 +401,17 @@ pub(crate) fn send_batch<'a>(
         // SAFETY: mmsghdr is integers and pointers, and null pointers are values of the latter.
         let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
         if let Some(destination) = destination {
-            let (address, length) = RawAddress::new(destination);
+            let (address, length) = RawAddress::new(destination.remote);
             message.msg_hdr.msg_name = (&raw mut *addresses[asked].write(address)).cast();
             message.msg_hdr.msg_namelen = length;
         }
-        if let Some(segment_bytes) = segment_bytes {
-            let control = controls[asked].write(SegmentControl::to_send(segment_bytes));
-            message.msg_hdr.msg_control = (&raw mut *control).cast();
-            message.msg_hdr.msg_controllen = size_of::<SegmentControl>() as _;
+        let from = destination.and_then(|destination| destination.from);
+        if segment_bytes.is_some() || from.is_some() {
+            let control = controls[asked].write(Control::NONE);
+            segment_bytes.into_iter().for_each(|bytes| control.add_segment_bytes(bytes));
+            from.into_iter().for_each(|address| control.add_own_address(address));
+            message.msg_hdr.msg_control = control.room().0;
+            message.msg_hdr.msg_controllen = control.len() as _;
         }
         message.msg_hdr.msg_iov = vector;
         message.msg_hdr.msg_iovlen = 1;
@@ -453,7 +424,7 @@ pub(crate) fn send_batch<'a>(
     // SAFETY:
     // - `messages[..asked]` was written above, and mmsghdr and its MaybeUninit have one layout;
     // - each points to one iovec in `vectors`, to bytes that outlive `'a`, and to an address in
-    //   `addresses` and a control message in `controls`, or none; the kernel only reads the four,
+    //   `addresses` and control messages in `controls`, or none; the kernel only reads the four,
     //   and writes `msg_len` in `messages`;
     // - `socket` is open, because it is borrowed.
     let sent = unsafe {

@@ -168,7 +168,8 @@ impl Readvertise {
         }
     }
 
-    /// Takes the next prefix that is due, with its cost if it must be announced. Its command counts as sent from now on.
+    /// Takes the next prefix that is due, with its cost if it must be announced. From now on, its command counts as
+    /// sent.
     fn take_due(&mut self, now_ns: u64) -> Option<(NameBuf, Option<u64>)> {
         let due_ns = self.next_due_ns()?;
         if due_ns > now_ns {

@@ -11,7 +11,7 @@ use super::outage::{NO_TIMER, Outage};
 use super::path::Path;
 use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
-use crate::remote::Remote;
+use crate::remote::Destination;
 use crate::stream::Stream;
 use crate::{FaceCounters, FaceInfo, LinkOptions, LinkService};
 
@@ -161,5 +161,5 @@ pub(super) enum Channel {
     /// A permanent stream face that is not connected.
     Down,
     /// A remote of a datagram socket; `destination` on a shared one, `None` on a connected one.
-    Datagram { socket: usize, destination: Option<Remote> },
+    Datagram { socket: usize, destination: Option<Destination> },
 }

@@ -5,7 +5,7 @@ use namewire_packet::FaceId;
 
 use super::face::{Channel, Face};
 use crate::LinkPolicy;
-use crate::remote::Remote;
+use crate::remote::{Destination, Remote};
 
 #[derive(Default)]
 pub(super) struct FaceTable {
@@ -69,7 +69,7 @@ impl FaceTable {
 
     pub(super) fn insert(&mut self, face: Face) {
         self.reliable_faces += usize::from(face.link.is_reliable());
-        if let Channel::Datagram { socket, destination: Some(remote) } = face.channel {
+        if let Channel::Datagram { socket, destination: Some(Destination { remote, .. }) } = face.channel {
             self.remotes.insert((socket, remote), face.id);
         }
         self.faces.insert(face.id, Box::new(face));
@@ -78,7 +78,7 @@ impl FaceTable {
     pub(super) fn remove(&mut self, id: FaceId) -> Option<Box<Face>> {
         let face = self.faces.remove(&id)?;
         self.reliable_faces -= usize::from(face.link.is_reliable());
-        if let Channel::Datagram { socket, destination: Some(remote) } = face.channel {
+        if let Channel::Datagram { socket, destination: Some(Destination { remote, .. }) } = face.channel {
             self.remotes.remove(&(socket, remote));
         }
         Some(face)

@@ -125,7 +125,7 @@ impl SocketDriver {
         if address.is_multicast() {
             self.join_group(index, interface, address, face)?;
         }
-        let channel = Channel::Datagram { socket: index, destination: Some(remote) };
+        let channel = Channel::Datagram { socket: index, destination: Some(remote.into()) };
         let options = self.datagram_options(&remote, info.mtu);
         self.insert_face(face, channel, options, info.clone());
         Ok(info)
@@ -175,7 +175,7 @@ impl SocketDriver {
                 None if link.listens => {
                     let (persistency, link_type) = (FacePersistency::OnDemand, LinkType::PointToPoint);
                     let info = ethernet::face_info(&link.name, station.address, persistency, link_type, link.mtu);
-                    return self.create_on_demand(index, remote, bytes, info);
+                    return self.create_on_demand(index, remote.into(), bytes, info);
                 }
                 None => None,
             },

@@ -24,7 +24,7 @@ use super::SocketDriver;
 use super::face::{Channel, Face};
 use crate::datagram_socket::Peers;
 use crate::path_mtu;
-use crate::remote::Remote;
+use crate::remote::{Destination, Remote};
 
 impl SocketDriver {
     /// Asks the kernel for the MTU of a face's path, and lets the face follow it.
@@ -101,7 +101,10 @@ impl SocketDriver {
         let Channel::Datagram { socket, destination } = face.channel else { return None };
         match (&self.sockets.get(socket)?.peers, destination) {
             (Peers::One { local, remote, .. }, None) => Some((*local, *remote)),
-            (Peers::Anyone { local }, Some(Remote::Udp(remote))) => Some((*local, remote)),
+            (Peers::Anyone { local }, Some(Destination { remote: Remote::Udp(remote), from })) => {
+                let local = from.map_or(*local, |from| SocketAddr::new(from, local.port()));
+                Some((local, remote))
+            }
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ use super::poller::{Readiness, Source};
 use crate::datagram_socket::Peers;
 use crate::frame_port::RefusedFrames;
 use crate::legality::check_introduction;
-use crate::remote::Remote;
+use crate::remote::{Destination, Remote};
 use crate::rx_arena::RxBatch;
 use crate::stream::{InputRoom, Turn};
 use crate::sys::{Addressee, MAX_BATCH};
@@ -225,7 +225,7 @@ impl SocketDriver {
                 Some(last) if last.remote == remote && last.addressee == addressee => last.face,
                 _ => {
                     let found = match remote {
-                        Remote::Udp(address) => self.face_of_datagram(socket, address, bytes),
+                        Remote::Udp(address) => self.face_of_datagram(socket, address, number, bytes),
                         Remote::Ethernet(_) => self.face_of_frame(socket, addressee, remote, bytes),
                     };
                     let Some(id) = found else { continue };
@@ -267,22 +267,25 @@ impl SocketDriver {
         }
     }
 
-    /// The face of a UDP datagram, created if need be.
-    fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, bytes: &[u8]) -> Option<FaceId> {
+    /// The face of a UDP datagram in this message, created if need be.
+    fn face_of_datagram(&mut self, index: usize, remote: SocketAddr, message: usize, bytes: &[u8]) -> Option<FaceId> {
         match &self.sockets.get(index)?.peers {
             Peers::One { face, remote: expected, .. } if is_same_remote(remote, *expected) => Some(*face),
             // It arrived between bind and connect: the kernel could not steer it to the listener, or looked for a
             // socket while the connection began.
             &Peers::One { local, .. } => match self.sockets.listener(local) {
-                Some(listener) => self.face_of_datagram(listener, remote, bytes),
+                Some(listener) => self.face_of_datagram(listener, remote, message, bytes),
                 None => self.refuse_datagram(bytes, LinkDrop::ForeignRemote),
             },
             &Peers::Anyone { local } => match self.faces.of_remote(index, Remote::Udp(remote)) {
                 Some(face) => Some(face),
                 None => {
-                    let local = udp::local_address_towards(local, remote);
-                    let info = udp::face_info(local, remote, FacePersistency::OnDemand, self.config.udp_mtu);
-                    self.create_on_demand(index, Remote::Udp(remote), bytes, info)
+                    let ours = udp::local_address_towards(local, remote);
+                    let asked = self.inlet.messages.own_address(message).filter(|_| local.ip().is_unspecified());
+                    let from = asked.filter(|asked| *asked != ours.ip());
+                    let ours = from.map_or(ours, |from| SocketAddr::new(from, local.port()));
+                    let info = udp::face_info(ours, remote, FacePersistency::OnDemand, self.config.udp_mtu);
+                    self.create_on_demand(index, Destination { remote: Remote::Udp(remote), from }, bytes, info)
                 }
             },
             // The kernel gives each member a copy, also the sender.
@@ -296,7 +299,7 @@ impl SocketDriver {
     pub(super) fn create_on_demand(
         &mut self,
         index: usize,
-        remote: Remote,
+        to: Destination,
         bytes: &[u8],
         info: FaceInfo,
     ) -> Option<FaceId> {
@@ -309,8 +312,8 @@ impl SocketDriver {
             Err(Refusal::PoolFull) => return self.refuse_datagram(bytes, LinkDrop::FaceLimit),
         }
         let face = self.config.face_ids.allocate();
-        let channel = Channel::Datagram { socket: index, destination: Some(remote) };
-        let options = self.datagram_options(&remote, info.mtu);
+        let channel = Channel::Datagram { socket: index, destination: Some(to) };
+        let options = self.datagram_options(&to.remote, info.mtu);
         self.insert_face(face, channel, options, info.clone());
         self.events.push(FaceEvent::Created { face, info });
         Some(face)
@@ -374,10 +377,10 @@ mod tests {
         for (face, local) in [(FaceId(5000), local), (FaceId(5001), any)] {
             driver.add_udp_face(face, local, remote, FacePersistency::Persistent, 1400).unwrap();
         }
-        assert_eq!(driver.face_of_datagram(1, remote, &INTEREST), Some(FaceId(5000)));
-        let new = driver.face_of_datagram(1, stranger, &INTEREST).expect("a face, by the listener");
-        assert_eq!(driver.face_of_datagram(0, stranger, &INTEREST), Some(new), "the one that it has there");
-        assert_eq!(driver.face_of_datagram(2, stranger, &INTEREST), None, "no listener has that address");
+        assert_eq!(driver.face_of_datagram(1, remote, 0, &INTEREST), Some(FaceId(5000)));
+        let new = driver.face_of_datagram(1, stranger, 0, &INTEREST).expect("a face, by the listener");
+        assert_eq!(driver.face_of_datagram(0, stranger, 0, &INTEREST), Some(new), "the one that it has there");
+        assert_eq!(driver.face_of_datagram(2, stranger, 0, &INTEREST), None, "no listener has that address");
         assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 1);
     }
 }

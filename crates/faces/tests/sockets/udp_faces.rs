@@ -52,6 +52,39 @@ fn datagrams_of_unknown_remotes_make_faces() {
     assert!(created(worker.event()) > other, "a new face, with a new id");
 }
 
+/// A listener on all addresses answers from the address that was asked, not from the one that the kernel prefers.
+#[test]
+fn the_address_that_was_asked_answers() {
+    let mut worker = Worker::new(DriverConfig::default());
+    let listener = udp::bind_listeners("0.0.0.0:0".parse().unwrap(), 1).unwrap().remove(0);
+    let port = listener.local_addr().unwrap().port();
+    worker.driver.add_udp_listener(listener).unwrap();
+    for asked in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+        let (one, asked) = (peer(), SocketAddr::new(asked.parse().unwrap(), port));
+        one.connect(asked).unwrap(); // it hears this address alone
+        one.send(&interest(1)).unwrap();
+        let FaceEvent::Created { face, info } = worker.event() else { panic!("a face") };
+        assert_eq!(info.local.to_string(), format!("udp4://{asked}"));
+        // One datagram, and a run that goes as one message.
+        for count in [1, 20] {
+            (0..count).for_each(|seed| worker.send(face, &interest(seed)).unwrap());
+            worker.driver.flush();
+            for seed in 0..count {
+                let mut bytes = [0; 100];
+                let len = one.recv(&mut bytes).unwrap();
+                assert_eq!(bytes[..len], interest(seed), "{asked}");
+            }
+        }
+    }
+    let listener = udp::bind_listeners("[::]:0".parse().unwrap(), 1).unwrap().remove(0);
+    let address = SocketAddr::new("::1".parse().unwrap(), listener.local_addr().unwrap().port());
+    worker.driver.add_udp_listener(listener).unwrap();
+    let one = UdpSocket::bind("[::1]:0").unwrap();
+    one.send_to(&interest(1), address).unwrap();
+    let FaceEvent::Created { info, .. } = worker.event() else { panic!("a face") };
+    assert_eq!(info.local.to_string(), format!("udp6://{address}"));
+}
+
 #[test]
 fn a_datagram_is_one_element_and_a_port_scan_makes_no_face() {
     let (mut worker, address) = udp_worker(DriverConfig { max_faces: 1, ..DriverConfig::default() });

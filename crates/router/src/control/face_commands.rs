@@ -115,8 +115,8 @@ impl Node {
     }
 
     /// The local address of a new UDP face: that of a listener, so that packets leave from the port that the peer
-    /// knows. The listener is bound to all addresses, or to the address from which the route to `remote` leaves.
-    /// Without such a listener, any port serves.
+    /// knows. The best is bound to all addresses, or to the address from which the route to `remote` leaves; the next
+    /// best to another address of this host, because whoever chose it means it. Without a listener, any port serves.
     fn udp_local_address(&self, remote: &SocketAddr) -> SocketAddr {
         let any: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         // Connecting a UDP socket sends nothing; it only asks the routing table.
@@ -126,7 +126,12 @@ impl Node {
         });
         let route = route.map_or(any, |local| local.ip());
         let leads_there = |local: &&SocketAddr| local.ip() == any || local.ip() == route;
-        self.listening.udp.iter().find(leads_there).copied().unwrap_or(SocketAddr::new(any, 0))
+        // From a loopback address, no datagram leaves the host.
+        let may_lead_there =
+            |local: &&SocketAddr| local.is_ipv4() == remote.is_ipv4() && local.ip().is_loopback() == route.is_loopback();
+        let (mut best, mut others) = (self.listening.udp.iter(), self.listening.udp.iter());
+        let listener = best.find(leads_there).or_else(|| others.find(may_lead_there));
+        listener.copied().unwrap_or(SocketAddr::new(any, 0))
     }
 
     /// Starts making a unicast Ethernet face.

@@ -1,6 +1,6 @@
 //! `faces/create`, `faces/update` and `faces/destroy`, with sockets behind them.
 
-use crate::application::{Application, name, start, start_with};
+use crate::application::{Application, PATIENCE, name, start, start_with};
 use namewire_packet::{
     FaceId, NackReason,
     lp::LpHeaders,
@@ -134,6 +134,24 @@ fn a_udp_face_leaves_from_the_listener_that_the_route_uses() {
     assert_eq!(create(&mut operator, &uri).0, 200);
     let face = operator.faces().into_iter().find(|face| face.uri == uri).unwrap();
     assert_eq!(face.local_uri, format!("udp4://{}", router.udp()[1]));
+}
+
+#[test]
+fn a_udp_face_leaves_from_a_listener_on_a_secondary_address() {
+    let (router, _directory) = start_with(1, |config| {
+        config.settings.faces.udp.listen = Some(vec!["127.0.0.2:0".parse().unwrap()]);
+    });
+    let mut operator = Application::connect(&router);
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let uri = format!("udp4://{}", peer.local_addr().unwrap());
+    let (_, face) = create(&mut operator, &uri);
+    let parameters = ControlParameters { name: Some(name("/far")), face_id: face, ..Default::default() };
+    operator.succeed("/rib/register", parameters);
+    let interest = operator.interest(name("/far/1")).build();
+    operator.send(&interest);
+    let (_, from) = peer.recv_from(&mut [0; 100]).unwrap();
+    assert_eq!(from, router.udp()[0]);
 }
 
 #[test]
