@@ -103,6 +103,20 @@ fn two_generators_need_no_router() {
     }
 }
 
+/// The same seed gives the same names; what makes two Interests for a name differ is their nonces.
+#[test]
+fn consumers_of_the_same_names_are_no_loop() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let _server = Server::start(router.command(), &["/t"]);
+    let _server = _server.wait_for("serving");
+    for consumer in 0..3 {
+        let counts =
+            report(&send(router.command(), &["/t", "--count", "50", "--must-be-fresh", "--lifetime", "60000"]));
+        assert_eq!([&counts["received"], &counts["nacked"]], [50, 0], "{consumer}: {counts}");
+    }
+}
+
 #[test]
 fn silence_is_a_loss() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

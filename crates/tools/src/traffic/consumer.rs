@@ -10,6 +10,7 @@
 //! Limits: [`PENDING_MAX`] Interests are pending per flow; others that are due count as held back.
 
 use super::{link::Link, names::Names, report::Counts};
+use fastrand::Rng;
 use namewire_packet::{
     Data,
     lp::{LinkFields, LpHeaders, LpPacket, PitToken, write_headers},
@@ -53,6 +54,8 @@ pub(super) struct Flow {
     plan: Plan,
     link: Link,
     names: Names,
+    /// Never from the seed: routers take a nonce that comes again within seconds for a loop.
+    nonces: Rng,
     pending: Pending,
     counts: Counts,
     /// When the next Interest is due.
@@ -63,7 +66,7 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(link: Link, names: Names, plan: Plan) -> Self {
         let (pending, counts) = (Pending::default(), Counts::new());
-        Flow { plan, link, names, pending, counts, due_ns: 0, published_ns: 0 }
+        Flow { plan, link, names, nonces: Rng::new(), pending, counts, due_ns: 0, published_ns: 0 }
     }
 
     /// Sends until the plan is done or `stop`, and waits for the last answers. Gives the counts since the last call to
@@ -115,8 +118,8 @@ impl Flow {
                 self.plan_next();
                 continue;
             };
-            let (plan, names) = (&self.plan, &mut self.names);
-            if !self.link.send(|out| write_interest(plan, names, name, slot, out))? {
+            let (plan, names, nonce) = (&self.plan, &self.names, self.nonces.u32(..));
+            if !self.link.send(|out| write_interest(plan, names, name, nonce, slot, out))? {
                 self.pending.end(slot);
                 break;
             }
@@ -175,9 +178,8 @@ fn take_answer(packet: &[u8], now: u64, pending: &mut Pending, counts: &mut Coun
 }
 
 /// Appends an Interest with the token of its slot.
-fn write_interest(plan: &Plan, names: &mut Names, name: u64, slot: Slot, out: &mut Vec<u8>) {
+fn write_interest(plan: &Plan, names: &Names, name: u64, nonce: u32, slot: Slot, out: &mut Vec<u8>) {
     let mut interest = Vec::with_capacity(128);
-    let nonce = names.random().u32(..).to_be_bytes();
     tlv::write_nested(&mut interest, types::INTEREST, |interest| {
         names.write(name, interest);
         if plan.can_be_prefix {
@@ -186,7 +188,7 @@ fn write_interest(plan: &Plan, names: &mut Names, name: u64, slot: Slot, out: &m
         if plan.must_be_fresh {
             tlv::write_tlv(interest, types::MUST_BE_FRESH, &[]);
         }
-        tlv::write_tlv(interest, types::NONCE, &nonce);
+        tlv::write_tlv(interest, types::NONCE, &nonce.to_be_bytes());
         tlv::write_nni(interest, types::INTEREST_LIFETIME, plan.lifetime_ms);
     });
     let headers = LpHeaders { pit_token: slot.to_token(), ..LpHeaders::default() };
@@ -293,7 +295,7 @@ mod tests {
     #[test]
     fn an_interest_is_well_formed() {
         let set = NameSet::Numbered { prefix: "/p".parse().unwrap(), count: 9 };
-        let mut names = Names::new(set, Order::Sequential, 1, 0, 1);
+        let names = Names::new(set, Order::Sequential, 1, 0, 1);
         let plan = Plan {
             rate: None,
             is_poisson: false,
@@ -305,12 +307,13 @@ mod tests {
             duration: None,
         };
         let (slot, mut out) = (Slot { number: 7, round: 3 }, Vec::new());
-        write_interest(&plan, &mut names, 5, slot, &mut out);
+        write_interest(&plan, &names, 5, 0x0102_0304, slot, &mut out);
         let packet = LpPacket::parse(&out).unwrap();
         assert_eq!(packet.headers.pit_token.as_ref().and_then(Slot::of_token), Some(slot));
         let interest = Interest::parse(packet.fragment.unwrap()).unwrap();
         assert_eq!((interest.name().to_string(), interest.lifetime_ms()), ("/p/00000005".to_owned(), 700));
-        assert!(interest.can_be_prefix() && interest.must_be_fresh() && interest.nonce().is_some());
+        assert!(interest.can_be_prefix() && interest.must_be_fresh());
+        assert_eq!(interest.nonce().map(|nonce| nonce.to_u32()), Some(0x0102_0304));
     }
 
     #[test]

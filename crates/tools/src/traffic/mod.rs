@@ -107,7 +107,7 @@ pub(crate) struct SendArgs {
     /// Send MustBeFresh
     #[arg(long)]
     must_be_fresh: bool,
-    /// Seed of names, nonces and times
+    /// Seed of names and times
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print no line per second

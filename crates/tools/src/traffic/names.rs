@@ -84,7 +84,7 @@ impl Names {
         }
     }
 
-    /// A random number, for the nonce and for times.
+    /// Random numbers, for times.
     pub(super) fn random(&mut self) -> &mut Rng {
         &mut self.random
     }
