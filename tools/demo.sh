@@ -52,10 +52,16 @@ compared() {
     fi
 }
 
+# fetch_failed STATUS : ends the demo. Ctrl-C reaches the fetch, too, and the shell may hear of its end first.
+fetch_failed() {
+    [ "$1" -ne 130 ] || exit 130
+    fail "the fetch did not succeed"
+}
+
 # fetch : gets the file at router A, with namewire's own bar, and sets `took_us`.
 fetch() {
     local began=${EPOCHREALTIME/[.,]/}
-    at a get "$object" -o "$scratch/fetched" 2>&1 || fail "the fetch did not succeed"
+    at a get "$object" -o "$scratch/fetched" 2>&1 || fetch_failed $?
     took_us=$(( ${EPOCHREALTIME/[.,]/} - began ))
 }
 
@@ -116,7 +122,7 @@ done
 percent=$(( $(arrived) * 100 / bytes ))
 [ "$percent" -gt 0 ] || fail "the fetch was over before router B was killed"
 say_beside_bar "Router B is killed when $percent % has arrived."
-wait "$get" || fail "the fetch did not succeed"
+wait "$get" || fetch_failed $?
 by_c=$(data_from c)
 [ "$by_c" -gt 0 ] || fail "nothing came by router C"
 draw_network cut
@@ -133,7 +139,7 @@ if "$python" -c 'import ndn' 2>/dev/null; then
     is_ready() { grep -q READY "$scratch/python.log" || ! kill -0 "$application"; }
     wait_until 60 is_ready && grep -q READY "$scratch/python.log" || fail "python-ndn did not register /demo/python"
     say "It knows nothing of Namewire. It publishes README.md at router D; router A fetches that:"
-    at a get /demo/python/v=1 -o "$scratch/fetched" 2>&1 || fail "the fetch did not succeed"
+    at a get /demo/python/v=1 -o "$scratch/fetched" 2>&1 || fetch_failed $?
     has_arrived "$(sum_of README.md)"
     exec 9>&-
     wait "$application" || fail "the python-ndn application ended with status $?"

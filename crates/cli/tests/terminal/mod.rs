@@ -2,7 +2,7 @@
 //! the screen that a user sees.
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
-use crate::router_process::{PATIENCE, eventually};
+use crate::router_process::PATIENCE;
 use rustix::{
     process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -113,12 +113,14 @@ impl Terminal {
     }
 
     pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
-        let mut status = None;
-        eventually("the program has ended", || {
-            status = self.program.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.program.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "the program goes on; it has written\n{}", self.written());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// True if the terminal gathers and shows what is typed, as it did before.
