@@ -45,16 +45,14 @@ async fn main() -> Anyhow<()> {
         let certificate = bobs_key.as_name().is_prefix_of(&name.as_name()).then(|| bobs_certificate.wire().to_vec());
         async move { certificate.or_else(|| signer.sign_data(&DataBuilder::new(&name).content(b"from Bob")).ok()) }
     };
-    let serving = tokio::spawn(async move { producer.serve(&"/site/bob".parse().expect("a name"), answer).await });
+    let interests = producer.interests(&"/site/bob".parse()?).await?; // the route is there from now on
+    let serving = tokio::spawn(interests.serve(answer));
 
     let validator = Validator::hierarchical([AnchorCertificate::parse(anchor.wire().to_vec())?]);
     let ask = async |name: &str| -> Anyhow<_> {
         let interest = InterestBuilder::new(name.parse::<NameBuf>()?);
         Ok(client.express_trusted(&interest, &validator).await)
     };
-    while ask("/site/bob/ready").await?.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await; // until the prefix is registered
-    }
     match ask("/site/bob/letter").await? {
         Ok(data) => println!("accepted: {}", String::from_utf8_lossy(data.content())),
         Err(error) => println!("refused: {error}"),

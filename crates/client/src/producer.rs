@@ -105,6 +105,35 @@ pub struct InterestStream {
 }
 
 impl InterestStream {
+    /// Answers each Interest with what `handler` returns, as [`Client::serve`]. The route is there already.
+    ///
+    /// # Errors
+    /// If the handler returns bytes that are no Data; or if the connection is lost and cannot be opened again.
+    pub async fn serve<Handler, Answering>(mut self, mut handler: Handler) -> Result<(), ServeError>
+    where
+        Handler: FnMut(IncomingInterest) -> Answering,
+        Answering: Future<Output: Into<Answer>> + Send + 'static,
+    {
+        let mut answering = JoinSet::new();
+        loop {
+            let has_room = answering.len() < SERVED_AT_ONCE_MAX;
+            tokio::select! {
+                interest = self.next(), if has_room => {
+                    let Some(interest) = interest else { break };
+                    let (responder, answer) = (interest.responder(), handler(interest));
+                    answering.spawn(async move { respond(responder, answer.await.into()).await });
+                }
+                Some(ended) = answering.join_next() => match ended {
+                    // Another connection has no use for answers to the Interests of this one.
+                    Ok(Ok(()) | Err(RespondError::Closed(_))) => {}
+                    Ok(Err(mistake)) => return Err(ServeError::BadAnswer(mistake)),
+                    Err(ended) => resume_unwind(ended.into_panic()),
+                },
+            }
+        }
+        Err(ServeError::Closed(self.client.close_reason().unwrap_or(CloseReason::Local)))
+    }
+
     /// The next Interest; `None` when the connection is lost and cannot be opened again. Dropping the future loses no
     /// Interest.
     pub async fn next(&mut self) -> Option<IncomingInterest> {
@@ -171,7 +200,8 @@ impl Drop for InterestStream {
 impl Client {
     /// Registers `prefix`, and answers each Interest under it with what `handler` returns: Data as bytes, a
     /// [`NackReason`], or nothing (`None`). It runs until the caller drops the future, and survives a restart of the
-    /// forwarder.
+    /// forwarder. A program that must know when the route is there calls [`Client::interests`], which returns then, and
+    /// [`InterestStream::serve`].
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -190,30 +220,12 @@ impl Client {
     /// # Errors
     /// If this client serves the prefix already; if the forwarder refuses the route at the start; if the handler
     /// returns bytes that are no Data; or if the connection is lost and cannot be opened again.
-    pub async fn serve<Handler, Answering>(&self, prefix: &NameBuf, mut handler: Handler) -> Result<(), ServeError>
+    pub async fn serve<Handler, Answering>(&self, prefix: &NameBuf, handler: Handler) -> Result<(), ServeError>
     where
         Handler: FnMut(IncomingInterest) -> Answering,
         Answering: Future<Output: Into<Answer>> + Send + 'static,
     {
-        let mut interests = self.interests(prefix).await?;
-        let mut answering = JoinSet::new();
-        loop {
-            let has_room = answering.len() < SERVED_AT_ONCE_MAX;
-            tokio::select! {
-                interest = interests.next(), if has_room => {
-                    let Some(interest) = interest else { break };
-                    let (responder, answer) = (interest.responder(), handler(interest));
-                    answering.spawn(async move { respond(responder, answer.await.into()).await });
-                }
-                Some(ended) = answering.join_next() => match ended {
-                    // Another connection has no use for answers to the Interests of this one.
-                    Ok(Ok(()) | Err(RespondError::Closed(_))) => {}
-                    Ok(Err(mistake)) => return Err(ServeError::BadAnswer(mistake)),
-                    Err(ended) => resume_unwind(ended.into_panic()),
-                },
-            }
-        }
-        Err(ServeError::Closed(self.close_reason().unwrap_or(CloseReason::Local)))
+        self.interests(prefix).await?.serve(handler).await
     }
 
     /// Registers `prefix`, and opens the stream of Interests under it. An Interest goes to the longest prefix served.

@@ -11,11 +11,11 @@ use super::{
     settings::{Privilege, RepoSection, TrustSection},
     text::{Prefix, parse_name},
 };
-use crate::trust_anchors::{certificate_in_base64, read_certificate};
+use crate::trust_anchors::read_certificate;
 use namewire_management::trust_config::{Authorization, Privileges, Signer, TrustConfig};
 use namewire_security::trust::{
-    Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny, TrustAnchor,
-    ValidatorConfig,
+    AnchorCertificate, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny,
+    TrustAnchor, ValidatorConfig,
     name_regex::{NameRegex, NameTemplate},
 };
 use std::{fmt::Display, path::Path, time::Duration};
@@ -162,7 +162,7 @@ fn anchor(entry: &Entry, directory: &Path) -> Read<Option<TrustAnchor>> {
         "base64" => {
             let text = required(entry, "base64-string")?;
             let certificate =
-                certificate_in_base64(text.value.clone().into_bytes()).map_err(|error| wrong(text, error))?;
+                AnchorCertificate::parse(text.value.clone().into_bytes()).map_err(|error| wrong(text, error))?;
             TrustAnchor::Certificate(certificate)
         }
         other => return Err(wrong(kind, format!("\"{other}\" is none of file, base64, dir and any"))),

@@ -8,7 +8,6 @@
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
 
 use crate::{RepoTrust, input_file};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_management::{Management, TrustConfig};
 use namewire_security::trust::{AnchorCertificate, RulesOrAny, TrustAnchor};
 use std::{
@@ -36,24 +35,14 @@ pub struct AnchorFileError {
     pub why: String,
 }
 
-/// A certificate as `ndnsec cert-dump` writes it: base64, in lines.
-///
-/// # Errors
-/// Why the text is not a certificate, in words.
-pub fn certificate_in_base64(mut text: Vec<u8>) -> Result<AnchorCertificate, String> {
-    text.retain(|byte| !byte.is_ascii_whitespace());
-    let wire = STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
-    AnchorCertificate::parse(wire).map_err(|error| error.to_string())
-}
-
-/// The certificate in a file, as [`certificate_in_base64`] reads it.
+/// The certificate in a file, as [`AnchorCertificate::parse`] reads it.
 ///
 /// # Errors
 /// If the file cannot be read, or has no certificate.
 pub fn read_certificate(path: &Path) -> Result<AnchorCertificate, AnchorFileError> {
     let failed = |why: String| AnchorFileError { path: path.to_owned(), why };
     let text = input_file::read(path, MAX_FILE_BYTES).map_err(|error| failed(error.to_string()))?;
-    certificate_in_base64(text).map_err(failed)
+    AnchorCertificate::parse(text).map_err(|error| failed(error.to_string()))
 }
 
 /// A file or directory, and its contents.

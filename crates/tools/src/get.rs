@@ -3,12 +3,7 @@
 //! A file appears under its name only once it is whole: segments go to `FILE.part`, which
 //! is renamed at the end and removed on failure.
 
-use crate::{
-    ExitCode, Failure, Global,
-    key_files::{packet_of, read_file},
-    name_argument, quantity,
-    text_only::TextOnly,
-};
+use crate::{ExitCode, Failure, Global, key_files::read_file, name_argument, quantity, text_only::TextOnly};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{
     Discovery, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window::CongestionControl,
@@ -144,7 +139,7 @@ fn validator(files: &[PathBuf]) -> Result<Option<Arc<Validator>>, Failure> {
         return Ok(None);
     }
     let read = |path: &PathBuf| {
-        let certificate = AnchorCertificate::parse(packet_of(read_file(path)?)?.to_vec());
+        let certificate = AnchorCertificate::parse(read_file(path)?.to_vec());
         certificate.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
     };
     let anchors = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;

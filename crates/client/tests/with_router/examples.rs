@@ -127,6 +127,45 @@ fn only_data_with_a_chain_of_certificates_is_accepted() {
     assert!(lines[1].starts_with("refused: the answer is not trusted: not allowed: rule \"hierarchical\""), "{said}");
 }
 
+/// The anchor is a file in base64, as `namewire key export-cert` writes it.
+#[tokio::test]
+async fn a_consumer_trusts_an_anchor_in_a_file() {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use namewire_client::{
+        Component, DataBuilder, IncomingInterest, NameBuf,
+        security::{PrivateKey, Signer, ValidityPeriod, issue_certificate},
+    };
+
+    let node = Node::start();
+    let identity = |name: &str, file: &str| {
+        let (key, name) = (PrivateKey::generate_ecdsa().unwrap(), name.parse::<NameBuf>().unwrap());
+        let public = key.public_key().spki().to_vec();
+        let signer = Signer::private_key(key, name.clone());
+        let always = ValidityPeriod { not_before_ms: 0, not_after_ms: 4_000_000_000_000 };
+        let issuer = Component::generic(b"self");
+        let certificate = issue_certificate(&signer, name.as_name(), &public, issuer, 1, always).unwrap();
+        std::fs::write(node.folder.path().join(file), STANDARD.encode(certificate.wire()) + "\n").unwrap();
+        signer
+    };
+    let (signer, _) = (identity("/site/KEY/1", "anchor"), identity("/site/KEY/1", "other"));
+    let producer = node.client().await;
+    let interests = producer.interests(&"/site".parse().unwrap()).await.unwrap();
+    let serving = tokio::spawn(interests.serve(move |interest: IncomingInterest| {
+        let data = DataBuilder::new(interest.interest().name()).freshness_ms(1000).content(b"signed");
+        let signed = signer.sign_data(&data).ok();
+        async move { signed }
+    }));
+    let (accepting, refusing) = (["anchor", "/site/letter"], ["other", "/site/letter"]);
+    let ended = |arguments: [&'static str; 2]| {
+        let running = node.run("trusting_consumer", &arguments);
+        tokio::task::spawn_blocking(move || running.end())
+    };
+    assert_eq!(ended(accepting).await.unwrap(), (true, "signed".to_owned()));
+    let (is_success, said) = ended(refusing).await.unwrap();
+    assert!(!is_success && said.contains("NotTrusted"), "{said}");
+    serving.abort();
+}
+
 /// The certificate was made 80 days ago and expires in ten days. A consumer that trusts the key fetches the new one.
 #[cfg(feature = "key-chain")]
 #[test]

@@ -6,7 +6,8 @@
 
 use super::name_regex::{NameRegex, NameTemplate};
 use crate::Certificate;
-use namewire_packet::{Name, NameBuf, signature::signature_type};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use namewire_packet::{Name, NameBuf, signature::signature_type, tlv::types};
 use std::{path::PathBuf, time::Duration};
 
 /// A validator section: rules, or a permission for all signed packets.
@@ -191,11 +192,19 @@ pub enum TrustAnchor {
 pub struct AnchorCertificate(Certificate);
 
 impl AnchorCertificate {
-    /// Checks the bytes of a certificate, which is a Data packet.
+    /// Checks a certificate: its Data packet, or that in base64 with any white space, as `namewire key export-cert` and
+    /// `ndnsec cert-dump` write it.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(wire: Vec<u8>) -> Result<Self, AnchorError> {
+    pub fn parse(mut bytes: Vec<u8>) -> Result<Self, AnchorError> {
+        let is_packet = bytes.first() == Some(&(types::DATA as u8)); // no character of base64
+        let wire = if is_packet {
+            bytes
+        } else {
+            bytes.retain(|byte| !byte.is_ascii_whitespace());
+            STANDARD.decode(bytes).map_err(|error| AnchorError(format!("not base64: {error}")))?
+        };
         let certificate = Certificate::parse(&wire).map_err(|error| AnchorError(error.to_string()))?;
         certificate.public_key().map_err(|error| AnchorError(error.to_string()))?;
         Ok(AnchorCertificate(certificate))
