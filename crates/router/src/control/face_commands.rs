@@ -127,8 +127,9 @@ impl Node {
         let route = route.map_or(any, |local| local.ip());
         let leads_there = |local: &&SocketAddr| local.ip() == any || local.ip() == route;
         // From a loopback address, no datagram leaves the host.
-        let may_lead_there =
-            |local: &&SocketAddr| local.is_ipv4() == remote.is_ipv4() && local.ip().is_loopback() == route.is_loopback();
+        let may_lead_there = |local: &&SocketAddr| {
+            local.is_ipv4() == remote.is_ipv4() && local.ip().is_loopback() == route.is_loopback()
+        };
         let (mut best, mut others) = (self.listening.udp.iter(), self.listening.udp.iter());
         let listener = best.find(leads_there).or_else(|| others.find(may_lead_there));
         listener.copied().unwrap_or(SocketAddr::new(any, 0))
