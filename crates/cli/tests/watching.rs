@@ -1,12 +1,12 @@
 //! `namewire drops`, `trace` and `explain` as a user meets them: a router, its applications, and a fetch that fails.
 
-use crate::router_process::{PATIENCE, Router, eventually, free_port, http_get, text_of_failure};
+use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, http_get, text_of_failure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Write},
     net::UdpSocket,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
 };
 
@@ -158,6 +158,41 @@ fn explain_knows_what_is_pending_and_stored() {
         let text = router.ask(&["explain", "/wait/1"]);
         text.contains("  pending   for face") && text.contains(&format!("face {face} was asked"))
     });
+}
+
+/// The cheapest next hop is silent, and the strategy uses another one: list, log and metrics name the first, although
+/// hardly any Interest goes there.
+#[test]
+fn a_next_hop_that_is_avoided_is_degraded() {
+    let (directory, observer) = (tempfile::tempdir().unwrap(), format!("127.0.0.1:{}", free_port()));
+    let router = Router::run(directory.path(), &["--observe", &observer]);
+    let (far_directory, address) = (tempfile::tempdir().unwrap(), format!("127.0.0.1:{}", free_port()));
+    let (socket, mut command) = (far_directory.path().join("nfd.sock"), Command::new(NAMEWIRE));
+    command.args(["run", "--no-tcp", "--listen-udp", &address, "--socket"]).arg(&socket);
+    let far = Router::start(&socket, &mut command);
+    let _producer = Tool::start(&far, &["pingserver", "/both"]);
+    let (_deaf, silent) = deaf_neighbour();
+    router.ask(&["route", "add", "/both", &silent, "--cost", "10"]);
+    router.ask(&["route", "add", "/both", &format!("udp4://{address}"), "--cost", "20"]);
+    let face = router.face(&silent).unwrap();
+    let shown = || {
+        let faces: Value = serde_json::from_str(&router.ask(&["face", "list", "--json"])).unwrap();
+        faces.as_array().unwrap().iter().find(|one| one["face_id"] == face).cloned().unwrap()
+    };
+    eventually("the list says so", || {
+        router.tool(&["ping", "/both", "--count", "20", "--interval", "20", "--timeout", "300"]);
+        shown()["state"] == "degraded" && shown()["health"]["recent"]["avoided"].as_u64().unwrap_or(0) > 0
+    });
+    let text = router.ask(&["face", "show", &face.to_string()]);
+    assert!(text.contains("sent elsewhere because it is silent"), "{text}");
+    eventually("the log says so", || {
+        let log = router.ask(&["events", "--area", "faces"]);
+        log.lines().any(|line| line.contains("face degraded") && line.contains(&format!("face={face}")))
+    });
+    let metrics = http_get(&observer, "/metrics");
+    let is_metric =
+        |line: &str| line.starts_with(&format!("namewire_face_degraded{{face=\"{face}\"")) && line.ends_with(" 1");
+    assert!(metrics.lines().any(is_metric), "{metrics}");
 }
 
 /// An application that hangs: its face is degraded in the list, the log and the metrics, and recovers with it.

@@ -106,7 +106,7 @@ pub struct Face {
     pub link_type: String,
     /// The largest packet of the link, in bytes. 0: no limit known.
     pub mtu: u64,
-    /// `up`, `down`, or `degraded`: its peer lately left many Interests unanswered.
+    /// `up`, `down`, or `degraded`: its peer lately left many Interests unanswered, or was avoided for that.
     pub state: String,
     /// Since when the face has its state.
     pub since_unix_ms: Option<u64>,

@@ -22,6 +22,7 @@ impl AnswerTimes {
         sum.answered.iter_mut().zip(time.answered).for_each(|(sum, count)| *sum += count);
         sum.answered_ns += time.answered_ns;
         sum.unanswered += time.unanswered;
+        sum.avoided += time.avoided;
         if time.last_ns > 0 {
             sum.last_ns = time.last_ns;
         }

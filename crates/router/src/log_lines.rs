@@ -30,10 +30,10 @@ pub(crate) fn face_down(face: Option<&FaceProperties>, why: impl Display) {
 /// The peer of a face has begun to leave Interests unanswered, or answers again.
 pub(crate) fn health(face: Option<&FaceProperties>, recent: &FaceRecent) {
     let Some(face) = face else { return };
-    let FaceRecent { span_ms, answered, unanswered, .. } = recent;
+    let FaceRecent { span_ms, answered, unanswered, avoided, .. } = recent;
     match recent.is_degraded() {
         true => tracing::warn!(
-            target: "faces", face = face.face.0, remote = %face.remote, unanswered, answered, within_ms = span_ms,
+            target: "faces", face = face.face.0, remote = %face.remote, unanswered, answered, avoided, within_ms = span_ms,
             "face degraded"
         ),
         false => tracing::info!(

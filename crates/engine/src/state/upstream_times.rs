@@ -64,6 +64,8 @@ pub struct UpstreamTime {
     pub last_ns: u64,
     /// Interests that expired without Data or Nack.
     pub unanswered: u64,
+    /// Interests that a strategy sent elsewhere because earlier ones got no answer here.
+    pub avoided: u64,
 }
 
 /// The faces that one engine has sent Interests to.
@@ -104,6 +106,13 @@ impl UpstreamTimes {
     pub(crate) fn unanswered(&mut self, face: FaceId) {
         if let Some(entry) = self.entry(face) {
             entry.unanswered += 1;
+        }
+    }
+
+    /// A strategy would have sent an Interest there, had earlier ones been answered.
+    pub(crate) fn avoided(&mut self, face: FaceId) {
+        if let Some(entry) = self.entry(face) {
+            entry.avoided += 1;
         }
     }
 

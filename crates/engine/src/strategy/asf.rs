@@ -94,15 +94,24 @@ impl Asf {
     /// The best next hop: by rank, then cost, then number. `unused`: only among those without a pending answer.
     fn best(&self, context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
         let mut best: Option<(Rank, u64, FaceId)> = None;
+        let mut silent: Option<FaceId> = None;
         for next_hop in context.next_hops() {
             let face = FaceId(next_hop.face);
             if unused && !context.is_unused(face) || !context.is_eligible(face) {
                 continue;
             }
-            let candidate = (self.rank(context, face), next_hop.cost, face);
+            let rank = self.rank(context, face);
+            if rank == Rank::TimedOut {
+                silent = silent.or(Some(face));
+            }
+            let candidate = (rank, next_hop.cost, face);
             best = Some(best.map_or(candidate, |best| best.min(candidate)));
         }
-        best.map(|(_, _, face)| face)
+        let (rank, _, face) = best?;
+        if rank != Rank::TimedOut {
+            silent.into_iter().for_each(|avoided| context.note_avoided(avoided));
+        }
+        Some(face)
     }
 
     /// Notes that an Interest went to `face`, and watches it if no other is watched there.

@@ -231,6 +231,11 @@ impl<'e, 'v, 'o> StrategyContext<'e, 'v, 'o> {
         }
     }
 
+    /// Counts an Interest that goes elsewhere because earlier ones got no answer from this face.
+    pub fn note_avoided(&mut self, face: FaceId) {
+        self.parts.tables.upstream_times.avoided(face);
+    }
+
     /// Sends a Nack to one downstream and forgets it.
     pub fn send_nack(&mut self, face: FaceId, reason: NackReason) {
         outgoing_nack(self.parts, self.outbound, self.entry, face, reason);

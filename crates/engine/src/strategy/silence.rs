@@ -63,13 +63,14 @@ pub(super) fn best(context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> O
     if suspicion.is_some() {
         context.watch();
     }
-    let mut silent = None;
+    let mut silent: Option<FaceId> = None;
     for next_hop in context.next_hops() {
         let face = FaceId(next_hop.face);
         if unused && !context.is_unused(face) || !context.is_eligible(face) {
             continue;
         }
         if !suspicion.is_some_and(|key| is_silent(context, key, face)) {
+            silent.into_iter().for_each(|avoided| context.note_avoided(avoided));
             return Some(face);
         }
         silent = silent.or(Some(face));

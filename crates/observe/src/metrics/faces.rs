@@ -25,7 +25,7 @@ pub(super) const METRICS: &[Metric] = &[
     .labels(FACE),
     Metric::gauge(
         "namewire_face_degraded",
-        "1 if the face is up and left a tenth of at least ten Interests of the last 10 s unanswered.",
+        "1 if the face is up, and in the last 10 s a strategy avoided it, or it left a tenth of at least ten Interests unanswered.",
         |view, samples| {
             each(view, samples, |face| Some(u64::from(face.state == "degraded")));
         },

@@ -6,8 +6,8 @@ use super::{
     element::element,
     numbers::types::{
         DATASET_ENTRY, FACE_ID, HEALTH_ANSWERED, HEALTH_LAST, HEALTH_MEDIAN, HEALTH_P99, HEALTH_RECENT, HEALTH_SINCE,
-        HEALTH_UNANSWERED, RECENT_ANSWERED, RECENT_IN_BYTES, RECENT_IN_PACKETS, RECENT_OUT_BYTES, RECENT_OUT_PACKETS,
-        RECENT_SPAN, RECENT_UNANSWERED,
+        HEALTH_UNANSWERED, RECENT_ANSWERED, RECENT_AVOIDED, RECENT_IN_BYTES, RECENT_IN_PACKETS, RECENT_OUT_BYTES,
+        RECENT_OUT_PACKETS, RECENT_SPAN, RECENT_UNANSWERED,
     },
 };
 use crate::FaceId;
@@ -40,7 +40,7 @@ element! {
 element! {
     element:
     /// What happened at a face in the last seconds: 134 { 128 span, 129 packets in, 130 bytes in, 131 packets out,
-    /// 132 bytes out, 133 answered, 134 unanswered }.
+    /// 132 bytes out, 133 answered, 134 unanswered, 135 avoided }.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FaceRecent {
         /// How long that was, in milliseconds.
@@ -57,6 +57,8 @@ element! {
         pub answered: u64 = RECENT_ANSWERED,
         /// Interests sent there that expired without Data or Nack.
         pub unanswered: u64 = RECENT_UNANSWERED,
+        /// Interests that a strategy sent elsewhere because earlier ones got no answer there.
+        pub avoided: u64 = RECENT_AVOIDED,
     }
 }
 
@@ -67,8 +69,11 @@ const JUDGED_MIN: u64 = 10;
 const DEGRADED_ONE_IN: u64 = 10;
 
 impl FaceRecent {
-    /// At least ten Interests ended, and a tenth of them or more got no answer.
+    /// A strategy avoided the face, or at least ten Interests ended, and a tenth of them or more got no answer.
     pub fn is_degraded(&self) -> bool {
+        if self.avoided > 0 {
+            return true;
+        }
         let ended = self.answered.saturating_add(self.unanswered);
         ended >= JUDGED_MIN && self.unanswered.saturating_mul(DEGRADED_ONE_IN) >= ended
     }

@@ -78,6 +78,7 @@ pub mod types {
     pub const RECENT_OUT_BYTES: u32 = 132;
     pub const RECENT_ANSWERED: u32 = 133;
     pub const RECENT_UNANSWERED: u32 = 134;
+    pub const RECENT_AVOIDED: u32 = 135;
     pub const LOOK_WORKER: u32 = 128;
     pub const LOOK_IS_OWNER: u32 = 129;
     pub const LOOK_PENDING: u32 = 130;

@@ -129,6 +129,7 @@ impl Node {
                 out_bytes: counters.n_out_bytes,
                 answered: answered(&time),
                 unanswered: time.unanswered,
+                avoided: time.avoided,
             }
         };
         let faces = self.faces.iter().map(|(&face, _)| (face, totals(face))).collect();

@@ -5,10 +5,10 @@
 //! older than [`WINDOW_NS`]. An idle router takes no samples. After a pause, the first look at a face has none to
 //! compare with.
 //!
-//! A face that is up is *degraded* if its peer left many Interests of that time without an answer
-//! ([`FaceRecent::is_degraded`]).
+//! A face that is up is *degraded* if its peer left many Interests of that time without an answer, or if a strategy
+//! sent Interests elsewhere for that reason ([`FaceRecent::is_degraded`]).
 //!
-//! Memory: at most [`SAMPLES_MAX`] samples of 56 bytes for each face. Cost: a walk over all faces for each sample, on
+//! Memory: at most [`SAMPLES_MAX`] samples of 64 bytes for each face. Cost: a walk over all faces for each sample, on
 //! the control thread. Time and counters are arguments.
 
 use namewire_packet::{FaceId, nfd::FaceRecent};
@@ -33,6 +33,7 @@ pub(crate) struct Totals {
     pub(crate) out_bytes: u64,
     pub(crate) answered: u64,
     pub(crate) unanswered: u64,
+    pub(crate) avoided: u64,
 }
 
 struct Sample {
@@ -99,6 +100,7 @@ impl Recent {
             out_bytes: now.out_bytes.saturating_sub(before.out_bytes),
             answered: now.answered.saturating_sub(before.answered),
             unanswered: now.unanswered.saturating_sub(before.unanswered),
+            avoided: now.avoided.saturating_sub(before.avoided),
         })
     }
 }
@@ -129,6 +131,18 @@ mod tests {
         recent.sample(60 * SECOND_NS, totals(400, 0, 0));
         assert_eq!(recent.of(FACE), None, "nothing recent to compare with");
         assert_eq!(recent.of(FaceId(301)), None);
+    }
+
+    #[test]
+    fn a_face_that_is_avoided_is_degraded_although_nothing_is_sent_there() {
+        let mut recent = Recent::default();
+        let mut changes = |second: u64, avoided| {
+            let totals = Totals { answered: 1000, avoided, ..Totals::default() };
+            let changes = recent.sample(second * SECOND_NS, HashMap::from([(FACE, totals)]));
+            changes.iter().map(|change| change.recent.is_degraded()).collect::<Vec<_>>()
+        };
+        assert_eq!((changes(0, 0), changes(2, 1), changes(4, 9)), (vec![], vec![true], vec![]));
+        assert_eq!((changes(14, 9), changes(16, 9)), (vec![], vec![false]));
     }
 
     #[test]

@@ -34,6 +34,7 @@ struct Recent {
     out_bits_per_s: f64,
     answered: u64,
     unanswered: u64,
+    avoided: u64,
     is_degraded: bool,
 }
 
@@ -48,6 +49,7 @@ impl Recent {
             out_bits_per_s: 8.0 * per_s(recent.out_bytes),
             answered: recent.answered,
             unanswered: recent.unanswered,
+            avoided: recent.avoided,
             is_degraded: recent.is_degraded(),
         }
     }
@@ -90,8 +92,12 @@ impl Health {
     pub(super) fn recent_text(&self) -> Option<String> {
         let recent = self.recent.as_ref()?;
         let rate = |packets: f64, bits| format!("{packets:.0} packets/s, {}", quantity::scaled(bits, "bit/s"));
+        let avoided = match recent.avoided {
+            0 => String::new(),
+            count => format!(", {count} sent elsewhere because it is silent"),
+        };
         Some(format!(
-            "in {}; out {}; {} Interests answered, {} not (of {})",
+            "in {}; out {}; {} Interests answered, {} not{avoided} (of {})",
             rate(recent.in_packets_per_s, recent.in_bits_per_s),
             rate(recent.out_packets_per_s, recent.out_bits_per_s),
             recent.answered,
@@ -167,6 +173,7 @@ mod tests {
             out_bytes: 1000,
             answered: 90,
             unanswered: 10,
+            avoided: 0,
         };
         let health = FaceHealth {
             face: FaceId(300),
@@ -182,6 +189,9 @@ mod tests {
         let expected =
             "in 500 packets/s, 1.0 Mbit/s; out 10 packets/s, 800 bit/s; 90 Interests answered, 10 not (of 10 s)";
         assert_eq!(shown.recent_text().as_deref(), Some(expected));
+        let avoided = FaceHealth { recent: Some(FaceRecent { avoided: 7, ..recent }), ..health };
+        let text = Health::find(&[avoided], FaceId(300)).and_then(|health| health.recent_text()).expect("it is there");
+        assert!(text.ends_with("10 not, 7 sent elsewhere because it is silent (of 10 s)"), "{text}");
         assert!(shown.is_degraded());
         let better = FaceHealth { recent: Some(FaceRecent { unanswered: 9, ..recent }), ..health };
         assert!(!Health::find(&[better], FaceId(300)).expect("it is there").is_degraded());
