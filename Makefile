@@ -405,6 +405,9 @@ system: build
 	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test networks \
 		-- --nocapture mixed_cores:: hostile::
+	$(call say,system: every FIB design beside the default, 10^6 Interests)
+	NAMEWIRE_FIB_INTERESTS=1000000 cargo test --release --locked --package namewire-sim --test networks \
+		-- --nocapture fib_forwarding::
 	$(call say,system: a simulated day of churn; then SOAK_SECONDS of it on sockets)
 	NAMEWIRE_SIM_HOURS=24 cargo test --release --locked --package namewire-sim --test soak -- --nocapture
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --package namewire-cli --test soak \

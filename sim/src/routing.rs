@@ -5,7 +5,7 @@
 
 use namewire_engine::{AnnouncementTable, FaceId};
 use namewire_management::announcements::{announced_route, forget_announced};
-use namewire_management::fib_computation::{FibChange, FibComputation, FibSources, FibUpdate};
+use namewire_management::fib_computation::{FibComputation, FibSources, FibUpdate};
 use namewire_management::manual_next_hops::ManualNextHops;
 use namewire_management::rib::{Rib, Route};
 use namewire_management::strategy_choice::{ResolvedStrategy, StrategyChoices};
@@ -13,7 +13,8 @@ use namewire_management::{HolderId, Times};
 use namewire_packet::nfd::prefix_announcement::PrefixAnnouncement;
 use namewire_packet::nfd::{origin, route_flags};
 use namewire_packet::{Data, Name, NameBuf};
-use namewire_tables::{Fib, NextHop};
+use namewire_tables::Fib;
+use namewire_testbed::management::change_fib;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -116,18 +117,8 @@ impl Routing {
     fn publish(&mut self, changed: Vec<NameBuf>, fib: &mut Fib) -> Vec<NewNextHop> {
         let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.choices };
         let FibUpdate { changes, new_next_hops } = self.computation.recompute(changed, sources, usize::MAX);
-        for change in changes {
-            match change {
-                FibChange::Insert { name, next_hops, strategy, hidden } => {
-                    let next_hops: Vec<NextHop> =
-                        next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
-                    fib.insert(name.value(), &next_hops, strategy, hidden)
-                        .expect("a test stays below the capacity of the FIB");
-                }
-                FibChange::Remove { name } => {
-                    fib.remove(name.value()).expect("no reader exists");
-                }
-            }
+        for change in &changes {
+            change_fib(fib, change).expect("a test stays below the capacity of the FIB, and no reader exists");
         }
         fib.publish();
         new_next_hops

@@ -8,6 +8,7 @@ mod core_and_edge;
 mod determinism;
 mod diamond;
 mod failover;
+mod fib_forwarding;
 mod hostile;
 mod line;
 mod mixed_cores;

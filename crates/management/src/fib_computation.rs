@@ -77,6 +77,8 @@ pub enum FibChange {
         next_hops: Vec<NextHop>,
         /// Strategy id of the registry.
         strategy: u32,
+        /// True if the strategy was chosen for this prefix, not for a shorter one.
+        chooses: bool,
         /// True for an entry that exists for its strategy alone; datasets leave it out.
         hidden: bool,
     },
@@ -129,6 +131,7 @@ pub struct FibSources<'a> {
 struct Entry {
     next_hops: Vec<NextHop>,
     strategy: u32,
+    chooses: bool,
     hidden: bool,
 }
 
@@ -137,17 +140,19 @@ struct Entry {
 struct Published {
     next_hops: NextHopSet,
     strategy: u32,
+    chooses: bool,
     hidden: bool,
 }
 
 impl Published {
     fn is(&self, wanted: &Entry) -> bool {
-        (self.strategy, self.hidden) == (wanted.strategy, wanted.hidden) && *self.next_hops == *wanted.next_hops
+        (self.strategy, self.chooses, self.hidden) == (wanted.strategy, wanted.chooses, wanted.hidden)
+            && *self.next_hops == *wanted.next_hops
     }
 
     fn insertion(&self, name: NameBuf) -> FibChange {
-        let Published { next_hops, strategy, hidden } = self;
-        FibChange::Insert { name, next_hops: next_hops.to_vec(), strategy: *strategy, hidden: *hidden }
+        let &Published { ref next_hops, strategy, chooses, hidden } = self;
+        FibChange::Insert { name, next_hops: next_hops.to_vec(), strategy, chooses, hidden }
     }
 }
 
@@ -372,9 +377,9 @@ impl FibComputation {
         let name = key.to_buf();
         let hides = wanted.as_ref().is_some_and(|entry| entry.hidden);
         let (old, change) = match wanted {
-            Some(Entry { next_hops, strategy, hidden }) => {
-                let entry = Published { next_hops: self.sets.get(&next_hops), strategy, hidden };
-                (self.published.insert(key, entry), FibChange::Insert { name, next_hops, strategy, hidden })
+            Some(Entry { next_hops, strategy, chooses, hidden }) => {
+                let entry = Published { next_hops: self.sets.get(&next_hops), strategy, chooses, hidden };
+                (self.published.insert(key, entry), FibChange::Insert { name, next_hops, strategy, chooses, hidden })
             }
             None => (self.published.remove(name.as_name()), FibChange::Remove { name }),
         };
@@ -429,12 +434,13 @@ impl<'a> Lineage<'a> {
         let own = Ancestor::read(key, sources);
         let inherited_strategy = || self.ancestors.iter().rev().find_map(|ancestor| ancestor.strategy);
         let strategy = own.strategy.or_else(inherited_strategy).unwrap_or(self.root_strategy);
+        let chooses = own.strategy.is_some();
         let entry = if own.has_next_hops() {
-            Entry { next_hops: next_hops(&self.ancestors, &own), strategy, hidden: false }
-        } else if own.strategy.is_some() {
+            Entry { next_hops: next_hops(&self.ancestors, &own), strategy, chooses, hidden: false }
+        } else if chooses {
             let nearest = self.ancestors.iter().rposition(Ancestor::has_next_hops);
             let inherited = nearest.map(|at| next_hops(&self.ancestors[..at], &self.ancestors[at]));
-            Entry { next_hops: inherited.unwrap_or_default(), strategy, hidden: true }
+            Entry { next_hops: inherited.unwrap_or_default(), strategy, chooses, hidden: true }
         } else {
             return None;
         };

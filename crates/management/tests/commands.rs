@@ -35,8 +35,14 @@ fn insert(prefix: &str, hops: &[(FaceId, u64)], strategy: u32) -> FibChange {
         name: uri(prefix),
         next_hops: hops.iter().map(|(face, cost)| NextHop { face: *face, cost: *cost }).collect(),
         strategy,
+        chooses: false,
         hidden: false,
     }
+}
+
+/// The entry of a strategy choice without routes.
+fn hidden(prefix: &str, strategy: u32) -> FibChange {
+    FibChange::Insert { name: uri(prefix), next_hops: vec![], strategy, chooses: true, hidden: true }
 }
 
 #[track_caller]
@@ -55,10 +61,16 @@ fn a_new_node_knows_its_own_management_and_the_default_strategies() {
     };
     assert_eq!((root, *best_route), (&NameBuf::new(), 0));
     let expected = [
-        FibChange::Insert { name: NameBuf::new(), next_hops: vec![], strategy: 0, hidden: true },
-        FibChange::Insert { name: uri("/ndn/broadcast"), next_hops: vec![], strategy: 1, hidden: true },
-        FibChange::Insert { name: uri("/localhost"), next_hops: vec![], strategy: 1, hidden: true },
-        insert("/localhost/nfd", &[(FaceId::INTERNAL, 0)], 0),
+        hidden("/", 0),
+        hidden("/ndn/broadcast", 1),
+        hidden("/localhost", 1),
+        FibChange::Insert {
+            name: uri("/localhost/nfd"),
+            next_hops: vec![NextHop { face: FaceId::INTERNAL, cost: 0 }],
+            strategy: 0,
+            chooses: true,
+            hidden: false,
+        },
     ];
     assert_eq!(bench.fib_changes(), expected);
     assert!(bench.effects.contains(&Effect::NewNextHops(vec![(uri("/localhost/nfd"), FaceId::INTERNAL)])));
@@ -258,8 +270,7 @@ fn strategies_are_stored_with_their_version() {
     let mut bench = Bench::new();
     let response = bench.command("strategy-choice/set", &set("/a", "/localhost/nfd/strategy/asf"));
     assert_eq!(response, ControlResponse::ok(set("/a", "/localhost/nfd/strategy/asf/54=%05")));
-    let hidden = FibChange::Insert { name: uri("/a"), next_hops: vec![], strategy: 2, hidden: true };
-    assert_eq!(bench.fib_changes(), [hidden]);
+    assert_eq!(bench.fib_changes(), [hidden("/a", 2)]);
     // The route below has the strategy. Unset brings the parent's strategy back and releases the instance.
     bench.command("rib/register", &for_prefix("/a/b"));
     assert_eq!(bench.fib_changes(), [insert("/a/b", &[(LOCAL_FACE, 0)], 2)]);

@@ -15,7 +15,8 @@ use std::{
     num::NonZero,
 };
 
-/// A forwarder's FIB as a plain map: name → (next hops, strategy, hidden).
+/// A forwarder's FIB as a plain map: name → (next hops, strategy, hidden). Whether the strategy was chosen there is
+/// compared with the choices as each change comes.
 type Mirror = BTreeMap<NameBuf, (Vec<NextHop>, u32, bool)>;
 
 fn name(uri: &str) -> NameBuf {
@@ -33,6 +34,8 @@ struct Tables {
     strategies: StrategyChoices,
     fib: FibComputation,
     mirror: Mirror,
+    /// Of each name ever there: was its strategy chosen for it when it changed last?
+    chosen: BTreeMap<NameBuf, bool>,
 }
 
 impl Tables {
@@ -43,6 +46,7 @@ impl Tables {
             strategies: StrategyChoices::new(strategy(0)),
             fib: FibComputation::new(),
             mirror: Mirror::new(),
+            chosen: BTreeMap::new(),
         };
         node.recompute(vec![NameBuf::new()]);
         node
@@ -57,9 +61,14 @@ impl Tables {
         let update = compute(&mut self.fib, sources);
         for change in &update.changes {
             match change.clone() {
-                FibChange::Insert { name, next_hops, strategy, hidden } => {
+                FibChange::Insert { name, next_hops, strategy, chooses, hidden } => {
                     let entry = (next_hops, strategy, hidden);
-                    assert_ne!(self.mirror.get(&name), Some(&entry), "{name:?} did not change");
+                    let is_chosen = self.strategies.get(name.as_name()).is_some();
+                    assert_eq!(chooses, is_chosen, "{name:?}");
+                    let before = self.chosen.get(&name).copied();
+                    let is_same = self.mirror.get(&name) == Some(&entry) && before == Some(chooses);
+                    assert!(!is_same, "{name:?} did not change");
+                    self.chosen.insert(name.clone(), chooses);
                     self.mirror.insert(name, entry);
                 }
                 FibChange::Remove { name } => assert!(self.mirror.remove(&name).is_some(), "{name:?} was not there"),

@@ -17,6 +17,7 @@ use namewire_packet::{
     tlv,
 };
 use namewire_shares::HolderId;
+use namewire_tables::{Fib, FibRefusal, NextHop, fib::FibEntryKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An application of the user that the router runs as.
@@ -40,6 +41,35 @@ pub struct Router {
     pub tag_plane: Option<Box<dyn TagPlane>>,
     /// Captures, if there are any.
     pub capture_plane: Option<Box<dyn CapturePlane>>,
+}
+
+impl Router {
+    /// The strategies by number, as the FIB's entries name them.
+    pub const fn strategies(&self) -> &StrategyTable {
+        &self.strategies
+    }
+}
+
+/// Makes a change of management in the FIB, as the router's writer does.
+///
+/// # Errors
+///
+/// The FIB refuses it.
+pub fn change_fib(fib: &mut Fib, change: &FibChange) -> Result<(), FibRefusal> {
+    match change {
+        FibChange::Insert { name, next_hops, strategy, chooses, hidden } => {
+            let kind = match (next_hops.iter().any(|hop| hop.face == FaceId::INTERNAL), hidden, chooses) {
+                (true, _, _) => FibEntryKind::Own,
+                (_, true, _) => FibEntryKind::Strategy,
+                (_, _, true) => FibEntryKind::RouteWithStrategy,
+                (_, _, false) => FibEntryKind::Route,
+            };
+            let next_hops: Vec<NextHop> =
+                next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
+            fib.insert_as(name.value(), &next_hops, *strategy, kind).map(drop)
+        }
+        FibChange::Remove { name } => fib.remove(name.value()).map(drop),
+    }
 }
 
 impl StrategyRegistry for Router {

@@ -23,8 +23,8 @@
 //! - the test below and the FIB's oracle (`tests/oracles/fib.rs`);
 //! - the differential test of all designs with all options (`tests/oracles/fib_variants.rs`);
 //! - the tests without memory (`tests/fib_designs_no_memory.rs`, `crates/cli/tests/memory_limit.rs`);
-//! - the routers of `crates/router/tests/node/fib_designs.rs`, and the simulated ones of `sim/tests/core_and_edge.rs`
-//!   if it is lossy;
+//! - the routers of `crates/router/tests/node/fib_designs.rs`, and those of `lossy_fib.rs` beside it if it is lossy;
+//! - the oracle of whole forwarders, `sim/tests/fib_forwarding.rs`, and `core_and_edge.rs` beside it if it is lossy;
 //! - the fuzz target `fib_designs` and the lab's experiment `fib-all`.
 
 use super::bit_trie::BitTrie;

@@ -10,7 +10,7 @@
 
 use namewire_management::FibChange;
 use namewire_packet::{FaceId, Name, NameBuf};
-use namewire_tables::{Fib, FibRefusal, NextHop};
+use namewire_tables::{Fib, FibRefusal, NextHop, fib::FibEntryKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -84,10 +84,11 @@ impl FibWriter {
 
     fn change(&mut self, fib: &mut Fib, now_ns: u64, change: FibChange) -> Result<(), FibRefusal> {
         match change {
-            FibChange::Insert { name, next_hops, strategy, hidden } => {
+            FibChange::Insert { name, next_hops, strategy, chooses, hidden } => {
+                let kind = kind_of(&next_hops, chooses, hidden);
                 let next_hops: Vec<NextHop> =
                     next_hops.iter().map(|hop| NextHop { face: hop.face.0, cost: hop.cost }).collect();
-                let result = fib.insert(name.value(), &next_hops, strategy, hidden);
+                let result = fib.insert_as(name.value(), &next_hops, strategy, kind);
                 self.settle(now_ns, name, result)
             }
             FibChange::Remove { name } => {
@@ -114,6 +115,16 @@ impl FibWriter {
     }
 }
 
+/// What an entry of management is to the FIB.
+fn kind_of(next_hops: &[namewire_management::NextHop], chooses: bool, hidden: bool) -> FibEntryKind {
+    match (next_hops.iter().any(|hop| hop.face == FaceId::INTERNAL), hidden, chooses) {
+        (true, _, _) => FibEntryKind::Own,
+        (false, true, _) => FibEntryKind::Strategy,
+        (false, false, true) => FibEntryKind::RouteWithStrategy,
+        (false, false, false) => FibEntryKind::Route,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +132,11 @@ mod tests {
 
     fn insert(number: usize, face: u64) -> FibChange {
         let next_hops = vec![namewire_management::NextHop { face: FaceId(face), cost: 0 }];
-        FibChange::Insert { name: name(number), next_hops, strategy: 0, hidden: false }
+        FibChange::Insert { name: name(number), next_hops, strategy: 0, chooses: false, hidden: false }
+    }
+
+    fn insert_hidden(name: NameBuf) -> FibChange {
+        FibChange::Insert { name, next_hops: vec![], strategy: 0, chooses: true, hidden: true }
     }
 
     fn name(number: usize) -> NameBuf {
@@ -171,7 +186,7 @@ mod tests {
         for _ in 0..2 {
             writer.retry(&mut fib, 0, |name| {
                 tried.borrow_mut().insert(name.to_buf());
-                Some(FibChange::Insert { name: name.to_buf(), next_hops: vec![], strategy: 0, hidden: true })
+                Some(insert_hidden(name.to_buf()))
             });
         }
         assert_eq!(tried.borrow().len(), 2 * RETRIED_AT_ONCE);
@@ -182,8 +197,7 @@ mod tests {
         let mut fib = Fib::new(10, HashKey::from_seed(1));
         let mut writer = FibWriter::default();
         let long: NameBuf = "/a".repeat(300).parse().expect("a name");
-        let change = FibChange::Insert { name: long, next_hops: vec![], strategy: 0, hidden: true };
-        writer.apply(&mut fib, 0, vec![change]);
+        writer.apply(&mut fib, 0, vec![insert_hidden(long)]);
         assert_eq!(writer.refusals().collect::<Vec<_>>(), [("fib-prefix-too-long", 1)]);
         assert_eq!(writer.next_retry_ns(), None);
     }

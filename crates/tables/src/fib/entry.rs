@@ -40,6 +40,29 @@ pub struct FibEntry<'a> {
     pub hidden: bool,
 }
 
+/// What a prefix is in the FIB for.
+///
+/// An exact table keeps all kinds alike. A lossy table has routes only; the FIB keeps the others beside it, in full
+/// (`exact_entries`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FibEntryKind {
+    /// It has next hops. Its strategy is that of the longest shorter prefix with a strategy of its own.
+    Route,
+    /// It has next hops, and a strategy of its own.
+    RouteWithStrategy,
+    /// It has a strategy of its own; its next hops are those of a shorter prefix. Not shown in datasets.
+    Strategy,
+    /// It leads to this forwarder itself: no name is ever mistaken for one under it.
+    Own,
+}
+
+impl FibEntryKind {
+    /// Whether a lossy table has it.
+    pub(super) const fn is_route(self) -> bool {
+        matches!(self, Self::Route | Self::RouteWithStrategy)
+    }
+}
+
 /// What an insertion did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {

@@ -24,6 +24,31 @@ impl<'a> FibMatch<'a> {
     }
 }
 
+/// A design's answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resolved<'a> {
+    /// Next hops.
+    pub(super) set: &'a NextHopSet,
+    /// The strategy, which may be another than that of the set.
+    pub(super) strategy: u32,
+    pub(super) prefix_bytes: u16,
+}
+
+impl<'a> From<Option<Resolved<'a>>> for FibHint<'a> {
+    fn from(found: Option<Resolved<'a>>) -> Self {
+        Self(match found {
+            Some(Resolved { set, strategy, prefix_bytes }) => Hint::Resolved { set: Some(set), strategy, prefix_bytes },
+            None => Hint::Resolved { set: None, strategy: 0, prefix_bytes: 0 },
+        })
+    }
+}
+
+impl<'a> From<Resolved<'a>> for FibMatch<'a> {
+    fn from(Resolved { set, strategy, prefix_bytes }: Resolved<'a>) -> Self {
+        Self { strategy, ..Self::new(usize::from(prefix_bytes), set) }
+    }
+}
+
 /// An entry with the tag of a prefix of the name: very probably its longest match.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
@@ -46,8 +71,8 @@ pub struct FibHint<'a>(pub(super) Hint<'a>);
 pub(super) enum Hint<'a> {
     /// A [`Candidate`].
     Entry { entry: FibEntryRef<'a>, prefix_bytes: u16 },
-    /// A design's answer; `None`: it has no prefix of the name.
-    Resolved { set: Option<&'a NextHopSet>, prefix_bytes: u16 },
+    /// A design's answer, as in [`Resolved`]; `None`: it has no prefix of the name.
+    Resolved { set: Option<&'a NextHopSet>, strategy: u32, prefix_bytes: u16 },
 }
 
 // A batch has one hint for each packet, so the kinds of FIB share its bytes.

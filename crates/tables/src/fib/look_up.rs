@@ -15,7 +15,7 @@
 
 use super::bucket_view::BucketView;
 use super::bucket_writer::{BucketPin, BucketReader};
-use super::hint::{FibHint, FibMatch, Hint};
+use super::hint::{FibHint, FibMatch, Hint, Resolved};
 use super::mirrored_design::{DesignPin, DesignReader, DesignView};
 use super::stepped_search::{self, SteppedSearch};
 use crate::name_hash::{HashKey, NameHashes};
@@ -163,8 +163,8 @@ fn longest_prefix_match_of_design<'a>(
     hint: Option<FibHint<'a>>,
 ) -> Option<FibMatch<'a>> {
     match hint {
-        Some(FibHint(Hint::Resolved { set, prefix_bytes })) => {
-            set.map(|set| FibMatch::new(usize::from(prefix_bytes), set))
+        Some(FibHint(Hint::Resolved { set, strategy, prefix_bytes })) => {
+            set.map(|set| Resolved { set, strategy, prefix_bytes }.into())
         }
         _ => view.longest_prefix_match(name_value),
     }

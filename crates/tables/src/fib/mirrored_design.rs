@@ -7,14 +7,16 @@
 //!
 //! A lossy design keeps its names in a route controller (Yuan15 §4.3.6). One controller serves both copies
 //! and sends them its instructions. The controller numbers the sets in the same way as the copies, so that
-//! all numbers agree.
+//! all numbers agree. Only routes are in its tables, without their strategies; each copy keeps everything else in
+//! full ([`super::exact_entries`]).
 //!
 //! Cost: a look-up costs what the design needs, and reads a cell and a set, both hot. Bytes: twice those of
 //! the design. Limits: those of the design, [`MAX_PREFIX_BYTES`], [`super::MAX_NEXT_HOPS`]. Writers: the
 //! owner. A change waits for readers as long as [`super::mirrored`] says; then it is refused.
 
-use super::entry::{FibRefusal, MAX_PREFIX_BYTES};
-use super::hint::{FibHint, FibMatch, Hint};
+use super::entry::{FibEntryKind, FibRefusal, MAX_PREFIX_BYTES};
+use super::exact_entries::{ExactEntries, ExactEntry, ExactMatch};
+use super::hint::{FibHint, FibMatch, Resolved};
 use super::left_right::{LeftRightPin, LeftRightReader};
 use super::mirrored::{Mirror, Mirrored, NotDone};
 use super::next_hop_sets::{NextHopSet, OwnedSets};
@@ -40,11 +42,12 @@ pub(super) struct DesignCopy {
 }
 
 /// The structure that finds numbers.
+#[allow(clippy::large_enum_variant, reason = "a router has two")]
 enum Held {
     /// A whole design.
     Whole(Box<dyn PrefixTable>),
-    /// A forwarding table of a controller.
-    Forwarding(Box<dyn SplitTable>),
+    /// A forwarding table of a controller, and what it does not keep.
+    Forwarding(Box<dyn SplitTable>, ExactEntries),
 }
 
 impl Held {
@@ -52,14 +55,21 @@ impl Held {
     fn longest_prefix_match_batch(&self, names: &[&[u8]], out: &mut [Option<PrefixMatch>]) {
         match self {
             Self::Whole(table) => table.longest_prefix_match_batch(names, out),
-            Self::Forwarding(table) => table.longest_prefix_match_batch(names, out),
+            Self::Forwarding(table, _) => table.longest_prefix_match_batch(names, out),
+        }
+    }
+
+    fn exact(&self) -> Option<&ExactEntries> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Forwarding(_, exact) => Some(exact),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
             Self::Whole(table) => table.bytes(),
-            Self::Forwarding(table) => table.bytes(),
+            Self::Forwarding(table, exact) => table.bytes() + exact.bytes(),
         }
     }
 }
@@ -79,12 +89,19 @@ pub(super) enum DesignChange {
         set: Option<NextHopSet>,
         before: Option<u32>,
     },
+    InsertExact(ExactEntry),
+    RemoveExact {
+        prefix: Box<[u8]>,
+    },
 }
 
 impl DesignChange {
     fn bytes(&self) -> usize {
         match self {
-            Self::Insert { prefix, .. } | Self::Remove { prefix } => prefix.len(),
+            Self::Insert { prefix, .. }
+            | Self::Remove { prefix }
+            | Self::InsertExact(ExactEntry { prefix, .. })
+            | Self::RemoveExact { prefix } => prefix.len(),
             Self::Instructed { instructions, .. } => instructions.bytes(),
         }
     }
@@ -109,7 +126,9 @@ impl Mirror for DesignCopy {
                 table.insert(prefix, number).inspect_err(|_| self.sets.release(number))?
             }
             (DesignChange::Remove { prefix }, Held::Whole(table)) => table.remove(prefix),
-            (DesignChange::Instructed { instructions, set, before }, Held::Forwarding(table)) => {
+            (DesignChange::InsertExact(entry), Held::Forwarding(_, exact)) => return Ok(exact.insert(entry)),
+            (DesignChange::RemoveExact { prefix }, Held::Forwarding(_, exact)) => return Ok(exact.remove(prefix)),
+            (DesignChange::Instructed { instructions, set, before }, Held::Forwarding(table, _)) => {
                 if let Some(set) = set {
                     self.sets.acquire(set.clone());
                 }
@@ -128,10 +147,19 @@ impl Mirror for DesignCopy {
 /// The owner's side.
 pub(super) struct MirroredDesign {
     copies: Mirrored<DesignCopy>,
-    /// For a lossy design: the controller, which knows the names, and the sets as the copies number them.
-    controller: Option<(Box<dyn SplitController>, OwnedSets)>,
+    /// For a lossy design.
+    controller: Option<Controller>,
     len: usize,
     prefix_bytes: usize,
+}
+
+/// The controller of a lossy design, which knows the names.
+struct Controller {
+    routes: Box<dyn SplitController>,
+    /// The sets as the copies number them.
+    sets: OwnedSets,
+    /// Prefixes of all kinds.
+    capacity_entries: usize,
 }
 
 pub(super) type DesignPin<'a> = LeftRightPin<'a, DesignCopy>;
@@ -143,10 +171,11 @@ impl MirroredDesign {
     }
 
     /// A FIB of a controller and its tables, all empty.
-    pub(super) fn of_split(split: Split, key: HashKey) -> Self {
-        let Split { controller, tables } = split;
-        let controller = Some((controller, OwnedSets::new()));
-        Self { copies: copies(tables.map(Held::Forwarding), key), controller, len: 0, prefix_bytes: 0 }
+    pub(super) fn of_split(split: Split, capacity_entries: usize, key: HashKey) -> Self {
+        let Split { controller: routes, tables } = split;
+        let controller = Some(Controller { routes, sets: OwnedSets::new(), capacity_entries });
+        let tables = tables.map(|table| Held::Forwarding(table, ExactEntries::new()));
+        Self { copies: copies(tables, key), controller, len: 0, prefix_bytes: 0 }
     }
 
     pub(super) fn reader(&self) -> DesignReader {
@@ -173,7 +202,7 @@ impl MirroredDesign {
     pub(super) fn bytes(&self) -> usize {
         let log = self.copies.log();
         let log_bytes = log.capacity() * size_of::<DesignChange>() + log.iter().map(DesignChange::bytes).sum::<usize>();
-        let controller = self.controller.as_ref().map_or(0, |(controller, sets)| controller.bytes() + sets.bytes());
+        let controller = self.controller.as_ref().map_or(0, |of| of.routes.bytes() + of.sets.bytes());
         self.copies.both().iter().map(|copy| copy.bytes()).sum::<usize>() + controller + log_bytes
     }
 
@@ -187,20 +216,11 @@ impl MirroredDesign {
     }
 
     /// Adds the prefix or replaces what it leads to; returns whether it was there before.
-    pub(super) fn insert(&mut self, prefix: &[u8], set: NextHopSet) -> Result<bool, FibRefusal> {
-        self.copies.make_ready().map_err(refusal)?;
-        let change = match &mut self.controller {
-            None => DesignChange::Insert { prefix: prefix.into(), set },
-            Some((controller, sets)) => {
-                has_room_to_move(controller.moved_by_insertion(prefix))?;
-                let number = sets.acquire(set.clone());
-                let update = controller.insert(prefix, number).inspect_err(|_| sets.release(number))?;
-                let SplitUpdate { before, instructions } = update;
-                before.into_iter().for_each(|before| sets.release(before));
-                DesignChange::Instructed { instructions, set: Some(set), before }
-            }
-        };
-        let replaced = self.copies.change(change).map_err(refusal)?;
+    pub(super) fn insert(&mut self, prefix: &[u8], set: NextHopSet, kind: FibEntryKind) -> Result<bool, FibRefusal> {
+        if self.controller.is_some() {
+            return self.counted(prefix, |design| design.insert_beside(prefix, set, kind));
+        }
+        let replaced = self.copies.change(DesignChange::Insert { prefix: prefix.into(), set }).map_err(refusal)?;
         if !replaced {
             self.len += 1;
             self.prefix_bytes += prefix.len();
@@ -211,7 +231,7 @@ impl MirroredDesign {
     /// Whether there is exactly this prefix.
     pub(super) fn has(&self, prefix: &[u8]) -> bool {
         match &self.controller {
-            Some((controller, _)) => controller.contains(prefix),
+            Some(controller) => controller.routes.contains(prefix) || self.is_exact(prefix),
             None => {
                 let found = self.view().longest_prefix_match(prefix);
                 found.is_some_and(|found| found.prefix_bytes == prefix.len())
@@ -226,22 +246,92 @@ impl MirroredDesign {
         if prefix.len() > MAX_PREFIX_BYTES || !self.has(prefix) {
             return Ok(false);
         }
-        self.copies.make_ready().map_err(refusal)?;
-        let change = match &mut self.controller {
-            None => DesignChange::Remove { prefix: prefix.into() },
-            Some((controller, sets)) => {
-                has_room_to_move(controller.moved_by_removal(prefix))?;
-                let Some(SplitUpdate { before, instructions }) = controller.remove(prefix) else { return Ok(false) };
-                before.into_iter().for_each(|before| sets.release(before));
-                DesignChange::Instructed { instructions, set: None, before }
-            }
-        };
-        let was_there = self.copies.change(change).map_err(refusal)?;
+        if self.controller.is_some() {
+            return self.counted(prefix, |design| {
+                design.copies.make_ready().map_err(refusal)?;
+                design.remove_route(prefix)?;
+                design.remove_exact(prefix)
+            });
+        }
+        let was_there = self.copies.change(DesignChange::Remove { prefix: prefix.into() }).map_err(refusal)?;
         if was_there {
             self.len -= 1;
             self.prefix_bytes -= prefix.len();
         }
         Ok(was_there)
+    }
+
+    /// Counts a prefix of a lossy design after a change of it, which may have been done in part. Returns whether it was
+    /// there before.
+    fn counted(
+        &mut self,
+        prefix: &[u8],
+        change: impl FnOnce(&mut Self) -> Result<(), FibRefusal>,
+    ) -> Result<bool, FibRefusal> {
+        let was_there = self.has(prefix);
+        let result = change(self);
+        match (was_there, self.has(prefix)) {
+            (false, true) => (self.len, self.prefix_bytes) = (self.len + 1, self.prefix_bytes + prefix.len()),
+            (true, false) => (self.len, self.prefix_bytes) = (self.len - 1, self.prefix_bytes - prefix.len()),
+            _ => {}
+        }
+        result.map(|()| was_there)
+    }
+
+    /// Makes the prefix one of this kind. It is in one place at least, all the time.
+    fn insert_beside(&mut self, prefix: &[u8], content: NextHopSet, kind: FibEntryKind) -> Result<(), FibRefusal> {
+        let is_full = self.controller.as_ref().is_some_and(|controller| self.len >= controller.capacity_entries);
+        if is_full && !self.has(prefix) {
+            return Err(FibRefusal::Full);
+        }
+        self.copies.make_ready().map_err(refusal)?;
+        if kind.is_route() {
+            self.insert_route(prefix, NextHopSet { strategy: 0, ..content.clone() })?;
+        }
+        if kind != FibEntryKind::Route {
+            let entry = ExactEntry { prefix: prefix.into(), content, kind };
+            self.copies.change(DesignChange::InsertExact(entry)).map_err(refusal)?;
+        }
+        match kind {
+            FibEntryKind::Route => self.remove_exact(prefix),
+            FibEntryKind::RouteWithStrategy => Ok(()),
+            FibEntryKind::Strategy | FibEntryKind::Own => self.remove_route(prefix),
+        }
+    }
+
+    fn insert_route(&mut self, prefix: &[u8], set: NextHopSet) -> Result<(), FibRefusal> {
+        let Some(Controller { routes, sets, .. }) = &mut self.controller else { return Ok(()) };
+        has_room_to_move(routes.moved_by_insertion(prefix))?;
+        let number = sets.acquire(set.clone());
+        let update = routes.insert(prefix, number).inspect_err(|_| sets.release(number))?;
+        let SplitUpdate { before, instructions } = update;
+        before.into_iter().for_each(|before| sets.release(before));
+        self.copies.change(DesignChange::Instructed { instructions, set: Some(set), before }).map_err(refusal)?;
+        Ok(())
+    }
+
+    fn remove_route(&mut self, prefix: &[u8]) -> Result<(), FibRefusal> {
+        let Some(Controller { routes, sets, .. }) = &mut self.controller else { return Ok(()) };
+        if !routes.contains(prefix) {
+            return Ok(());
+        }
+        self.copies.make_ready().map_err(refusal)?;
+        has_room_to_move(routes.moved_by_removal(prefix))?;
+        let Some(SplitUpdate { before, instructions }) = routes.remove(prefix) else { return Ok(()) };
+        before.into_iter().for_each(|before| sets.release(before));
+        self.copies.change(DesignChange::Instructed { instructions, set: None, before }).map_err(refusal)?;
+        Ok(())
+    }
+
+    fn remove_exact(&mut self, prefix: &[u8]) -> Result<(), FibRefusal> {
+        if self.is_exact(prefix) {
+            self.copies.change(DesignChange::RemoveExact { prefix: prefix.into() }).map_err(refusal)?;
+        }
+        Ok(())
+    }
+
+    fn is_exact(&self, prefix: &[u8]) -> bool {
+        self.copies.latest().table.exact().is_some_and(|exact| exact.contains(prefix))
     }
 }
 
@@ -299,7 +389,7 @@ impl<'a> DesignView<'a> {
     pub(super) fn longest_prefix_match(self, name_value: &[u8]) -> Option<FibMatch<'a>> {
         let mut found = [None];
         self.copy.table.longest_prefix_match_batch(&[name_value], &mut found);
-        self.resolve(found[0]).map(|(set, prefix_bytes)| FibMatch::new(usize::from(prefix_bytes), set))
+        self.resolve(name_value, found[0]).map(FibMatch::from)
     }
 
     pub(super) fn longest_prefix_match_batch(self, names: &[&[u8]], out: &mut [Option<FibMatch<'a>>]) {
@@ -307,9 +397,8 @@ impl<'a> DesignView<'a> {
         for (names, out) in names.chunks(DESIGN_BATCH_NAMES).zip(out.chunks_mut(DESIGN_BATCH_NAMES)) {
             let mut found = [None; DESIGN_BATCH_NAMES];
             self.copy.table.longest_prefix_match_batch(names, &mut found);
-            for (out, found) in out[..names.len()].iter_mut().zip(found) {
-                let resolved = self.resolve(found);
-                *out = resolved.map(|(set, prefix_bytes)| FibMatch::new(usize::from(prefix_bytes), set));
+            for ((name, out), found) in names.iter().zip(out).zip(found) {
+                *out = self.resolve(name, found).map(FibMatch::from);
             }
         }
     }
@@ -318,14 +407,28 @@ impl<'a> DesignView<'a> {
     pub(super) fn hints(self, names: &[&[u8]], out: &mut [Option<FibHint<'a>>]) {
         let mut found = [None; DESIGN_BATCH_NAMES];
         self.copy.table.longest_prefix_match_batch(names, &mut found);
-        for (out, found) in out[..names.len()].iter_mut().zip(found) {
-            let (set, prefix_bytes) = self.resolve(found).unzip();
-            *out = Some(FibHint(Hint::Resolved { set, prefix_bytes: prefix_bytes.unwrap_or_default() }));
+        for ((name, out), found) in names.iter().zip(out).zip(found) {
+            *out = Some(self.resolve(name, found).into());
         }
     }
 
-    fn resolve(self, found: Option<PrefixMatch>) -> Option<(&'a NextHopSet, u16)> {
-        let PrefixMatch { number, prefix_bytes } = found?;
-        Some((self.copy.sets.get(number)?, prefix_bytes))
+    fn resolve(self, name: &[u8], found: Option<PrefixMatch>) -> Option<Resolved<'a>> {
+        let found = found.and_then(|PrefixMatch { number, prefix_bytes }| {
+            let set = self.copy.sets.get(number)?;
+            Some(Resolved { set, strategy: set.strategy, prefix_bytes })
+        });
+        match self.copy.table.exact().and_then(|exact| exact.longest(name)) {
+            None => found,
+            Some(exact) => Some(beside(exact, found)),
+        }
     }
+}
+
+/// The answer from an exact entry and what a lossy table found; see [`super::exact_entries`].
+fn beside<'a>(exact: ExactMatch<'a>, found: Option<Resolved<'a>>) -> Resolved<'a> {
+    let ExactMatch { set, prefix_bytes, is_own } = exact;
+    let longer = found.filter(|found| !is_own && usize::from(found.prefix_bytes) > prefix_bytes);
+    // No longer than a name that was looked up, and a packet.
+    let of_entry = Resolved { set, strategy: set.strategy, prefix_bytes: prefix_bytes as u16 };
+    longer.map_or(of_entry, |found| Resolved { strategy: set.strategy, ..found })
 }

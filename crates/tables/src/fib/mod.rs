@@ -44,7 +44,8 @@
 //!
 //! All of this holds for the router's own table. A FIB may instead be two copies of a design of the
 //! literature ([`PrefixTable`], [`Fib::of_design`]). Such a FIB has the costs and limits of the design. Its
-//! readers never wait either, but a change may have to wait for readers (`mirrored`).
+//! readers never wait either, but a change may have to wait for readers (`mirrored`). A lossy design has routes only;
+//! strategies and the forwarder's own prefixes are beside it, and exact (`exact_entries`).
 
 mod bucket_table;
 mod bucket_view;
@@ -52,6 +53,7 @@ mod bucket_writer;
 mod config;
 mod entries;
 mod entry;
+mod exact_entries;
 mod hint;
 mod left_right;
 mod lengths;
@@ -66,7 +68,7 @@ mod space;
 mod stepped_search;
 
 pub use config::{FibConfig, FibSearch, NameStorage, UnknownNameStorage};
-pub use entry::{FibEntry, FibRefusal, Inserted, MAX_NEXT_HOPS, MAX_PREFIX_BYTES, MAX_WAITING, NextHop};
+pub use entry::{FibEntry, FibEntryKind, FibRefusal, Inserted, MAX_NEXT_HOPS, MAX_PREFIX_BYTES, MAX_WAITING, NextHop};
 pub use hint::{FibHint, FibMatch};
 pub use look_up::{BatchLookUp, FibPin, FibReader, FibView, SteppedTable, WholeBatchTable};
 pub use prefix_table::{
@@ -153,7 +155,7 @@ impl Fib {
 
     /// An empty FIB of a controller and its two tables, for `capacity_entries`.
     pub fn of_split(split: Split, capacity_entries: usize, key: HashKey) -> Self {
-        Self::of(Table::Design(MirroredDesign::of_split(split, key)), capacity_entries)
+        Self::of(Table::Design(MirroredDesign::of_split(split, capacity_entries, key)), capacity_entries)
     }
 
     fn of(table: Table, capacity_entries: usize) -> Self {
@@ -234,16 +236,32 @@ impl Fib {
         }
     }
 
-    /// Adds the prefix, or replaces what it leads to.
+    /// Adds a route, or a strategy if it is `hidden`; see [`Fib::insert_as`].
     ///
     /// # Errors
-    /// See [`FibRefusal`]; then nothing changed.
+    /// As there.
     pub fn insert(
         &mut self,
         name_value: &[u8],
         nexthops: &[NextHop],
         strategy: u32,
         hidden: bool,
+    ) -> Result<Inserted, FibRefusal> {
+        let kind = if hidden { FibEntryKind::Strategy } else { FibEntryKind::Route };
+        self.insert_as(name_value, nexthops, strategy, kind)
+    }
+
+    /// Adds the prefix, or replaces what it leads to. A lossy table keeps no `strategy` of a [`FibEntryKind::Route`].
+    ///
+    /// # Errors
+    /// See [`FibRefusal`]; then nothing changed. With a lossy table, a prefix that changes its kind may be of both
+    /// kinds until the insertion is repeated.
+    pub fn insert_as(
+        &mut self,
+        name_value: &[u8],
+        nexthops: &[NextHop],
+        strategy: u32,
+        kind: FibEntryKind,
     ) -> Result<Inserted, FibRefusal> {
         if name_value.len() > MAX_PREFIX_BYTES {
             return Err(FibRefusal::PrefixTooLong);
@@ -260,10 +278,10 @@ impl Fib {
         }
         let mut nexthops = SmallVec::from_slice(nexthops);
         nexthops.sort_by_key(|next_hop: &NextHop| next_hop.cost); // stable
-        let content = NextHopSet { nexthops, strategy, hidden };
+        let content = NextHopSet { nexthops, strategy, hidden: kind == FibEntryKind::Strategy };
         let replaced = match &mut self.table {
             Table::Bucket(table) => table.insert(&hashes, name_value, content),
-            Table::Design(design) => design.insert(name_value, content),
+            Table::Design(design) => design.insert(name_value, content, kind),
         };
         replaced.map(|replaced| Inserted { replaced })
     }
