@@ -25,7 +25,6 @@ use crate::{
     management::Management,
     replies::ReplyTo,
     rib::{MAX_PREFIX_COMPONENTS, Rib, Route, deadline_ns},
-    table_commands::check_prefix_length,
 };
 use namewire_packet::{
     Data, FaceId, Interest, Name,
@@ -170,7 +169,7 @@ impl Management {
         out: &mut Vec<Effect>,
     ) -> Result<ControlParameters, Refusal> {
         let prefix = announcement.prefix;
-        check_prefix_length(prefix, "Route prefix cannot exceed 32 components")?;
+        self.check_prefix_length(prefix, "Route prefix cannot exceed 32 components")?;
         self.check_not_own(prefix)?;
         let route = announced_route(announcement, face, self.faces.holder(face), now, lifetime_ms_max)
             .ok_or_else(|| refusal(403, "Prefix announcement rejected: it is not valid now"))?;

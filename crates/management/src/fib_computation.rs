@@ -37,7 +37,9 @@
 //! everything.
 //!
 //! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. A prefix has at most one sweep, and only if its subtree
-//! is larger than a call may visit.
+//! is larger than a call may visit. [`FibLimits`] of the forwarder's table: [`FibComputation::room_for`] says whether
+//! one more prefix fits, so that management can refuse it. An entry whose routes are going needs its place until its
+//! turn.
 
 use crate::{
     manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},
@@ -104,6 +106,34 @@ impl FibDemand {
         let others = MAX_MANUAL_NEXT_HOPS + MAX_STRATEGY_CHOICES;
         FibDemand { entries: rib.routes + others, prefix_bytes: rib.prefix_bytes() + others * MAX_PREFIX_BYTES }
     }
+}
+
+/// The largest FIB that the forwarder can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FibLimits {
+    /// Entries, and bytes of all their names.
+    pub all: FibDemand,
+    /// Bytes of one name, if it is less than [`MAX_PREFIX_BYTES`].
+    pub longest_prefix_bytes: usize,
+}
+
+impl Default for FibLimits {
+    /// More than any RIB needs.
+    fn default() -> Self {
+        let all = FibDemand { entries: usize::MAX, prefix_bytes: usize::MAX };
+        FibLimits { all, longest_prefix_bytes: MAX_PREFIX_BYTES }
+    }
+}
+
+/// Why the forwarder's FIB has no room for a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FibFull {
+    /// All entries are taken.
+    #[error("FIB is full (limit is {0} prefixes: tables.fib_capacity)")]
+    Entries(usize),
+    /// All bytes for names are taken.
+    #[error("FIB is full (limit is {0} bytes of prefixes)")]
+    PrefixBytes(usize),
 }
 
 /// Result of one recomputation.
@@ -202,6 +232,8 @@ pub struct FibComputation {
     published: PrefixTree<Published>,
     sets: NextHopSets,
     hidden_count: usize,
+    /// Bytes of the names of published entries.
+    prefix_bytes: usize,
     /// The sweeps, by the root of the subtree.
     sweeps: BTreeMap<NameKey, Sweep>,
     /// The sweep that had the last turn.
@@ -222,6 +254,21 @@ impl FibComputation {
     /// True if there are no entries, or only hidden ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether an entry for this prefix would fit beside those that the forwarder has, or is there already.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn room_for(&self, prefix: Name<'_>, limits: FibDemand) -> Result<(), FibFull> {
+        let FibDemand { entries, prefix_bytes } = limits;
+        let lacks_bytes = self.prefix_bytes.saturating_add(prefix.value().len()) > prefix_bytes;
+        match self.published.len() >= entries {
+            false if !lacks_bytes => Ok(()),
+            _ if self.published.get(prefix).is_some() => Ok(()),
+            true => Err(FibFull::Entries(entries)),
+            false => Err(FibFull::PrefixBytes(prefix_bytes)),
+        }
     }
 
     /// The dataset `fib/list`, without next hops to faces that are gone.
@@ -374,14 +421,20 @@ impl FibComputation {
     }
 
     fn publish(&mut self, key: NameKey, wanted: Option<Entry>) -> FibChange {
-        let name = key.to_buf();
+        let (name, bytes) = (key.to_buf(), key.value().len());
         let hides = wanted.as_ref().is_some_and(|entry| entry.hidden);
         let (old, change) = match wanted {
             Some(Entry { next_hops, strategy, chooses, hidden }) => {
                 let entry = Published { next_hops: self.sets.get(&next_hops), strategy, chooses, hidden };
-                (self.published.insert(key, entry), FibChange::Insert { name, next_hops, strategy, chooses, hidden })
+                let old = self.published.insert(key, entry);
+                self.prefix_bytes += if old.is_none() { bytes } else { 0 };
+                (old, FibChange::Insert { name, next_hops, strategy, chooses, hidden })
             }
-            None => (self.published.remove(name.as_name()), FibChange::Remove { name }),
+            None => {
+                let old = self.published.remove(name.as_name());
+                self.prefix_bytes -= if old.is_some() { bytes } else { 0 };
+                (old, FibChange::Remove { name })
+            }
         };
         let was_hidden = old.as_ref().is_some_and(|entry| entry.hidden);
         if let Some(old) = old {

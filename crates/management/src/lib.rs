@@ -66,7 +66,7 @@ pub use dataset_store::DatasetLimits;
 pub use effect::{CreateFace, Effect, FaceCommandError, Ticket, UpdateFace};
 pub use environment::{Environment, Times};
 pub use face_registry::{FaceProperties, PeerCredentials};
-pub use fib_computation::{FibChange, FibDemand, NextHop};
+pub use fib_computation::{FibChange, FibDemand, FibLimits, NextHop};
 pub use log_plane::LogPlane;
 pub use management::{Management, ManagementConfig, TablesAboutName};
 pub use namewire_shares::HolderId;

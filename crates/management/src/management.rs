@@ -8,7 +8,7 @@ use crate::{
     environment::{Environment, Times},
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
-    fib_computation::{FibChange, NextHop},
+    fib_computation::{FibChange, FibFull, FibLimits, NextHop},
     log_lines,
     name_key::fixed_name,
     own_interests::{Answer, OwnInterests, Purpose},
@@ -26,6 +26,9 @@ use namewire_packet::{
 };
 use namewire_shares::{Groups, PoolReader};
 use std::collections::BTreeSet;
+
+/// Prefixes that lead to management itself.
+const OWN_PREFIXES: usize = 2;
 
 /// FIB entries beside those that cover a name.
 const NEARBY: usize = 6;
@@ -48,6 +51,8 @@ pub struct TablesAboutName {
 pub struct ManagementConfig {
     /// Size of the RIB.
     pub rib: RibLimits,
+    /// Size of the forwarder's FIB: what does not fit is refused.
+    pub fib: FibLimits,
     /// The groups of the holders whose faces send commands.
     pub groups: Groups,
     /// Size of the dataset store.
@@ -81,7 +86,7 @@ impl Management {
     /// A node without faces and routes; the first FIB goes to `out`.
     ///
     /// # Errors
-    /// If a configured strategy, or the default one for `/`, is unknown or refused.
+    /// If a configured strategy, or the default one for `/`, is unknown or refused, or the FIB has no room for all.
     pub fn new(
         config: ManagementConfig,
         registry: &mut dyn StrategyRegistry,
@@ -101,8 +106,13 @@ impl Management {
             }
             strategies.set(prefix.as_name(), registry.resolve(strategy)?);
         }
+        let entries = config.fib.all.entries;
+        if strategies.len() + OWN_PREFIXES > entries {
+            return Err(FibFull::Entries(entries).into());
+        }
         let prefix = fixed_name("/localhost/nfd");
-        let mut routes = Routes::new(Rib::new(config.rib, &config.groups), strategies, config.readvertise);
+        let rib = Rib::new(config.rib, &config.groups);
+        let mut routes = Routes::new(rib, strategies, config.fib, config.readvertise);
         let internal = NextHop { face: FaceId::INTERNAL, cost: 0 };
         routes.manual.insert(prefix.as_name(), internal);
         let localhop_prefix = fixed_name("/localhop/nfd");

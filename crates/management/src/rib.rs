@@ -27,6 +27,7 @@
 //! counts as several routes ([`PREFIX_BYTES_PER_ROUTE`]), so the pool bounds the bytes of names, too.
 
 use crate::{
+    fib_computation::FibFull,
     name_key::NameKey,
     prefix_tree::{PrefixId, PrefixTree},
 };
@@ -146,6 +147,9 @@ pub enum RibFull {
     /// The system has no memory to spare ([`Rib::set_short_of_memory`]).
     #[error("the system has no memory for more routes")]
     NoMemory,
+    /// The route would need a FIB entry, and the forwarder has no room for one.
+    #[error(transparent)]
+    Fib(#[from] FibFull),
 }
 
 /// The routes of a prefix by face and origin; nearly all have one.

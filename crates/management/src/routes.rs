@@ -12,7 +12,7 @@ use crate::{
     announcement_store::Announcements,
     effect::Effect,
     environment::{Environment, Times},
-    fib_computation::{FibComputation, FibSources, FibUpdate},
+    fib_computation::{FibComputation, FibFull, FibLimits, FibSources, FibUpdate},
     log_lines,
     manual_next_hops::ManualNextHops,
     readvertise::{Readvertise, ReadvertiseConfig},
@@ -37,12 +37,19 @@ pub(crate) struct Routes {
     /// Strategies that are no longer chosen but may still be in the FIB.
     former_strategies: Vec<u32>,
     pub(crate) fib: FibComputation,
+    /// Of the forwarder's table.
+    pub(crate) fib_limits: FibLimits,
     /// The part that tells the routing daemon about routes.
     pub(crate) readvertise: Readvertise,
 }
 
 impl Routes {
-    pub(crate) fn new(rib: Rib, strategies: StrategyChoices, readvertise: ReadvertiseConfig) -> Self {
+    pub(crate) fn new(
+        rib: Rib,
+        strategies: StrategyChoices,
+        fib_limits: FibLimits,
+        readvertise: ReadvertiseConfig,
+    ) -> Self {
         Routes {
             rib,
             announcements: Announcements::default(),
@@ -50,6 +57,7 @@ impl Routes {
             strategies,
             former_strategies: Vec::new(),
             fib: FibComputation::new(),
+            fib_limits,
             readvertise: Readvertise::new(readvertise),
         }
     }
@@ -90,7 +98,15 @@ impl Routes {
         self.update_fib(changed, replies, out);
     }
 
-    /// Adds a route, or replaces one. True if anything changed that the FIB depends on. If the table is full and
+    /// Whether the forwarder's FIB has room for this prefix, or has it.
+    ///
+    /// # Errors
+    /// If not.
+    pub(crate) fn room_in_fib(&self, prefix: Name<'_>) -> Result<(), FibFull> {
+        self.fib.room_for(prefix, self.fib_limits.all)
+    }
+
+    /// Adds a route, or replaces one. True if anything changed that the FIB depends on. If a table is full and
     /// contains routes on their way out, they make room first.
     pub(crate) fn insert(
         &mut self,
@@ -100,13 +116,18 @@ impl Routes {
         replies: &mut Replies,
         out: &mut Vec<Effect>,
     ) -> Result<bool, RibFull> {
-        let result = self.rib.insert(prefix, route);
+        let result = self.try_insert(prefix, route);
         let may_have_room = self.rib.is_leaving() || self.rib.next_deadline_ns().is_some_and(|at| at <= now.mono_ns);
         if result.is_err() && may_have_room {
             self.remove_routes(now, replies, out);
-            return self.rib.insert(prefix, route);
+            return self.try_insert(prefix, route);
         }
         result
+    }
+
+    fn try_insert(&mut self, prefix: Name<'_>, route: Route) -> Result<bool, RibFull> {
+        self.room_in_fib(prefix)?;
+        self.rib.insert(prefix, route)
     }
 
     /// Recomputes the FIB at and under the changed prefixes, one slice of it now.

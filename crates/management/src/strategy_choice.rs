@@ -5,7 +5,10 @@
 //!
 //! Limit: [`MAX_STRATEGY_CHOICES`]. Cost: an operation takes O(log n).
 
-use crate::name_key::{NameKey, subtree};
+use crate::{
+    fib_computation::FibFull,
+    name_key::{NameKey, subtree},
+};
 use namewire_packet::{Name, NameBuf, nfd::StrategyChoice};
 use std::collections::BTreeMap;
 
@@ -41,6 +44,9 @@ pub enum StrategyError {
     /// The strategy table is full (answer 507).
     #[error("Strategy table is full")]
     Full,
+    /// The forwarder's FIB has no room for the entries of the configured choices.
+    #[error(transparent)]
+    Fib(#[from] FibFull),
 }
 
 /// The forwarder's strategy table, as management uses it.
@@ -101,6 +107,16 @@ impl StrategyChoices {
             return None;
         }
         self.choices.remove(prefix.value())
+    }
+
+    /// Number of prefixes with a choice.
+    pub fn len(&self) -> usize {
+        self.choices.len()
+    }
+
+    /// Never: `/` has a choice.
+    pub fn is_empty(&self) -> bool {
+        self.choices.is_empty()
     }
 
     /// True if any prefix uses the instance. Cost: a scan.

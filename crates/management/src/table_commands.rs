@@ -31,7 +31,7 @@ impl Management {
         out: &mut Vec<Effect>,
     ) -> CommandResult {
         let prefix = required_name(&parameters)?;
-        check_prefix_length(prefix.as_name(), "Route prefix cannot exceed 32 components")?;
+        self.check_prefix_length(prefix.as_name(), "Route prefix cannot exceed 32 components")?;
         self.check_not_own(prefix.as_name())?;
         let face = self.existing_face(&parameters)?;
         let expires_at_ns = parameters.expiration_period_ms.and_then(|ms| deadline_ns(now.mono_ns, ms));
@@ -73,10 +73,10 @@ impl Management {
     /// `fib/add-nexthop`. Repeating it sets a new cost.
     pub(crate) fn add_next_hop(&mut self, parameters: ControlParameters, out: &mut Vec<Effect>) -> CommandResult {
         let prefix = required_name(&parameters)?;
-        check_prefix_length(prefix.as_name(), "FIB entry prefix cannot exceed 32 components")?;
+        self.check_prefix_length(prefix.as_name(), "FIB entry prefix cannot exceed 32 components")?;
         self.check_not_own(prefix.as_name())?;
         let face = self.existing_face(&parameters)?;
-        self.check_memory()?;
+        self.check_room(prefix.as_name())?;
         let cost = parameters.cost.unwrap_or(0);
         match self.routes.manual.insert(prefix.as_name(), NextHop { face, cost }) {
             Some(true) => self.update_fib(vec![prefix.clone()], out),
@@ -109,8 +109,8 @@ impl Management {
     ) -> CommandResult {
         let prefix = required_name(&parameters)?;
         let requested = parameters.strategy.ok_or_else(|| invalid_parameters("Strategy is required"))?;
-        check_prefix_length(prefix.as_name(), "Prefix has too many components (limit is 32)")?;
-        self.check_memory()?;
+        self.check_prefix_length(prefix.as_name(), "Prefix has too many components (limit is 32)")?;
+        self.check_room(prefix.as_name())?;
         if !self.routes.strategies.has_room_for(prefix.as_name()) {
             let text = format!("Too many strategy choices (limit is {MAX_STRATEGY_CHOICES})");
             return Err(refusal(507, text));
@@ -119,7 +119,7 @@ impl Management {
             let code = match error {
                 StrategyError::Unknown(_) => 404,
                 StrategyError::Invalid(_) => 409,
-                StrategyError::Full => 507,
+                StrategyError::Full | StrategyError::Fib(_) => 507,
             };
             refusal(code, error.to_string())
         })?;
@@ -185,11 +185,24 @@ impl Management {
         refusal(507, full.to_string())
     }
 
-    /// 507 while the system has no memory to spare.
-    fn check_memory(&mut self) -> Result<(), Refusal> {
+    /// 507 while the system has no memory to spare, or if the FIB has no room for the prefix.
+    fn check_room(&mut self, prefix: Name<'_>) -> Result<(), Refusal> {
         if self.routes.rib.is_short_of_memory() {
             self.replies.counters.no_memory += 1;
             return Err(refusal(507, "the system has no memory for it"));
+        }
+        self.routes.room_in_fib(prefix).map_err(|full| refusal(507, full.to_string()))
+    }
+
+    /// 414 for a prefix that the tables refuse, with NFD's words for too many components.
+    pub(crate) fn check_prefix_length(&self, prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
+        const { assert!(MAX_PREFIX_COMPONENTS == 32, "the texts say 32") };
+        if prefix.len() > MAX_PREFIX_COMPONENTS {
+            return Err(refusal(414, too_many_components));
+        }
+        let bytes_max = MAX_PREFIX_BYTES.min(self.routes.fib_limits.longest_prefix_bytes);
+        if prefix.value().len() > bytes_max {
+            return Err(refusal(414, format!("Prefix cannot exceed {bytes_max} bytes")));
         }
         Ok(())
     }
@@ -220,16 +233,4 @@ impl Management {
 
 fn required_name(parameters: &ControlParameters) -> Result<NameBuf, Refusal> {
     parameters.name.clone().ok_or_else(|| invalid_parameters("Name is required"))
-}
-
-/// 414 for a prefix that the tables refuse, with NFD's words for too many components.
-pub(crate) fn check_prefix_length(prefix: Name<'_>, too_many_components: &str) -> Result<(), Refusal> {
-    const { assert!(MAX_PREFIX_COMPONENTS == 32, "the texts say 32") };
-    if prefix.len() > MAX_PREFIX_COMPONENTS {
-        return Err(refusal(414, too_many_components));
-    }
-    if prefix.value().len() > MAX_PREFIX_BYTES {
-        return Err(refusal(414, format!("Prefix cannot exceed {MAX_PREFIX_BYTES} bytes")));
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ mod capture;
 mod commands;
 mod datasets;
 mod fib_computation;
+mod full_fib;
 mod leaving_routes;
 mod readvertise;
 mod tags;

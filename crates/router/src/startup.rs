@@ -33,7 +33,7 @@ use namewire_configuration::{
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
-use namewire_management::{ManagementConfig, RibLimits, TrustConfig, fib_computation::FibDemand};
+use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::HolderTable;
@@ -246,6 +246,7 @@ fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
 
 fn management_config(configuration: &Configuration, holders: &HolderTable) -> ManagementConfig {
     ManagementConfig {
+        fib: fib_limits(&configuration.settings),
         trust: configuration.trust.clone(),
         router_uid: Some(rustix::process::geteuid().as_raw()),
         readvertise: configuration.settings.rib.readvertise(),
@@ -327,8 +328,7 @@ fn core_role(design: FibDesign) -> Option<String> {
 }
 
 /// A FIB with room for everything that management may put there, if that costs address space only. Explicit huge pages
-/// are taken at once, so there it has room for prefixes of the usual size. What does not fit is refused, counted and
-/// tried again.
+/// are taken at once, so there it has room for prefixes of the usual size. Management refuses what does not fit.
 fn fib_config(tables: &TablesSection, rib: RibLimits) -> FibConfig {
     let (capacity_entries, pages) = (tables.fib_capacity as usize, tables.pages.0);
     let size = match pages {
@@ -338,6 +338,18 @@ fn fib_config(tables: &TablesSection, rib: RibLimits) -> FibConfig {
         PageSize::Huge2MiB | PageSize::Huge1GiB => FibConfig::new(capacity_entries),
     };
     FibConfig { pages, ..size }
+}
+
+/// What management may put into the FIB.
+fn fib_limits(settings: &Settings) -> FibLimits {
+    let size = fib_config(&settings.tables, RibLimits::default());
+    let all = FibDemand {
+        entries: size.capacity_entries,
+        // A design of the literature has no limit of its own.
+        prefix_bytes: settings.fib.design.0.search().map_or(usize::MAX, |_| size.prefix_bytes()),
+    };
+    let longest_prefix_bytes = settings.fib.prefix_bytes_max.map_or(MAX_PREFIX_BYTES, usize::from);
+    FibLimits { all, longest_prefix_bytes }
 }
 
 /// What the control thread takes over. The order matters: dropping control's senders ends the workers, and only then

@@ -108,8 +108,18 @@ impl FibConfig {
     /// Room for this many prefixes of this many bytes in all, on transparent huge pages. Leaves little room
     /// for free pieces that are too small to use once the FIB is full.
     pub fn for_prefixes(capacity_entries: usize, prefix_bytes: usize) -> Self {
-        let beside_names = capacity_entries.saturating_mul((HEADER_UNITS + 1) * UNIT_BYTES - 1);
-        let entry_bytes = prefix_bytes.saturating_add(beside_names).clamp(16 << 20, 1 << 34);
+        let entry_bytes = prefix_bytes.saturating_add(beside_names(capacity_entries)).clamp(16 << 20, 1 << 34);
         Self { entry_bytes, ..Self::new(capacity_entries) }
     }
+
+    /// Bytes of prefixes for which there is room in the router's own table, however many they are: the inverse of
+    /// [`FibConfig::for_prefixes`].
+    pub const fn prefix_bytes(&self) -> usize {
+        self.entry_bytes.saturating_sub(beside_names(self.capacity_entries))
+    }
+}
+
+/// The most bytes that this many entries take beside their names.
+const fn beside_names(entries: usize) -> usize {
+    entries.saturating_mul((HEADER_UNITS + 1) * UNIT_BYTES - 1)
 }
