@@ -1,17 +1,22 @@
 //! Explanation: what would the forwarder do with an Interest for a name, and why?
 //!
 //! It is made from datasets: those that any NFD-like forwarder has (routes, next hops, strategies, faces), and those of
-//! ours that say what workers have pending and stored and how faces have answered. `namewire explain` fetches them from
-//! a forwarder; the observer's page gets them from the control thread. So both give the same answer.
+//! ours that say what workers have pending and stored, where their FIB leads, and how faces have answered. `namewire
+//! explain` fetches them from a forwarder; the observer's page gets them from the control thread. So both give the same
+//! answer.
+//!
+//! The dataset `fib/list` has what the routes make of the FIB. A FIB of a lossy design may lead a name without a route
+//! elsewhere. So what a worker found in its table counts, and a difference between the two is explained.
 
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        FaceHealth, FaceScope, FaceState, FaceStatus, FibEntry, LinkType, NameLook, PendingLook, RibEntry, StoredLook,
-        StrategyChoice, origin, route_flags,
+        FaceHealth, FaceScope, FaceState, FaceStatus, FibEntry, FibLook, FibUsage, LinkType, NameLook, NextHopRecord,
+        PendingLook, RibEntry, StoredLook, StrategyChoice, origin, route_flags,
     },
 };
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What the tables say of a name.
 #[derive(Serialize)]
@@ -22,7 +27,9 @@ pub struct Explanation {
     pub strategy: Option<Choice>,
     /// The prefix in the FIB that applies, if there is one.
     pub prefix: Option<String>,
-    /// The next hops of that prefix, usable ones first.
+    /// The FIB is lossy, and takes the name for one under another prefix: the next hops are those of that one.
+    pub mistaken: bool,
+    /// The next hops, usable ones first.
     pub next_hops: Vec<NextHop>,
     /// Routes of that prefix and of shorter ones, from which the next hops come.
     pub routes: Vec<Route>,
@@ -150,6 +157,8 @@ pub struct Tables {
     pub health: Vec<FaceHealth>,
     /// `status/name/<name>`, of our router only.
     pub looks: Vec<NameLook>,
+    /// `fib/usage`, of our router only.
+    pub fib_usage: Option<FibUsage>,
 }
 
 impl Tables {
@@ -165,19 +174,26 @@ impl Tables {
         let choice =
             self.choices.iter().filter(|choice| covers(&&choice.name)).max_by_key(|choice| longest(&&choice.name));
         let entry = self.fib.iter().filter(|entry| covers(&&entry.name)).max_by_key(|entry| longest(&&entry.name));
-        let mut next_hops: Vec<NextHop> = entry
-            .map(|entry| &entry.next_hops[..])
-            .unwrap_or_default()
+        let of_entry = entry.map(|entry| &entry.next_hops[..]).unwrap_or_default();
+        let mistaken_for = self.lossy_answer(of_entry);
+        let mut next_hops: Vec<NextHop> = mistaken_for
+            .unwrap_or(of_entry)
             .iter()
             .map(|hop| self.next_hop(name, from, hop.face_id, hop.cost))
             .collect();
         next_hops.sort_by_key(|hop| (hop.excluded.is_some(), hop.cost));
+        let entry = entry.filter(|_| mistaken_for.is_none());
         let routes = entry.map(|entry| self.routes_of(&entry.name)).unwrap_or_default();
+        let found = self.looks.iter().find_map(|look| look.fib.as_ref()).map(|found| &found.strategy);
+        let in_force = |choice| found.filter(|found| !found.is_empty()).unwrap_or(choice);
         let mut explanation = Explanation {
             name: name.to_string(),
-            strategy: choice
-                .map(|choice| Choice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() }),
+            strategy: choice.map(|choice| Choice {
+                prefix: choice.name.to_string(),
+                strategy: in_force(&choice.strategy).to_string(),
+            }),
             prefix: entry.map(|entry| entry.name.to_string()),
+            mistaken: mistaken_for.is_some(),
             next_hops,
             routes,
             worker: self.looks.iter().find(|look| look.is_owner).map(|look| look.worker),
@@ -188,6 +204,19 @@ impl Tables {
         };
         self.conclude(name, &mut explanation);
         explanation
+    }
+
+    /// What the table of the worker leads to, if that is lossy and something else than the routes make of it. Other
+    /// differences are changes between two datasets.
+    fn lossy_answer(&self, of_entry: &[NextHopRecord]) -> Option<&[NextHopRecord]> {
+        let FibLook { next_hops, .. } = self.looks.iter().find_map(|look| look.fib.as_ref())?;
+        let is_lossy = self.fib_usage.as_ref().is_some_and(|usage| usage.is_lossy);
+        // The list leaves out faces that are gone.
+        let present = |hops: &[NextHopRecord]| {
+            let present = hops.iter().filter(|hop| self.face(hop.face_id).is_some());
+            present.map(|hop| (hop.cost, hop.face_id)).collect::<BTreeSet<_>>()
+        };
+        (is_lossy && present(next_hops) != present(of_entry)).then_some(next_hops)
     }
 
     fn next_hop(&self, name: &NameBuf, from: Option<FaceId>, face: FaceId, cost: u64) -> NextHop {
@@ -255,13 +284,22 @@ impl Tables {
         let waits = explanation.next_hops.iter().any(|hop| hop.excluded.as_deref() == Some(LINK_DOWN));
         let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy)).to_owned();
         let strategy = &*strategy;
-        explanation.outcome = match (&explanation.prefix, usable) {
+        let design = self.fib_usage.as_ref().filter(|usage| usage.is_lossy).map(|usage| &*usage.design);
+        let other = design.map(|design| format!("another route (the FIB design {design} is lossy)"));
+        let prefix = if explanation.mistaken { &other } else { &explanation.prefix };
+        explanation.outcome = match (prefix, usable) {
             (None, _) => "no route covers the name: a Nack (NoRoute) goes back".to_owned(),
             (Some(prefix), 0) if waits => format!("the links of {prefix} are down: the Interest waits for one of them"),
             (Some(prefix), 0) => format!("{prefix} has no next hop to which it may go: a Nack (NoRoute) goes back"),
             (Some(prefix), 1) => format!("it goes to the one next hop of {prefix}, by {strategy}"),
             (Some(prefix), usable) => self.choice_among(strategy, usable, prefix, &explanation.next_hops),
         };
+        if let Some(design) = design.filter(|_| !self.is_covered(name)) {
+            explanation.hints.push(format!(
+                "no route but perhaps the default covers the name: the FIB design {design} may take it for a name under \
+                 any other route, and another way after each change of routes"
+            ));
+        }
         self.hint_at_silence(strategy, explanation);
         if usable > 0 || waits {
             return;
@@ -280,6 +318,12 @@ impl Tables {
         explanation
             .hints
             .push(format!("namewire route add {name} FACE makes a route; namewire route list shows all routes"));
+    }
+
+    /// Whether a route other than the default covers the name.
+    fn is_covered(&self, name: &NameBuf) -> bool {
+        let covers = |entry: &FibEntry| !entry.name.is_empty() && entry.name.as_name().is_prefix_of(&name.as_name());
+        self.fib.iter().any(covers)
     }
 
     /// What a strategy does with several next hops.
@@ -424,6 +468,7 @@ mod tests {
                 recent: None,
             }],
             looks: Vec::new(),
+            fib_usage: None,
             faces: vec![
                 face(300, "udp4://192.0.2.1:6363", FaceScope::NonLocal),
                 face(301, "udp4://192.0.2.2:6363", FaceScope::NonLocal),
@@ -475,6 +520,51 @@ mod tests {
         assert_eq!(local.outcome, "it goes to the one next hop of /localhost/x, by best-route");
         assert_eq!(local.next_hops[1].excluded.as_deref(), Some("names under /localhost stay on this machine"));
     }
+
+    /// The story: with a lossy design, `explain` told of 300 of 300 names without a route that a Nack goes back, while
+    /// the router forwarded them.
+    #[test]
+    fn the_table_that_forwards_decides_where_it_is_lossy() {
+        let found = |hops: &[(u64, u64)]| {
+            let next_hops = hops.iter().map(|&(face, cost)| NextHopRecord { face_id: FaceId(face), cost }).collect();
+            vec![NameLook {
+                is_owner: true,
+                fib: Some(FibLook { next_hops, ..FibLook::default() }),
+                ..NameLook::default()
+            }]
+        };
+        let usage = |is_lossy| FibUsage { design: "fpt".to_owned(), capacity_entries: 9, bytes: 9, is_lossy };
+        let lossy = |hops| Tables { looks: found(hops), fib_usage: Some(usage(true)), ..tables() };
+        let other = lossy(&[(301, 5), (300, 10)]).explain(&name("/z"), None);
+        assert_eq!(
+            (&*other.outcome, other.mistaken, other.prefix, other.routes.len(), other.next_hops.len()),
+            (
+                "it goes to face 301, the cheapest of 2 next hops of another route (the FIB design fpt is lossy) (best-route puts those that have fallen silent last)",
+                true,
+                None,
+                0,
+                2
+            )
+        );
+        assert!(other.hints[0].contains("the FIB design fpt may take it for a name under any other route"));
+        let mut multicast = lossy(&[(301, 5), (300, 10)]);
+        let strategy = name("/localhost/nfd/strategy/multicast/v=5");
+        multicast.looks[0].fib.as_mut().expect("found").strategy = strategy;
+        assert!(
+            multicast.explain(&name("/z"), None).outcome.starts_with("it goes to all 2 next hops of another route")
+        );
+        let none = lossy(&[]).explain(&name("/z"), None);
+        assert_eq!((&*none.outcome, none.mistaken), ("no route covers the name: a Nack (NoRoute) goes back", false));
+        assert!(none.hints[0].contains("the FIB design fpt may take it"), "{:?}", none.hints);
+        // A name with a route: the face that is gone makes no difference.
+        let right = lossy(&[(301, 5), (300, 10)]).explain(&name("/a/b/c"), None);
+        let is_listed = right.next_hops.iter().any(|hop| hop.face_id == 399);
+        assert!(!right.mistaken && right.prefix.as_deref() == Some("/a/b") && is_listed && right.hints.is_empty());
+        // In an exact table only a change between two datasets makes a difference.
+        let exact = Tables { fib_usage: Some(usage(false)), ..lossy(&[(301, 5)]) }.explain(&name("/z"), None);
+        assert!(!exact.mistaken && exact.next_hops.is_empty() && exact.hints.len() == 1);
+    }
+
     #[test]
     fn what_is_pending_and_stored_is_told() {
         let mut tables = tables();

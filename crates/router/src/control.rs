@@ -319,7 +319,8 @@ impl Control {
                 let about = self.management.tables_about(now, name.as_name(), &self.node);
                 let health = self.node.face_health();
                 let TablesAboutName { fib, rib, choices, faces } = about;
-                let tables = Tables { fib, rib, choices, faces, health, looks };
+                let fib_usage = Some(self.node.fib_usage());
+                let tables = Tables { fib, rib, choices, faces, health, looks, fib_usage };
                 let _ = reply.send(tables.explain(&name, None)); // the client may have left
             }
         }

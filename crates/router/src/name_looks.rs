@@ -7,13 +7,14 @@ use crate::{
     messages::{LookId, ToWorker},
     senders::WorkerSender,
 };
-use namewire_engine::{NameState, PendingInterest, PendingUpstream, StoredData};
+use namewire_engine::{NameState, PendingInterest, PendingUpstream, StoredData, View};
 use namewire_management::Ticket;
 use namewire_node_model::explanation::Explanation;
 use namewire_packet::{
-    NameBuf,
-    nfd::{NameLook, PendingLook, StoredLook, UpstreamLook},
+    FaceId, Name, NameBuf,
+    nfd::{FibLook, NameLook, NextHopRecord, PendingLook, StoredLook, UpstreamLook},
 };
+use namewire_tables::{NameHashes, NextHop};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 
@@ -73,7 +74,21 @@ pub(crate) fn name_look(worker: u8, is_owner: bool, state: NameState) -> NameLoo
         pending: state.pending.into_iter().map(pending_look).collect(),
         stored: state.stored.map(stored_look),
         stored_under: state.stored_under.map(stored_look),
+        fib: None,
     }
+}
+
+/// Where the FIB that workers forward by leads an Interest for the name; `None` if no table holds such a name.
+pub(crate) fn fib_look(view: &View<'_>, name: Name<'_>) -> Option<FibLook> {
+    let mut hashes = NameHashes::default();
+    hashes.compute(view.fib.key(), name.value()).ok()?;
+    let found = view.fib.longest_prefix_match(name.value(), &hashes);
+    let (next_hops, strategy) = found.map_or((&[][..], 0), |found| (found.nexthops, found.strategy));
+    let next_hop = |hop: &NextHop| NextHopRecord { face_id: FaceId(hop.face), cost: hop.cost };
+    Some(FibLook {
+        strategy: view.strategies.name(strategy).cloned().unwrap_or_default(),
+        next_hops: next_hops.iter().map(next_hop).collect(),
+    })
 }
 
 fn pending_look(pending: PendingInterest) -> PendingLook {

@@ -1,14 +1,14 @@
 //! `namewire explain NAME`: what would the forwarder do with an Interest for this name now?
 //!
-//! The datasets are fetched one after the other; a change between them may show. A forwarder that does not know ours
-//! leaves them out.
+//! Next hops and strategy are those of the table that workers forward by, which may be lossy. The datasets are fetched
+//! one after the other; a change between them may show. A forwarder that does not know ours leaves them out.
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_client::Client;
 use namewire_node_model::explanation::{Answers, Explanation, Pending, Route, Stored, Tables, short};
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{NameLook, decode_dataset},
+    nfd::{FibUsage, NameLook, decode_dataset},
 };
 use std::fmt::Write as _;
 
@@ -42,6 +42,11 @@ async fn fetch(client: &Client, name: &NameBuf) -> Result<Tables, Failure> {
         faces: client.status_list("faces", "list").await?,
         health: client.status_list("faces", "health").await.unwrap_or_default(),
         looks: look_at(client, name).await.unwrap_or_default(),
+        fib_usage: client
+            .status_list("fib", "usage")
+            .await
+            .ok()
+            .and_then(|usage: Vec<FibUsage>| usage.into_iter().next()),
     })
 }
 
@@ -128,6 +133,7 @@ mod tests {
                 strategy: "/localhost/nfd/strategy/best-route/v=5".to_owned(),
             }),
             prefix: Some("/a".to_owned()),
+            mistaken: false,
             next_hops: vec![NextHop {
                 face_id: 301,
                 cost: 5,

@@ -54,7 +54,7 @@ pub use fib_usage::FibUsage;
 pub use field::NfdError;
 pub use forwarder_status::ForwarderStatus;
 pub use log_record::{LogAreaLevel, LogField, LogRecord};
-pub use name_look::{NameLook, PendingLook, StoredLook, UpstreamLook};
+pub use name_look::{FibLook, NameLook, PendingLook, StoredLook, UpstreamLook};
 pub use numbers::{cs_flags, face_flags, origin, route_flags};
 pub use pool_holding::PoolHolding;
 pub use process_privileges::ProcessPrivileges;

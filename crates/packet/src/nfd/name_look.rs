@@ -1,21 +1,22 @@
-//! NameLook: what one worker has pending and stored for a name (dataset `status/name/<name>`).
+//! NameLook: what one worker has pending and stored for a name, and where its FIB leads (dataset `status/name/<name>`).
 //!
 //! This dataset is ours; NFD has no such dataset. It has one entry for each worker.
 
 use super::{
+    NextHopRecord,
     element::element,
     numbers::types::{
-        DATASET_ENTRY, FACE_ID, LOOK_AGE, LOOK_BYTES, LOOK_DOWNSTREAM, LOOK_EXPIRES, LOOK_FRESH, LOOK_IS_OWNER,
-        LOOK_IS_PREFIX, LOOK_MUST_BE_FRESH, LOOK_NACK, LOOK_PENDING, LOOK_SATISFIED, LOOK_STORED, LOOK_STORED_UNDER,
-        LOOK_UPSTREAM, LOOK_WORKER,
+        DATASET_ENTRY, FACE_ID, LOOK_AGE, LOOK_BYTES, LOOK_DOWNSTREAM, LOOK_EXPIRES, LOOK_FIB, LOOK_FRESH,
+        LOOK_IS_OWNER, LOOK_IS_PREFIX, LOOK_MUST_BE_FRESH, LOOK_NACK, LOOK_PENDING, LOOK_SATISFIED, LOOK_STORED,
+        LOOK_STORED_UNDER, LOOK_UPSTREAM, LOOK_WORKER, NESTED_RECORD,
     },
 };
 use crate::{FaceId, NameBuf, tlv::types::NAME};
 
 element! {
     element DATASET_ENTRY:
-    /// One entry of `status/name/<name>`: 128 { 128 worker, 129 owner?, 130 pending *, 131 stored ?, 132 stored under ?
-    /// }.
+    /// One entry of `status/name/<name>`: 128 { 128 worker, 129 owner?, 130 pending *, 131 stored ?, 132 stored under
+    /// ?, 143 FIB ? }.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct NameLook {
         /// The worker, from 0.
@@ -28,6 +29,21 @@ element! {
         pub stored: Option<StoredLook> = LOOK_STORED,
         /// Stored Data that answers the name with CanBePrefix, if it is another.
         pub stored_under: Option<StoredLook> = LOOK_STORED_UNDER,
+        /// Where its FIB leads an Interest for the name now; of the owner only.
+        pub fib: Option<FibLook> = LOOK_FIB,
+    }
+}
+
+element! {
+    element:
+    /// The answer of the FIB: { 7 strategy, 129 next hop * }. A lossy FIB may give next hops to a name without
+    /// a route, and does not know of which route they are.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FibLook {
+        /// The strategy, with its version and parameters.
+        pub strategy: NameBuf = NAME,
+        /// Next hops, the cheapest first.
+        pub next_hops: Vec<NextHopRecord> = NESTED_RECORD,
     }
 }
 

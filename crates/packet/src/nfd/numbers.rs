@@ -94,6 +94,7 @@ pub mod types {
     pub const LOOK_NACK: u32 = 140;
     pub const LOOK_BYTES: u32 = 141;
     pub const LOOK_FRESH: u32 = 142;
+    pub const LOOK_FIB: u32 = 143;
     pub const POOL_NAME: u32 = 128;
     pub const POOL_HOLDER: u32 = 129;
     pub const POOL_CAPACITY: u32 = 130;

@@ -4,14 +4,14 @@ use super::{Scratch, Worker, decide};
 use crate::{
     cs_settings::CsSettings,
     messages::{CaptureChange, FaceChange, LookId, ToControl, ToWorker},
-    name_looks::name_look,
+    name_looks::{fib_look, name_look},
     shared::TableReader,
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, FaceId, Frame, Instant, dispatch::Visits};
 use namewire_faces::{AddFaceError, CloseReason, FaceInfo, StreamSocket};
 use namewire_management::Ticket;
-use namewire_packet::{NameBuf, lp::LpHeaders};
+use namewire_packet::{NameBuf, lp::LpHeaders, nfd::NameLook};
 
 /// Messages from control that are served in one turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -85,15 +85,16 @@ impl Worker {
             ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
-            ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name),
+            ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name, tables),
             ToWorker::Capture(change) => self.change_captures(change),
         }
     }
 
-    fn look_at_name(&self, now_ns: u64, id: LookId, name: &NameBuf) {
+    fn look_at_name(&self, now_ns: u64, id: LookId, name: &NameBuf, tables: &mut TableReader) {
         let is_owner = self.shared.dispatcher.home(name.as_name()) == self.io.index;
         let state = self.engine.name_state(Instant(now_ns), name.as_name());
-        self.tell(ToControl::NameLooked { id, look: name_look(self.io.index, is_owner, state) });
+        let fib = is_owner.then(|| fib_look(&tables.pin().view(), name.as_name())).flatten();
+        self.tell(ToControl::NameLooked { id, look: NameLook { fib, ..name_look(self.io.index, is_owner, state) } });
     }
 
     fn change_captures(&mut self, change: CaptureChange) {

@@ -5,8 +5,8 @@ use crate::application::{Application, name, start_with};
 use namewire_configuration::settings::Choice;
 use namewire_designs::fib::{catalogue::FibDesign, string_differentiation::DefaultRoute};
 use namewire_packet::{
-    NackReason,
-    nfd::{ControlParameters, FibEntry},
+    FaceId, NackReason,
+    nfd::{ControlParameters, FibEntry, FibLook, NameLook},
 };
 use namewire_router::RouterHandle;
 use std::collections::BTreeMap;
@@ -38,6 +38,53 @@ fn a_lossy_router_without_routes_sends_nacks() {
             assert_eq!(packet.headers.nack, Some(NackReason::NoRoute), "{label}");
         }
     });
+}
+
+/// The story: `namewire explain` read the exact list of entries, and was wrong about 300 of 300 names.
+#[test]
+fn a_look_at_a_name_tells_where_the_lossy_table_leads_it() {
+    let mut mistaken = 0;
+    for_each_lossy_design(|router, label| {
+        let mut producers: BTreeMap<FaceId, Application> = BTreeMap::new();
+        for site in 0..8 {
+            let mut producer = Application::connect(router);
+            let face = producer.register(&format!("/site{site}"));
+            producer.register(&format!("/site{site}/{}", "deeper/".repeat(site % 3) + "end"));
+            producers.insert(face, producer);
+        }
+        let (mut operator, mut consumer) = (Application::connect(router), Application::connect(router));
+        for number in 0..30 {
+            let uri = format!("/stranger{number}/x/{number}");
+            let FibLook { strategy, next_hops } = look(&mut operator, &uri);
+            assert_eq!(strategy, name("/localhost/nfd/strategy/best-route/v=5"), "{label}: {uri}");
+            let interest = consumer.interest(name(&uri)).lifetime_ms(10_000).build();
+            consumer.send(&interest);
+            match next_hops.first() {
+                None => {
+                    let packet = consumer.receive().unwrap_or_else(|| panic!("{label}: no Nack for {uri}"));
+                    assert_eq!(packet.headers.nack, Some(NackReason::NoRoute), "{label}");
+                }
+                Some(hop) => {
+                    let producer = producers.get_mut(&hop.face_id).expect("the face of a route");
+                    let packet = producer.receive().unwrap_or_else(|| panic!("{label}: {uri} went elsewhere"));
+                    assert_eq!(packet.interest().name().to_buf(), name(&uri), "{label}");
+                    mistaken += 1;
+                }
+            }
+        }
+    });
+    assert!(mistaken > 0, "no design was lossy");
+}
+
+/// Where the FIB leads an Interest for the name, as the worker says that owns it.
+fn look(operator: &mut Application, uri: &str) -> FibLook {
+    let mut component = Vec::new();
+    name(uri).as_name().write_tlv(&mut component);
+    let mut dataset = name("/status/name");
+    dataset.push_generic(&component);
+    let looks: Vec<NameLook> = operator.dataset(&dataset.to_string());
+    let mut owners = looks.into_iter().filter(|look| look.is_owner);
+    owners.next().and_then(|look| look.fib).expect("a worker owns the name, and tells")
 }
 
 /// The story: with `tables.fib_capacity = 300`, 900 of 900 registrations were answered 200, and 604 prefixes were not
