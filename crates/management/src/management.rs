@@ -154,6 +154,11 @@ impl Management {
         !self.routes.has_changes()
     }
 
+    /// Computes no further slice of a large change from now on, because the forwarder's FIB is behind; or goes on.
+    pub const fn hold_changes(&mut self, is_held: bool) {
+        self.routes.is_held = is_held;
+    }
+
     /// A number that grows whenever faces, routes, next hops or choices change.
     pub const fn revision(&self) -> u64 {
         self.replies.store.changes()
@@ -262,8 +267,7 @@ impl Management {
     /// Monotonic instant at which [`Management::run_timers`] has work.
     pub fn next_deadline(&self) -> Option<u64> {
         let deadlines = [
-            self.routes.has_changes().then_some(0),
-            self.routes.rib.next_deadline_ns(),
+            self.routes.next_deadline_ns(),
             self.own_interests.next_deadline_ns(),
             self.routes.readvertise.next_due_ns().filter(|_| self.own_interests.has_room()),
             self.authorizer.pending.next_deadline_ns(),

@@ -39,6 +39,8 @@ pub(crate) struct Routes {
     pub(crate) fib: FibComputation,
     /// Of the forwarder's table.
     pub(crate) fib_limits: FibLimits,
+    /// The forwarder's table is behind: [`Routes::run_changes`] waits.
+    pub(crate) is_held: bool,
     /// The part that tells the routing daemon about routes.
     pub(crate) readvertise: Readvertise,
 }
@@ -58,6 +60,7 @@ impl Routes {
             former_strategies: Vec::new(),
             fib: FibComputation::new(),
             fib_limits,
+            is_held: false,
             readvertise: Readvertise::new(readvertise),
         }
     }
@@ -75,8 +78,17 @@ impl Routes {
         self.rib.is_leaving() || !self.fib.is_settled()
     }
 
+    /// When [`Routes::run_changes`] has work next.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        let now_or_later = self.has_changes().then_some(0).or_else(|| self.rib.next_deadline_ns());
+        now_or_later.filter(|_| !self.is_held)
+    }
+
     /// Does one slice of the earlier changes, and one of the routes that have expired.
     pub(crate) fn run_changes(&mut self, now: Times, replies: &mut Replies, out: &mut Vec<Effect>) {
+        if self.is_held {
+            return;
+        }
         self.remove_routes(now, replies, out);
         if !self.fib.is_settled() {
             let sources = FibSources { rib: &self.rib, manual: &self.manual, strategies: &self.strategies };

@@ -109,6 +109,27 @@ fn fib(bench: &mut Bench) -> Vec<FibEntry> {
 }
 
 #[test]
+fn no_further_slice_is_computed_while_the_forwarder_is_behind() {
+    let (mut bench, mut mirror) = node(3000, None);
+    bench.close(LEAVING);
+    mirror.follow(&bench);
+    let left = mirror.leads_to(LEAVING);
+    assert!(left > 2000 && is_due(&bench));
+    bench.management.hold_changes(true);
+    bench.timers();
+    assert!(bench.fib_changes().is_empty() && !is_due(&bench));
+    register(&mut bench, &mut mirror, "/mine");
+    assert_eq!(
+        (mirror.faces("/mine"), mirror.leads_to(LEAVING)),
+        (Some(vec![LOCAL_FACE]), left),
+        "a command is not held"
+    );
+    bench.management.hold_changes(false);
+    finish(&mut bench, &mut mirror, |_, _, _| ());
+    assert_eq!(mirror.leads_to(LEAVING), 0);
+}
+
+#[test]
 fn routes_of_a_face_that_closes_go_in_slices_and_commands_are_answered_in_between() {
     let (mut bench, mut mirror) = node(ROUTES, None);
     bench.close(LEAVING);

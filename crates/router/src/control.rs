@@ -108,6 +108,10 @@ impl Control {
             routes_max: 0,
         };
         control.carry_out(effects);
+        // Nobody waits for an answer yet, and the workers must find management.
+        while control.node.fib_writer.is_behind() {
+            control.run_fib_writer(u64::MAX);
+        }
         Ok(control)
     }
 
@@ -175,14 +179,20 @@ impl Control {
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
-        let (management, fib_writer) = (&self.management, &mut self.node.fib_writer);
-        if fib_writer.next_retry_ns().is_some_and(|at| at <= now.mono_ns) {
-            let gained =
-                fib_writer.retry(&mut self.node.shared.fib(), now.mono_ns, |name| management.fib_insertion(name));
+        self.run_fib_writer(now.mono_ns);
+    }
+
+    /// Lets the FIB writer have a turn if it has work. Management changes no more than one slice ahead of it.
+    fn run_fib_writer(&mut self, now_ns: u64) {
+        let (management, Node { shared, fib_writer, .. }) = (&self.management, &mut self.node);
+        if fib_writer.next_run_ns().is_some_and(|at| at <= now_ns) {
+            let insertion = |name: Name<'_>| management.fib_insertion(name);
+            let gained = fib_writer.run(&mut shared.fib(), &|| shared.now_ns(), insertion);
             if !gained.is_empty() {
                 self.carry_out(vec![Effect::NewNextHops(gained)]);
             }
         }
+        self.management.hold_changes(self.node.fib_writer.is_behind());
     }
 
     /// The time until something is due.
@@ -191,7 +201,7 @@ impl Control {
             self.management.next_deadline(),
             self.anchors.next_refresh_ns(),
             self.node.faces.next_forgetting_ns(),
-            self.node.fib_writer.next_retry_ns(),
+            self.node.fib_writer.next_run_ns(),
             self.node.held_answers.next_deadline_ns(),
             self.pages_due_ns,
             self.drop_watch.next_look_ns(),
@@ -499,8 +509,8 @@ impl Control {
                     self.send_from_internal(packet, headers, |internal| &mut internal.n_in_interests);
                 }
                 Effect::Fib(changes) => {
-                    let now_ns = self.node.shared.now_ns();
-                    self.node.fib_writer.apply(&mut self.node.shared.fib(), now_ns, changes);
+                    let Node { shared, fib_writer, .. } = &mut self.node;
+                    fib_writer.apply(&mut shared.fib(), &|| shared.now_ns(), changes);
                 }
                 Effect::NewNextHops(gained) => {
                     let gained = Arc::new(gained);
@@ -555,7 +565,7 @@ impl Control {
             self.node.faces.send(record.worker, ToWorker::RemoveFace { face });
         }
         // The reply comes after: a client that receives it finds the routes gone. They are gone from the FIB as well if
-        // they are no more than one slice.
+        // they are few.
         self.close_face(face, "by command", effects);
         self.management.on_face_command_done(self.node.times(), ticket, properties, effects);
     }

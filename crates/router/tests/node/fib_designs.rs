@@ -1,11 +1,14 @@
 //! Every FIB design in a running router: packets find the longest prefix while routes are added and removed.
 
+use super::lossy_fib::look;
 use crate::application::{Application, PATIENCE, eventually, name, start_with};
 use namewire_configuration::settings::Choice;
 use namewire_designs::fib::{
     catalogue::{FibDesign, FibDesignOptions},
+    hash_tables::MarkerMaintenance,
     string_differentiation::DefaultRoute,
 };
+use namewire_packet::FaceId;
 use namewire_packet::nfd::{ControlParameters, ControlResponse, FibEntry, FibUsage};
 use namewire_router::RouterHandle;
 use std::{
@@ -104,6 +107,42 @@ fn forwards(design: FibDesign, options: &FibDesignOptions) {
     eventually("the status counts the entries that the list shows", || {
         operator.status().n_fib_entries as usize == operator.dataset::<FibEntry>("/fib/list").len()
     });
+}
+
+/// The story: with markers that are kept right by enumeration, each change looks at all longer entries. A route of the
+/// root changed every entry before any other command was answered.
+#[test]
+fn a_large_change_of_a_slow_design_ends_and_commands_are_answered_meanwhile() {
+    let (router, _directory) = start_with(2, |config| {
+        config.settings.fib.design.0 = FibDesign::Binary;
+        config.settings.fib.marker_maintenance = Some(Choice(MarkerMaintenance::Enumerate));
+        config.settings.tables.fib_capacity = 4 * CHURN as u32;
+    });
+    let [mut sites, mut uplink, mut other] = [(); 3].map(|()| Application::connect(&router));
+    command_all(&mut sites, "/rib/register");
+    let root = uplink.register("/");
+    for number in 0..20 {
+        // The prefix of a command is in the FIB with the answer, whatever waits.
+        let prefix = format!("/other/{number}");
+        let own = other.register(&prefix);
+        let interest = uplink.interest(name(&format!("{prefix}/x"))).build();
+        uplink.send(&interest);
+        other.serve(1, b"here");
+        assert_eq!(uplink.receive().expect("Data").data().content(), b"here");
+        assert_ne!(own, root);
+    }
+    let mut operator = Application::connect(&router);
+    eventually("every entry has the next hop of the root", || {
+        let is_changed = |number| next_hops_of(&mut operator, &churned(number)).contains(&root);
+        (0..CHURN).step_by(37).all(is_changed)
+    });
+    assert_eq!(operator.drops("router.fib-readers-behind"), 0);
+}
+
+/// The next hops that workers find for the name.
+fn next_hops_of(operator: &mut Application, uri: &str) -> Vec<FaceId> {
+    let found = look(operator, uri);
+    found.next_hops.iter().map(|hop| hop.face_id).collect()
 }
 
 struct StopAtEnd<'a>(&'a AtomicBool);

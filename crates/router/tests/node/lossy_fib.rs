@@ -77,7 +77,7 @@ fn a_look_at_a_name_tells_where_the_lossy_table_leads_it() {
 }
 
 /// Where the FIB leads an Interest for the name, as the worker says that owns it.
-fn look(operator: &mut Application, uri: &str) -> FibLook {
+pub(crate) fn look(operator: &mut Application, uri: &str) -> FibLook {
     let mut component = Vec::new();
     name(uri).as_name().write_tlv(&mut component);
     let mut dataset = name("/status/name");
