@@ -160,6 +160,34 @@ fn explain_knows_what_is_pending_and_stored() {
     });
 }
 
+/// Who failed: the router here, one behind it, or a neighbour that says nothing.
+#[test]
+fn a_nack_and_a_time_out_say_who_it_was() {
+    let (directory, far_directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let router = Router::run(directory.path(), &[]);
+    let (address, socket) = (format!("127.0.0.1:{}", free_port()), far_directory.path().join("nfd.sock"));
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-tcp", "--listen-udp", &address, "--socket"]).arg(&socket);
+    let _far = Router::start(&socket, &mut command);
+    let (_deaf, silent) = deaf_neighbour();
+    router.ask(&["route", "add", "/deaf", &silent]);
+    let beyond = format!("udp4://{address}");
+    router.ask(&["route", "add", "/far", &beyond]);
+    let said = |arguments: &[&str]| text_of_failure(&router.tool(arguments));
+    let [deaf, far] = [&silent, &beyond].map(|uri| (router.face(uri).unwrap(), uri));
+    let nack_of_here = said(&["peek", "/nowhere/1"]);
+    assert!(nack_of_here.contains("the router here sent the Nack: it has no next hop"), "{nack_of_here}");
+    for arguments in [&["peek", "/far/1"][..], &["get", "/far/file"], &["ping", "/far", "--count", "1"]] {
+        let text = said(arguments);
+        assert!(
+            text.contains(&format!("the Nack came from behind face {} ({})", far.0, far.1)),
+            "{arguments:?}: {text}"
+        );
+    }
+    let text = said(&["peek", "/deaf/1", "--lifetime", "100"]);
+    assert!(text.contains(&format!("no answer came from face {} ({})", deaf.0, deaf.1)), "{text}");
+}
+
 /// The cheapest next hop is silent, and the strategy uses another one: list, log and metrics name the first, although
 /// hardly any Interest goes there.
 #[test]
@@ -183,6 +211,10 @@ fn a_next_hop_that_is_avoided_is_degraded() {
         router.tool(&["ping", "/both", "--count", "20", "--interval", "20", "--timeout", "300"]);
         shown()["state"] == "degraded" && shown()["health"]["recent"]["avoided"].as_u64().unwrap_or(0) > 0
     });
+    let used = router.face(&format!("udp4://{address}")).unwrap();
+    let text = router.ask(&["explain", "/both/1"]);
+    let told = format!("it goes to face {used}, because face {face}, the cheapest of /both, is silent (best-route)");
+    assert!(text.contains(&told) && text.contains("not used: no answer to earlier Interests"), "{text}");
     let text = router.ask(&["face", "show", &face.to_string()]);
     assert!(text.contains("sent elsewhere because it is silent"), "{text}");
     eventually("the log says so", || {

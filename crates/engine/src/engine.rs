@@ -19,15 +19,16 @@ use crate::{
     dispatch::Dispatcher,
     events::{face_changes, new_next_hops, timers},
     parts::Parts,
-    pipeline::call::Call,
+    pipeline::{call::Call, scope::NameScope},
     state::{
         measurements::Measurements, name_state::NameState, scratch::Scratch, tables::Tables,
         upstream_times::UpstreamTime,
     },
+    strategy::foresight::{Foresight, Prospect},
 };
 use namewire_packet::{FaceId, Name, NameBuf};
 use namewire_shares::{Groups, PoolReader};
-use namewire_tables::{CsPolicy, HashKey, NameHashes};
+use namewire_tables::{CsPolicy, FibMatch, HashKey, NameHashes, hash_name};
 use std::{io, sync::Arc};
 
 /// One complete forwarder for its share of the names.
@@ -266,6 +267,20 @@ impl Engine {
             true => state,
             false => NameState { stored: None, stored_under: None, ..state },
         }
+    }
+
+    /// What the strategy of a name would do with a new Interest now. Changes nothing.
+    pub fn foresee(&self, now: Instant, view: &View<'_>, name: Name<'_>, found: &FibMatch<'_>) -> Foresight {
+        let prefix = &name.value()[..found.prefix_bytes.min(name.value().len())];
+        let prospect = Prospect {
+            now,
+            faces: view.faces,
+            scope: NameScope::of(name.value()),
+            next_hops: found.nexthops,
+            prefix_hash: hash_name(self.parts.tables.pit_cs.key(), prefix),
+            measurements: &self.parts.measurements,
+        };
+        view.strategies.get(found.strategy).foresee(&prospect)
     }
 
     /// What this engine has measured of each face that it sent Interests to.

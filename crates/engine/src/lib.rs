@@ -66,6 +66,7 @@ pub use state::{
 pub use strategy::{
     AnnouncementTable, Answer, FirstNextHop, MAX_ANNOUNCEMENT_BYTES, Strategy, StrategyContext, StrategyError,
     StrategyId, StrategyTable, WithoutEntry,
+    foresight::{Foresight, Prospect},
 };
 
 /// The example of `docs/strategies.md`, compiled and run.

@@ -33,7 +33,10 @@ impl Asking {
     /// included.
     fn fetch(&mut self, alive: &[FaceId]) -> Vec<FaceId> {
         let name = format!("/a/{}", self.number);
+        let foreseen = self.node.foresee(&name);
         let mut asked = self.send(&name);
+        assert_eq!(foreseen.chosen.first(), asked.first(), "what `explain` tells is what happens");
+        assert!(foreseen.silent.len() != 1 || foreseen.silent[..1] != asked[..1], "{foreseen:?}");
         for _ in 0..10 {
             self.wait(10);
             let answering: Vec<FaceId> = asked.iter().copied().filter(|face| alive.contains(face)).collect();

@@ -67,6 +67,10 @@ pub struct NextHop {
     pub local_uri: Option<String>,
     /// Why no Interest would go there.
     pub excluded: Option<String>,
+    /// The strategy would choose it for a new Interest now.
+    pub is_chosen: bool,
+    /// The strategy avoids it, because earlier Interests got no answer there.
+    pub is_silent: bool,
     /// How its peer answered so far.
     pub answers: Option<Answers>,
 }
@@ -221,6 +225,7 @@ impl Tables {
 
     fn next_hop(&self, name: &NameBuf, from: Option<FaceId>, face: FaceId, cost: u64) -> NextHop {
         let status = self.face(face);
+        let look = self.looks.iter().find_map(|look| look.fib.as_ref());
         let is_of_host = first_is(name, b"localhost");
         let excluded = match status {
             None => Some("the face is gone".to_owned()),
@@ -240,6 +245,8 @@ impl Tables {
             remote_uri: status.map(|status| status.uri.clone()),
             local_uri: status.map(|status| status.local_uri.clone()),
             excluded,
+            is_chosen: look.is_some_and(|look| look.chosen.contains(&face)),
+            is_silent: look.is_some_and(|look| look.silent.contains(&face)),
             answers: self.health.iter().find(|health| health.face == face).and_then(Answers::of),
         }
     }
@@ -328,15 +335,21 @@ impl Tables {
 
     /// What a strategy does with several next hops.
     fn choice_among(&self, strategy: &str, usable: usize, prefix: &str, hops: &[NextHop]) -> String {
-        let cheapest = hops.iter().find(|hop| hop.excluded.is_none()).map(|hop| hop.face_id).unwrap_or_default();
-        match strategy {
-            "multicast" => format!("it goes to all {usable} next hops of {prefix}, by multicast"),
-            "best-route" => format!(
-                "it goes to face {cheapest}, the cheapest of {usable} next hops of {prefix} (best-route puts those that \
-                 have fallen silent last)"
-            ),
-            _ => format!("{strategy} chooses among {usable} next hops of {prefix}, by how they have answered"),
-        }
+        let mut candidates = hops.iter().filter(|hop| hop.excluded.is_none());
+        let chosen: Vec<u64> = candidates.clone().filter(|hop| hop.is_chosen).map(|hop| hop.face_id).collect();
+        let (Some(cheapest), [face]) = (candidates.next(), &chosen[..]) else {
+            return match strategy {
+                "multicast" => format!("it goes to all {usable} next hops of {prefix}, by multicast"),
+                _ => format!("{strategy} chooses among {usable} next hops of {prefix}, by how they have answered"),
+            };
+        };
+        let why = match (cheapest.face_id == *face, cheapest.is_silent) {
+            (true, true) => format!("of {usable} next hops of {prefix}, all silent, the cheapest"),
+            (true, false) => format!("the cheapest of {usable} next hops of {prefix}"),
+            (false, true) => format!("because face {}, the cheapest of {prefix}, is silent", cheapest.face_id),
+            (false, false) => format!("the best of {usable} next hops of {prefix} by how they have answered"),
+        };
+        format!("it goes to face {face}, {why} ({strategy})")
     }
 
     /// A next hop that has never answered is what a user should look at first.

@@ -7,7 +7,7 @@ use crate::{
     messages::{LookId, ToWorker},
     senders::WorkerSender,
 };
-use namewire_engine::{NameState, PendingInterest, PendingUpstream, StoredData, View};
+use namewire_engine::{Engine, Foresight, Instant, NameState, PendingInterest, PendingUpstream, StoredData, View};
 use namewire_management::Ticket;
 use namewire_node_model::explanation::Explanation;
 use namewire_packet::{
@@ -78,16 +78,21 @@ pub(crate) fn name_look(worker: u8, is_owner: bool, state: NameState) -> NameLoo
     }
 }
 
-/// Where the FIB that workers forward by leads an Interest for the name; `None` if no table holds such a name.
-pub(crate) fn fib_look(view: &View<'_>, name: Name<'_>) -> Option<FibLook> {
+/// Where the FIB and the strategy that this engine forwards by lead an Interest for the name; `None` if no table holds
+/// such a name.
+pub(crate) fn fib_look(engine: &Engine, now: Instant, view: &View<'_>, name: Name<'_>) -> Option<FibLook> {
     let mut hashes = NameHashes::default();
     hashes.compute(view.fib.key(), name.value()).ok()?;
     let found = view.fib.longest_prefix_match(name.value(), &hashes);
+    let Foresight { chosen, silent } =
+        found.as_ref().map(|found| engine.foresee(now, view, name, found)).unwrap_or_default();
     let (next_hops, strategy) = found.map_or((&[][..], 0), |found| (found.nexthops, found.strategy));
     let next_hop = |hop: &NextHop| NextHopRecord { face_id: FaceId(hop.face), cost: hop.cost };
     Some(FibLook {
         strategy: view.strategies.name(strategy).cloned().unwrap_or_default(),
         next_hops: next_hops.iter().map(next_hop).collect(),
+        chosen,
+        silent,
     })
 }
 

@@ -6,8 +6,8 @@ use crate::{
     worker::{Sent, Worker},
 };
 use namewire_engine::{
-    AnnouncementTable, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Frame,
-    HandOver, Instant, Output, RouteRequest, StrategyId, StrategyTable, View,
+    AnnouncementTable, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable,
+    Foresight, Frame, HandOver, Instant, Output, RouteRequest, StrategyId, StrategyTable, View,
     batch::measured::{MeasuredOrder, StageCosts},
     dispatch::{Dispatcher, Visits},
 };
@@ -321,6 +321,16 @@ impl Forwarder {
             }
         }
         sent
+    }
+
+    /// Where the first worker would send a new Interest for this name now.
+    pub fn foresee(&mut self, name: &str) -> Foresight {
+        let (now, name) = (self.now, uri(name));
+        let mut hashes = NameHashes::default();
+        hashes.compute(self.fib.view().key(), name.as_name().value()).expect("a short name");
+        let Worker { engine, view, .. } = self.worker(0);
+        let found = view.fib.longest_prefix_match(name.as_name().value(), &hashes);
+        found.map(|found| engine.foresee(now, &view, name.as_name(), &found)).unwrap_or_default()
     }
 
     /// The engine of the first worker.

@@ -10,7 +10,7 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{FibUsage, NameLook, decode_dataset},
 };
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -32,6 +32,38 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let explanation = tables.explain(&args.name, from);
     global.output().print(&explanation, || text(&explanation))?;
     Ok(())
+}
+
+/// How long a failed command asks who failed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Adds to a Nack or a time-out who it was: the router here, or one behind a face. The tables of the router here tell.
+/// `client` is the one that failed: if it left, the router would forget its Interest before that has expired.
+pub(crate) async fn blame(client: &Client, failure: Failure, name: NameBuf) -> Failure {
+    let is_nack = failure.code() == ExitCode::Nack;
+    let failure = failure.about(name.clone());
+    if !is_nack && failure.code() != ExitCode::Timeout {
+        return failure;
+    }
+    match tokio::time::timeout(PATIENCE, fetch(client, &name)).await {
+        Ok(Ok(tables)) => failure.by(culprit(&tables.explain(&name, None), is_nack)),
+        _ => failure,
+    }
+}
+
+fn culprit(explanation: &Explanation, is_nack: bool) -> String {
+    let usable = || explanation.next_hops.iter().filter(|hop| hop.excluded.is_none());
+    let has_choice = usable().any(|hop| hop.is_chosen);
+    let asked: Vec<String> = usable()
+        .filter(|hop| !has_choice || hop.is_chosen)
+        .map(|hop| format!("face {} ({})", hop.face_id, hop.remote_uri.as_deref().unwrap_or("-")))
+        .collect();
+    match (&asked[..], is_nack) {
+        ([], true) => "the router here sent the Nack: it has no next hop for the name".to_owned(),
+        ([], false) => "the router here has no next hop for the name".to_owned(),
+        (faces, true) => format!("the Nack came from behind {}", faces.join(" or ")),
+        (faces, false) => format!("no answer came from {}", faces.join(" or ")),
+    }
 }
 
 async fn fetch(client: &Client, name: &NameBuf) -> Result<Tables, Failure> {
@@ -67,7 +99,9 @@ fn text(explanation: &Explanation) -> String {
     }
     for hop in &explanation.next_hops {
         let remote = hop.remote_uri.as_deref().unwrap_or("-");
-        let why = hop.excluded.as_ref().map(|why| format!("; not used: {why}")).unwrap_or_default();
+        let silent = hop.is_silent.then(|| "no answer to earlier Interests".to_owned());
+        let why = hop.excluded.clone().or(silent);
+        let why = why.map(|why| format!("; not used: {why}")).unwrap_or_default();
         let answers = hop.answers.as_ref().map(answers_text).unwrap_or_default();
         let _ = writeln!(text, "  next hop  face {} {remote}, cost {}{answers}{why}", hop.face_id, hop.cost);
     }
@@ -140,6 +174,8 @@ mod tests {
                 remote_uri: Some("udp4://192.0.2.2:6363".to_owned()),
                 local_uri: None,
                 excluded: None,
+                is_chosen: true,
+                is_silent: false,
                 answers: Some(Answers { answered: 9, unanswered: 1, median_us: Some(1500) }),
             }],
             routes: vec![Route {

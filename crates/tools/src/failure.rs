@@ -35,17 +35,24 @@ pub struct Failure {
     message: String,
     /// The name that was asked for.
     about: Option<NameBuf>,
+    /// Who refused it, or did not answer.
+    culprit: Option<String>,
 }
 
 impl Failure {
     /// A failure with this exit code and message.
     pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), about: None }
+        Failure { code, message: message.into(), about: None, culprit: None }
     }
 
     /// The same, of an Interest for this name.
     pub(crate) fn about(self, name: NameBuf) -> Self {
         Failure { about: Some(name), ..self }
+    }
+
+    /// The same, with who refused the Interest or did not answer.
+    pub(crate) fn by(self, culprit: String) -> Self {
+        Failure { culprit: Some(culprit), ..self }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -64,6 +71,7 @@ impl Failure {
     /// Prints the message on standard error and gives the exit code.
     pub fn report(&self) -> std::process::ExitCode {
         eprintln!("namewire: {}", self.message);
+        self.culprit.iter().for_each(|culprit| eprintln!("{culprit}"));
         if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
             eprintln!("`namewire explain {name}` says where an Interest goes, and why");
         }

@@ -3,10 +3,10 @@
 //! A file appears under its name only once it is whole: segments go to `FILE.part`, which
 //! is renamed at the end and removed on failure.
 
-use crate::{ExitCode, Failure, Global, key_files::read_file, name_argument, quantity, text_only::TextOnly};
+use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity, text_only::TextOnly};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{
-    Discovery, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window::CongestionControl,
+    Client, Discovery, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window::CongestionControl,
     security::trust::AnchorCertificate,
 };
 use namewire_packet::NameBuf;
@@ -83,13 +83,19 @@ struct Summary {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    let name = args.name.clone();
-    fetch(global, args, Discovery::Auto).await.map_err(|failure| failure.about(name))
+    fetch(global, args, Discovery::Auto).await
 }
 
 /// Fetches an object whose version, if it has one, is found in this way.
 pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
-    let client = global.connect().await?;
+    let (client, name) = (global.connect().await?, args.name.clone());
+    match fetch_by(&client, global, args, discovery).await {
+        Err(failure) => Err(explain::blame(&client, failure, name).await),
+        done => done,
+    }
+}
+
+async fn fetch_by(client: &Client, global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (control, initial) = match args.congestion_control {
         Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
@@ -115,7 +121,7 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
     };
     let mut writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file);
     let bar = if args.quiet || global.json { ProgressBar::hidden() } else { progress_bar() };
-    let fetch = SegmentFetch::new(&client, args.name, options);
+    let fetch = SegmentFetch::new(client, args.name, options);
     let result = tokio::select! {
         result = fetch.run(&mut writer, |progress| show(&bar, progress)) => result.map_err(Failure::from),
         _ = interrupt.recv() => Err(Failure::interrupted()),

@@ -4,11 +4,11 @@
 //! code reports the Nack, even if the whole packet is printed.
 
 use crate::{
-    ExitCode, Failure, Global, name_argument,
+    ExitCode, Failure, Global, explain, name_argument,
     output::{Output, write_out},
     text_only::is_text,
 };
-use namewire_client::{DataBuf, ExpressError, FetchError};
+use namewire_client::{Client, DataBuf, ExpressError, FetchError};
 use namewire_packet::{InterestBuilder, NameBuf, content_type};
 use serde::Serialize;
 use std::{
@@ -63,21 +63,26 @@ struct Peeked {
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let name = args.name.clone();
-    fetch(global, args).await.map_err(|failure| failure.about(name))
+    let client = global.connect().await?;
+    match fetch(&client, global, args).await {
+        Err(failure) => Err(explain::blame(&client, failure, name).await),
+        done => done,
+    }
 }
 
-async fn fetch(global: &Global, args: Args) -> Result<(), Failure> {
-    let client = global.connect().await?;
+async fn fetch(client: &Client, global: &Global, args: Args) -> Result<(), Failure> {
     let interest = InterestBuilder::new(args.name.clone())
         .can_be_prefix(args.prefix)
         .must_be_fresh(args.fresh)
         .lifetime_ms(args.lifetime);
     let limit = Duration::from_millis(args.timeout.unwrap_or(args.lifetime));
+    let begun = Instant::now();
     let ask = async {
         loop {
             let start = Instant::now();
             match client.express(&interest).await {
-                Err(ExpressError::Timeout(_)) => {} // `limit` ends it
+                // An Interest at the very end would only wait in routers.
+                Err(ExpressError::Timeout(_)) if begun.elapsed() < limit => {}
                 result => return result.map(|data| (data, start.elapsed())),
             }
         }

@@ -3,8 +3,8 @@
 //! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number is decimal
 //! digits in a generic component, and counts up from a random start. What is printed counts from 0.
 
-use crate::{ExitCode, Failure, Global, name_argument};
-use namewire_client::ExpressError;
+use crate::{ExitCode, Failure, Global, explain, name_argument};
+use namewire_client::{Client, ExpressError};
 use namewire_packet::{InterestBuilder, NameBuf};
 use serde::Serialize;
 use std::time::Duration;
@@ -112,11 +112,14 @@ impl Statistics {
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let name = args.prefix.clone();
-    measure(global, args).await.map_err(|failure| failure.about(name))
+    let client = global.connect().await?;
+    match measure(&client, global, args).await {
+        Err(failure) => Err(explain::blame(&client, failure, name).await),
+        done => done,
+    }
 }
 
-async fn measure(global: &Global, args: Args) -> Result<(), Failure> {
-    let client = global.connect().await?;
+async fn measure(client: &Client, global: &Global, args: Args) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut prefix = args.prefix.clone();
     prefix.push_generic(b"ping");

@@ -20,7 +20,7 @@ use crate::{
         scope::NameScope,
     },
     state::scratch::Scratch,
-    strategy::{WithoutEntry, context::Journey, trigger::Trigger},
+    strategy::{WithoutEntry, journey::Journey, trigger::Trigger},
 };
 use namewire_packet::{FaceId, Interest, lp::LpHeaders};
 use namewire_shares::HolderId;

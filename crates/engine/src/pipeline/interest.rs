@@ -25,7 +25,7 @@ use crate::{
         pit_state::{InRecord, Rare},
         tables::Tables,
     },
-    strategy::{FirstNextHop, Strategy, StrategyContext, context::Journey, registry::Instance, trigger::Trigger},
+    strategy::{FirstNextHop, Strategy, StrategyContext, journey::Journey, registry::Instance, trigger::Trigger},
 };
 use namewire_packet::{
     FaceId, Interest, MAX_PACKET_BYTES, NackReason, Nonce,

@@ -203,6 +203,12 @@ impl Measurements {
         self.next_hops.find_mut(chain, |known| known.face == face && known.expires > now)
     }
 
+    /// The same, only to look at.
+    pub fn next_hop(&self, id: MeasurementId, face: FaceId, now: Instant) -> Option<&NextHopMeasurement> {
+        let mut known = self.next_hops.iter(&self.slots[id.0 as usize].next_hops);
+        known.find(|known| known.face == face && known.expires > now)
+    }
+
     /// What is known of a next hop, created if there is none; it lives at least until `lifetime_ms` after `now`. `None`
     /// if there is no room for it.
     pub fn next_hop_or_insert(

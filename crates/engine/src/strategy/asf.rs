@@ -6,6 +6,7 @@
 
 use super::{
     Strategy, StrategyContext,
+    foresight::{Fitness, Foresight, Prospect, pick},
     nack_processing::process_nack,
     no_route,
     parameters::{InvalidParameter, Parameters},
@@ -17,6 +18,7 @@ use crate::{
     strategy::answer::Answer,
 };
 use namewire_packet::{FaceId, NackReason};
+use namewire_tables::NextHop;
 use std::sync::Arc;
 
 /// No answer is overdue earlier.
@@ -45,6 +47,22 @@ enum Rank {
     Working { smoothed_ns: u64 },
     Unmeasured,
     TimedOut,
+}
+
+impl Rank {
+    fn of(known: &NextHopMeasurement) -> Self {
+        match (known.health, known.rtt.smoothed_ns()) {
+            (NextHopHealth::TimedOut, _) => Rank::TimedOut,
+            (NextHopHealth::Working, Some(smoothed_ns)) => Rank::Working { smoothed_ns },
+            _ => Rank::Unmeasured,
+        }
+    }
+}
+
+/// By rank, then cost, then number.
+fn fitness(hop: &NextHop, rank: Rank) -> Fitness<(Rank, u64, u64)> {
+    let place = (rank, hop.cost, hop.face);
+    if rank == Rank::TimedOut { Fitness::Silent(place) } else { Fitness::Fit(place) }
 }
 
 impl Asf {
@@ -84,34 +102,20 @@ impl Asf {
         let id = measurements.find(key, now);
         let Some(known) = id.and_then(|id| measurements.next_hop_mut(id, face, now)) else { return Rank::Unmeasured };
         self.note_overdue(known, now);
-        match (known.health, known.rtt.smoothed_ns()) {
-            (NextHopHealth::TimedOut, _) => Rank::TimedOut,
-            (NextHopHealth::Working, Some(smoothed_ns)) => Rank::Working { smoothed_ns },
-            _ => Rank::Unmeasured,
-        }
+        Rank::of(known)
     }
 
     /// The best next hop: by rank, then cost, then number. `unused`: only among those without a pending answer.
     fn best(&self, context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> Option<FaceId> {
-        let mut best: Option<(Rank, u64, FaceId)> = None;
-        let mut silent: Option<FaceId> = None;
-        for next_hop in context.next_hops() {
-            let face = FaceId(next_hop.face);
+        let (best, avoided) = pick(context.next_hops(), |hop| {
+            let face = FaceId(hop.face);
             if unused && !context.is_unused(face) || !context.is_eligible(face) {
-                continue;
+                return Fitness::Unfit;
             }
-            let rank = self.rank(context, face);
-            if rank == Rank::TimedOut {
-                silent = silent.or(Some(face));
-            }
-            let candidate = (rank, next_hop.cost, face);
-            best = Some(best.map_or(candidate, |best| best.min(candidate)));
-        }
-        let (rank, _, face) = best?;
-        if rank != Rank::TimedOut {
-            silent.into_iter().for_each(|avoided| context.note_avoided(avoided));
-        }
-        Some(face)
+            fitness(hop, self.rank(context, face))
+        });
+        avoided.into_iter().for_each(|face| context.note_avoided(face));
+        best
     }
 
     /// Notes that an Interest went to `face`, and watches it if no other is watched there.
@@ -219,6 +223,18 @@ impl Asf {
 }
 
 impl Strategy for Asf {
+    /// Now and then, a copy goes to another next hop, too.
+    fn foresee(&self, prospect: &Prospect<'_>) -> Foresight {
+        let rank = |face| prospect.known(KIND, face).map_or(Rank::Unmeasured, Rank::of);
+        let (best, _) = pick(prospect.next_hops(), |hop| {
+            let face = FaceId(hop.face);
+            if prospect.is_eligible(face) { fitness(hop, rank(face)) } else { Fitness::Unfit }
+        });
+        let silent =
+            prospect.next_hops().iter().map(|hop| FaceId(hop.face)).filter(|face| rank(*face) == Rank::TimedOut);
+        Foresight { chosen: best.into_iter().collect(), silent: silent.collect() }
+    }
+
     fn after_receive_interest(&self, context: &mut StrategyContext<'_, '_, '_>) {
         if context.is_any_upstream_pending() {
             return self.retransmit(context);

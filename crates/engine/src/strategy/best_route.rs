@@ -4,6 +4,7 @@
 
 use super::{
     FirstNextHop, Strategy, StrategyContext, WithoutEntry,
+    foresight::{Foresight, Prospect},
     nack_processing::process_nack,
     no_route,
     parameters::{InvalidParameter, Parameters},
@@ -63,6 +64,10 @@ impl Strategy for BestRoute {
             },
             Suppression::Suppress => context.count_drop(DropReason::Suppressed),
         }
+    }
+
+    fn foresee(&self, prospect: &Prospect<'_>) -> Foresight {
+        silence::foresee(prospect)
     }
 
     fn first_next_hop(&self) -> FirstNextHop {

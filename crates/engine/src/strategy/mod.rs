@@ -11,6 +11,8 @@ pub(crate) mod answer;
 mod asf;
 mod best_route;
 pub(crate) mod context;
+pub mod foresight;
+pub(crate) mod journey;
 mod multicast;
 mod nack_processing;
 mod no_route;
@@ -35,6 +37,7 @@ pub use registry::{StrategyError, StrategyId, StrategyTable};
 pub use self_learning::SelfLearning;
 pub use trigger::Trigger;
 
+use foresight::{Foresight, Prospect};
 use namewire_packet::{FaceId, NackReason};
 
 /// Which eligible next hops get an Interest that has no PIT entry: the same ones every time.
@@ -101,6 +104,17 @@ pub trait Strategy: Send + Sync + std::fmt::Debug {
     /// ([`crate::core`]); with `None` such an Interest gets an entry.
     fn without_entry(&self) -> Option<WithoutEntry> {
         None
+    }
+
+    /// Where a new Interest would go now, for operators. The default follows [`Strategy::without_entry`].
+    fn foresee(&self, prospect: &Prospect<'_>) -> Foresight {
+        let most = match self.without_entry() {
+            Some(WithoutEntry::Cheapest) => 1,
+            Some(WithoutEntry::All) => usize::MAX,
+            // One of several: which, is not known before.
+            Some(WithoutEntry::AnyOne) | None => 0,
+        };
+        prospect.cheapest(most)
     }
 
     /// Whether a looping Interest gets a Nack.

@@ -19,13 +19,17 @@
 //! next hops. Under a prefix with a suspicion, an Interest or a Data takes a look-up of measurements. Each worker
 //! learns for itself.
 
-use super::StrategyContext;
+use super::{
+    StrategyContext,
+    foresight::{Fitness, Foresight, Prospect, pick},
+};
 use crate::{
     Instant,
     state::measurements::{NextHopHealth, NextHopMeasurement},
     strategy::answer::Answer,
 };
 use namewire_packet::FaceId;
+use namewire_tables::NextHop;
 
 /// An Interest unanswered for this long is evidence. It is shorter than the time after which any consumer asks again
 /// (200 ms in ndncatchunks and the SegmentFetchers, 1 s in RFC 6298).
@@ -63,19 +67,31 @@ pub(super) fn best(context: &mut StrategyContext<'_, '_, '_>, unused: bool) -> O
     if suspicion.is_some() {
         context.watch();
     }
-    let mut silent: Option<FaceId> = None;
-    for next_hop in context.next_hops() {
-        let face = FaceId(next_hop.face);
+    let (best, avoided) = pick(context.next_hops(), |hop| {
+        let face = FaceId(hop.face);
         if unused && !context.is_unused(face) || !context.is_eligible(face) {
-            continue;
+            return Fitness::Unfit;
         }
-        if !suspicion.is_some_and(|key| is_silent(context, key, face)) {
-            silent.into_iter().for_each(|avoided| context.note_avoided(avoided));
-            return Some(face);
-        }
-        silent = silent.or(Some(face));
-    }
-    silent
+        fitness(hop, suspicion.is_some_and(|key| is_silent(context, key, face)))
+    });
+    avoided.into_iter().for_each(|face| context.note_avoided(face));
+    best
+}
+
+/// The order is that of the FIB: the cheapest first.
+fn fitness(hop: &NextHop, is_silent: bool) -> Fitness<u64> {
+    if is_silent { Fitness::Silent(hop.cost) } else { Fitness::Fit(hop.cost) }
+}
+
+/// What [`best`] would choose for a new Interest.
+pub(super) fn foresee(prospect: &Prospect<'_>) -> Foresight {
+    let is_silent = |face| prospect.known(KIND, face).is_some_and(|known| is_judged_silent(known, prospect.now()));
+    let (best, _) = pick(prospect.next_hops(), |hop| {
+        let face = FaceId(hop.face);
+        if prospect.is_eligible(face) { fitness(hop, is_silent(face)) } else { Fitness::Unfit }
+    });
+    let faces = prospect.next_hops().iter().map(|hop| FaceId(hop.face));
+    Foresight { chosen: best.into_iter().collect(), silent: faces.filter(|face| is_silent(*face)).collect() }
 }
 
 /// Counts the upstreams that did not answer in time, each once per entry.
@@ -135,10 +151,15 @@ fn is_silent(context: &mut StrategyContext<'_, '_, '_>, key: u64, face: FaceId) 
     true
 }
 
+/// Whether what is known is enough to call the next hop silent.
+fn is_judged_silent(known: &NextHopMeasurement, now: Instant) -> bool {
+    known.health == NextHopHealth::TimedOut || known.timeouts >= SILENT_INTERESTS && known.due <= now
+}
+
 /// Whether the next hop is silent now.
 fn judge(known: &mut NextHopMeasurement, now: Instant) -> bool {
     let is_suspect = known.health != NextHopHealth::TimedOut;
-    if is_suspect && known.timeouts >= SILENT_INTERESTS && known.due <= now {
+    if is_suspect && is_judged_silent(known, now) {
         // From here on, probes are counted.
         (known.health, known.timeouts) = (NextHopHealth::TimedOut, 0);
         known.due = Instant(now.0.saturating_add(PROBE_NS));

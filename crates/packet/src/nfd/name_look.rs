@@ -6,9 +6,9 @@ use super::{
     NextHopRecord,
     element::element,
     numbers::types::{
-        DATASET_ENTRY, FACE_ID, LOOK_AGE, LOOK_BYTES, LOOK_DOWNSTREAM, LOOK_EXPIRES, LOOK_FIB, LOOK_FRESH,
-        LOOK_IS_OWNER, LOOK_IS_PREFIX, LOOK_MUST_BE_FRESH, LOOK_NACK, LOOK_PENDING, LOOK_SATISFIED, LOOK_STORED,
-        LOOK_STORED_UNDER, LOOK_UPSTREAM, LOOK_WORKER, NESTED_RECORD,
+        DATASET_ENTRY, FACE_ID, LOOK_AGE, LOOK_BYTES, LOOK_CHOSEN, LOOK_DOWNSTREAM, LOOK_EXPIRES, LOOK_FIB, LOOK_FRESH,
+        LOOK_IS_OWNER, LOOK_IS_PREFIX, LOOK_MUST_BE_FRESH, LOOK_NACK, LOOK_PENDING, LOOK_SATISFIED, LOOK_SILENT,
+        LOOK_STORED, LOOK_STORED_UNDER, LOOK_UPSTREAM, LOOK_WORKER, NESTED_RECORD,
     },
 };
 use crate::{FaceId, NameBuf, tlv::types::NAME};
@@ -36,14 +36,18 @@ element! {
 
 element! {
     element:
-    /// The answer of the FIB: { 7 strategy, 129 next hop * }. A lossy FIB may give next hops to a name without
-    /// a route, and does not know of which route they are.
+    /// The answer of FIB and strategy: { 7 strategy, 129 next hop *, 144 chosen face *, 145 silent face * }. A lossy FIB
+    /// may give next hops to a name without a route, and does not know of which route they are.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FibLook {
         /// The strategy, with its version and parameters.
         pub strategy: NameBuf = NAME,
         /// Next hops, the cheapest first.
         pub next_hops: Vec<NextHopRecord> = NESTED_RECORD,
+        /// The next hops that the strategy would choose for a new Interest now; none if that is not known before.
+        pub chosen: Vec<FaceId> = LOOK_CHOSEN,
+        /// Next hops that the strategy avoids, because earlier Interests got no answer there.
+        pub silent: Vec<FaceId> = LOOK_SILENT,
     }
 }
 

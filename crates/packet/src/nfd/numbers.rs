@@ -95,6 +95,8 @@ pub mod types {
     pub const LOOK_BYTES: u32 = 141;
     pub const LOOK_FRESH: u32 = 142;
     pub const LOOK_FIB: u32 = 143;
+    pub const LOOK_CHOSEN: u32 = 144;
+    pub const LOOK_SILENT: u32 = 145;
     pub const POOL_NAME: u32 = 128;
     pub const POOL_HOLDER: u32 = 129;
     pub const POOL_CAPACITY: u32 = 130;

@@ -93,7 +93,9 @@ impl Worker {
     fn look_at_name(&self, now_ns: u64, id: LookId, name: &NameBuf, tables: &mut TableReader) {
         let is_owner = self.shared.dispatcher.home(name.as_name()) == self.io.index;
         let state = self.engine.name_state(Instant(now_ns), name.as_name());
-        let fib = is_owner.then(|| fib_look(&tables.pin().view(), name.as_name())).flatten();
+        let look =
+            |tables: &mut TableReader| fib_look(&self.engine, Instant(now_ns), &tables.pin().view(), name.as_name());
+        let fib = if is_owner { look(tables) } else { None };
         self.tell(ToControl::NameLooked { id, look: NameLook { fib, ..name_look(self.io.index, is_owner, state) } });
     }
 

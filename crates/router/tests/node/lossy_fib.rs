@@ -55,7 +55,7 @@ fn a_look_at_a_name_tells_where_the_lossy_table_leads_it() {
         let (mut operator, mut consumer) = (Application::connect(router), Application::connect(router));
         for number in 0..30 {
             let uri = format!("/stranger{number}/x/{number}");
-            let FibLook { strategy, next_hops } = look(&mut operator, &uri);
+            let FibLook { strategy, next_hops, .. } = look(&mut operator, &uri);
             assert_eq!(strategy, name("/localhost/nfd/strategy/best-route/v=5"), "{label}: {uri}");
             let interest = consumer.interest(name(&uri)).lifetime_ms(10_000).build();
             consumer.send(&interest);
