@@ -94,7 +94,9 @@ impl TagNode {
         if routing.take_trees_changed() {
             tables.set_trees(routing.tree_tables().cloned().collect(), routing.may_push().clone());
         }
-        tables.change(routing.take_changed_descriptors());
+        while routing.has_changed_descriptors() {
+            tables.change(routing.take_changed_descriptors());
+        }
         if tables.wants_build() {
             tables.build(routing.entries()).expect("memory for the descriptors of a test");
         }

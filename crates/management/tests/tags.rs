@@ -41,7 +41,7 @@ impl Tables {
     }
 
     fn withdraw(&mut self, face: FaceId, tags: TagSet) -> bool {
-        let was_there = self.advertisements.withdraw(Self::link(face), &tags, &mut Vec::new());
+        let was_there = self.advertisements.withdraw(Self::link(face), &tags);
         self.tag_sets.remove(&(face, tags)).is_some() && was_there
     }
 
@@ -98,7 +98,7 @@ impl TagPlane for SharedTables {
             TagServes::Both => Serves::BOTH,
         };
         let link = Tables::link(face);
-        tables.advertisements.advertise(link, tag_set(tags), serves, &mut Vec::new()).map_err(|why| match why {
+        tables.advertisements.advertise(link, tag_set(tags), serves).map_err(|why| match why {
             AdvertisementRefusal::Full => TagPlaneRefusal::Full,
             AdvertisementRefusal::FaceShareUsed => TagPlaneRefusal::FaceShareUsed,
         })?;

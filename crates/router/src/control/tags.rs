@@ -78,6 +78,7 @@ impl TagControl {
         let routing_ns = self.routing.deadline_ms().saturating_mul(1_000_000);
         let tables_ns = [
             self.tables.is_waiting().then_some(now_ns + STEP_NS),
+            self.routing.has_changed_descriptors().then_some(now_ns),
             self.tables.wants_build().then_some(self.next_build_ns),
         ];
         tables_ns.into_iter().flatten().fold(routing_ns, u64::min)
@@ -99,7 +100,7 @@ impl TagControl {
         }
     }
 
-    /// Passes what changed to the tables.
+    /// Passes what changed to the tables; of a large change, one slice.
     fn follow(&mut self, now_ns: u64) {
         let changed = self.routing.take_changed_descriptors();
         if changed.is_empty() {
@@ -111,7 +112,9 @@ impl TagControl {
             self.log_trees();
             self.tables.set_trees(self.routing.tree_tables().cloned().collect(), self.routing.may_push().clone());
         }
+        // A new trie takes all descriptors, so it waits until the tables have all changes.
         if self.tables.wants_build()
+            && !self.routing.has_changed_descriptors()
             && now_ns >= self.next_build_ns
             && self.tables.build(self.routing.entries()).is_err()
         {

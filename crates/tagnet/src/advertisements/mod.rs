@@ -7,22 +7,23 @@
 //! Source: decision 0009; TagNet16 §3.1.1 for the relation of descriptors, trees and interfaces.
 //!
 //! # Redundant announcements
-//! A descriptor that serves pushes is held back from a link where a proper subset of it is announced for pushes: every
-//! push that matches the descriptor matches the subset too. A descriptor that serves pulls is always announced, because
-//! the largest subset decides where a pull goes. Invariant: on each link, each descriptor for which other faces want
-//! pushes is announced for pushes, or is held back by a proper subset that is announced for pushes.
+//! A descriptor that serves pushes is held back from a link where a proper subset of it is wanted for pushes too: every
+//! push that matches the descriptor matches the subset. A descriptor that serves pulls is always announced, because the
+//! largest subset decides where a pull goes. So a link announces for pushes just the minimal descriptors, whatever the
+//! order in which they came and went.
 //!
-//! If a subset of an announced descriptor comes later, the descriptor stays announced: redundant, but right. When a
-//! descriptor is withdrawn, each descriptor that it held back finds another that holds it back, or is announced. So an
-//! advertisement costs one search for each link, and a withdrawal one for each descriptor held back. Searching for the
-//! minimal descriptors again at each change was refused: it needs all supersets of a descriptor, which no table finds
-//! fast.
+//! A change is work that waits: [`Advertisements::settle`] does a bounded part of it at a time ([`settling`]). A small
+//! set that arrives or goes may concern every larger one, and announces or withdraws it on every link. An arrival
+//! compares all descriptors with the new one, some 1 ns each; a table of supersets was refused, because with 192
+//! positions it visits nearly all descriptors too.
 //!
 //! # Limits
 //! [`AdvertisementLimits`]: descriptors in all, for each face, and a reserve for applications here. A face that
-//! advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays.
+//! advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays. Descriptors that were
+//! withdrawn stay until neighbours know it: with them, the table has at most twice the limit.
 
 mod link_state;
+mod settling;
 #[cfg(test)]
 mod tests;
 
@@ -33,10 +34,8 @@ use crate::{
 };
 use link_state::LinkState;
 use namewire_packet::FaceId;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
-};
+use settling::{Cover, Hold, Job};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A neighbour in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +85,10 @@ struct Known {
     descriptor: Descriptor,
     branches: BTreeMap<TreeLink, Advertised>,
     tag_sets: Vec<AdvertisedTags>,
+    /// The branches for pushes as neighbours know them, and what holds the descriptor back: see [`settling`].
+    pushers: Vec<TreeLink>,
+    covers: Vec<Cover>,
+    is_queued: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +113,18 @@ pub struct Advertisements {
     trie: Trie,
     known: Vec<Known>,
     free: Vec<u32>,
+    /// Descriptors with branches. Others wait until neighbours know that they were withdrawn.
+    advertised: usize,
     links: BTreeMap<TreeLink, LinkState>,
     /// Advertisements of each face.
     per_face: BTreeMap<FaceId, usize>,
     /// Descriptors whose branches have changed since they were last taken.
     changed: BTreeSet<Descriptor>,
+    /// Descriptors of which neighbours are to be told, and the one at which work is.
+    queue: VecDeque<u32>,
+    job: Option<Job>,
+    /// What each descriptor holds back.
+    holds: BTreeSet<Hold>,
 }
 
 impl Advertisements {
@@ -125,30 +135,41 @@ impl Advertisements {
             trie: Trie::default(),
             known: Vec::new(),
             free: Vec::new(),
+            advertised: 0,
             links: BTreeMap::new(),
             per_face: BTreeMap::new(),
             changed: BTreeSet::new(),
+            queue: VecDeque::new(),
+            job: None,
+            holds: BTreeSet::new(),
         }
     }
 
     /// Number of descriptors.
     pub fn len(&self) -> usize {
-        self.trie.len()
+        self.advertised
     }
 
     /// True without descriptors.
     pub fn is_empty(&self) -> bool {
-        self.trie.is_empty()
+        self.advertised == 0
     }
 
-    /// The descriptors whose branches have changed since this was last asked, with what they are now.
-    pub fn take_changed(&mut self) -> Vec<(Descriptor, Option<BranchSet>)> {
-        let changed = std::mem::take(&mut self.changed);
+    /// At most `most` of the descriptors whose branches have changed since they were last taken, with what they are
+    /// now.
+    pub fn take_changed(&mut self, most: usize) -> Vec<(Descriptor, Option<BranchSet>)> {
+        let rest = self.changed.iter().nth(most).copied().map(|first| self.changed.split_off(&first));
+        let changed = std::mem::replace(&mut self.changed, rest.unwrap_or_default());
         let present = |descriptor: Descriptor| {
-            let index = self.trie.get(&descriptor);
-            (descriptor, index.map(|index| self.known[index as usize].branch_set()))
+            let known = self.trie.get(&descriptor).map(|index| &self.known[index as usize]);
+            (descriptor, known.filter(|known| !known.branches.is_empty()).map(Known::branch_set))
         };
         changed.into_iter().map(present).collect()
+    }
+
+    /// True if more has changed than was taken.
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
     }
 
     /// The descriptors, with their branches, in no order.
@@ -157,25 +178,19 @@ impl Advertisements {
         known.map(|known| (known.descriptor, known.branch_set()))
     }
 
-    /// A neighbour joined the tree: it is told everything, in `out`.
-    pub fn link_up(&mut self, link: TreeLink, out: &mut Vec<Announcement>) {
-        self.links.insert(link, LinkState::default());
-        let wanted = |known: &Known| known.branches.keys().any(|branch| branch.tree == link.tree);
-        let mut all: Vec<u32> =
-            (0..self.known.len() as u32).filter(|index| wanted(&self.known[*index as usize])).collect();
-        // Small sets first: they hold the larger ones back.
-        all.sort_by_key(|index| self.known[*index as usize].descriptor.weight());
-        all.into_iter().for_each(|index| self.refresh(link, index, out));
+    /// A neighbour joined the tree: it will be told everything.
+    pub fn link_up(&mut self, link: TreeLink) {
+        self.links.insert(link, LinkState::new());
     }
 
     /// A neighbour left the tree, with what it had announced.
-    pub fn link_down(&mut self, link: TreeLink, out: &mut Vec<Announcement>) {
+    pub fn link_down(&mut self, link: TreeLink) {
         self.links.remove(&link);
-        self.withdraw_all(link, out);
+        self.withdraw_all(link);
     }
 
     /// An application, or a neighbour, is gone from a tree: withdraws what it advertised there.
-    pub fn withdraw_all(&mut self, link: TreeLink, out: &mut Vec<Announcement>) {
+    pub fn withdraw_all(&mut self, link: TreeLink) {
         if !self.per_face.contains_key(&link.face) {
             return;
         }
@@ -187,7 +202,7 @@ impl Advertisements {
             known.tag_sets.retain(|set| set.link != link);
             let advertisements = (sets - known.tag_sets.len()).max(1);
             self.count(link.face, -(advertisements as isize));
-            self.set_branch(index, link, None, out);
+            self.set_branch(index, link, None);
         }
     }
 
@@ -200,7 +215,6 @@ impl Advertisements {
         link: TreeLink,
         descriptor: &Descriptor,
         serves: Option<Serves>,
-        out: &mut Vec<Announcement>,
     ) -> Result<(), AdvertisementRefusal> {
         let known = self.trie.get(descriptor);
         let had = known.filter(|index| self.known[*index as usize].branches.contains_key(&link));
@@ -216,7 +230,7 @@ impl Advertisements {
         if had.is_some() && advertised.is_none() {
             self.count(link.face, -1);
         }
-        self.set_branch(index, link, advertised, out);
+        self.set_branch(index, link, advertised);
         Ok(())
     }
 
@@ -224,13 +238,7 @@ impl Advertisements {
     ///
     /// # Errors
     /// If a limit is met.
-    pub fn advertise(
-        &mut self,
-        link: TreeLink,
-        tags: TagSet,
-        serves: Serves,
-        out: &mut Vec<Announcement>,
-    ) -> Result<(), AdvertisementRefusal> {
+    pub fn advertise(&mut self, link: TreeLink, tags: TagSet, serves: Serves) -> Result<(), AdvertisementRefusal> {
         let descriptor = tags.descriptor();
         let index = match self.trie.get(&descriptor) {
             Some(index) if self.tag_set(index, link, &tags).is_some() => index,
@@ -240,17 +248,17 @@ impl Advertisements {
             Some(place) => self.known[index as usize].tag_sets[place].serves = serves,
             None => self.known[index as usize].tag_sets.push(AdvertisedTags { link, tags, serves }),
         }
-        self.set_application_branch(index, link, out);
+        self.set_application_branch(index, link);
         Ok(())
     }
 
     /// An application withdraws a set of tags; false if it had not advertised it.
-    pub fn withdraw(&mut self, link: TreeLink, tags: &TagSet, out: &mut Vec<Announcement>) -> bool {
+    pub fn withdraw(&mut self, link: TreeLink, tags: &TagSet) -> bool {
         let Some(index) = self.trie.get(&tags.descriptor()) else { return false };
         let Some(place) = self.tag_set(index, link, tags) else { return false };
         self.known[index as usize].tag_sets.remove(place);
         self.count(link.face, -1);
-        self.set_application_branch(index, link, out);
+        self.set_application_branch(index, link);
         true
     }
 
@@ -259,10 +267,10 @@ impl Advertisements {
     }
 
     /// The branch of an application serves what its sets of tags serve together.
-    fn set_application_branch(&mut self, index: u32, link: TreeLink, out: &mut Vec<Announcement>) {
+    fn set_application_branch(&mut self, index: u32, link: TreeLink) {
         let sets = self.known[index as usize].tag_sets.iter().filter(|set| set.link == link);
         let serves = sets.map(|set| set.serves).reduce(Serves::union);
-        self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true }), out);
+        self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true }));
     }
 
     /// Makes room for one more advertisement of a face, and returns the index of its descriptor, which is `known` or
@@ -277,9 +285,13 @@ impl Advertisements {
         if self.per_face.get(&face).is_some_and(|count| *count >= self.limits.per_face) {
             return Err(AdvertisementRefusal::FaceShareUsed);
         }
+        let is_advertised = known.is_some_and(|index| !self.known[index as usize].branches.is_empty());
+        if !is_advertised && self.advertised >= room {
+            return Err(AdvertisementRefusal::Full);
+        }
         let index = match known {
             Some(index) => index,
-            None if self.trie.len() >= room => return Err(AdvertisementRefusal::Full),
+            None if self.trie.len() >= 2 * self.limits.descriptors => return Err(AdvertisementRefusal::Full),
             None => self.add(descriptor),
         };
         self.count(face, 1);
@@ -304,80 +316,23 @@ impl Advertisements {
         }
     }
 
-    /// Sets or removes a branch of a descriptor, and tells the other neighbours of the tree.
-    fn set_branch(&mut self, index: u32, link: TreeLink, branch: Option<Advertised>, out: &mut Vec<Announcement>) {
-        self.changed.insert(self.known[index as usize].descriptor);
+    /// Sets or removes a branch of a descriptor; the other neighbours of the tree will be told.
+    fn set_branch(&mut self, index: u32, link: TreeLink, branch: Option<Advertised>) {
         let known = &mut self.known[index as usize];
+        self.changed.insert(known.descriptor);
+        let had_any = !known.branches.is_empty();
         match branch {
             Some(branch) => drop(known.branches.insert(link, branch)),
             None => drop(known.branches.remove(&link)),
         }
-        let others = |other: &TreeLink| other.tree == link.tree && other.face != link.face;
-        let others: Vec<TreeLink> = self.links.keys().copied().filter(others).collect();
-        others.into_iter().for_each(|other| self.refresh(other, index, out));
-        if self.known[index as usize].branches.is_empty() {
-            self.trie.remove(&self.known[index as usize].descriptor);
-            self.known[index as usize] = Known::default();
-            self.free.push(index);
-        }
-    }
-
-    /// Makes a link announce a descriptor as the branches beyond the other faces ask for.
-    fn refresh(&mut self, link: TreeLink, index: u32, out: &mut Vec<Announcement>) {
-        let wanted = self.known[index as usize].wanted_by_others(link);
-        let wants_push = wanted.is_some_and(|serves| serves.meets(Serves::PUSH));
-        let Some(state) = self.links.get(&link) else { return };
-        let announces_push = state.announces_push(index);
-        if wants_push && !announces_push && !state.is_held(index) {
-            self.hold_or_announce(link, index);
-        } else if !wants_push && state.is_held(index) {
-            self.state(link).release(index);
-        } else if !wants_push && announces_push {
-            self.state(link).set_push(index, false);
-            for held in self.state(link).take_held_by(index) {
-                self.hold_or_announce(link, held);
-                self.tell(link, held, out);
-            }
-        }
-        self.tell(link, index, out);
-    }
-
-    fn state(&mut self, link: TreeLink) -> &mut LinkState {
-        self.links.get_mut(&link).expect("a link that is up")
-    }
-
-    /// Lets another descriptor hold this one back, or announces it for pushes.
-    fn hold_or_announce(&mut self, link: TreeLink, index: u32) {
-        let descriptor = self.known[index as usize].descriptor;
-        let state = &self.links[&link];
-        let mut holder = None;
-        self.trie.find_all(&descriptor, |value| match value != index && state.announces_push(value) {
-            true => {
-                holder = Some(value);
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        });
-        match holder {
-            Some(holder) => self.state(link).hold(index, holder),
-            None => self.state(link).set_push(index, true),
-        }
-    }
-
-    /// Tells the neighbour what changed.
-    fn tell(&mut self, link: TreeLink, index: u32, out: &mut Vec<Announcement>) {
-        let known = &self.known[index as usize];
-        let wants_pull = known.wanted_by_others(link).is_some_and(|serves| serves.meets(Serves::PULL));
-        let descriptor = known.descriptor;
-        if let Some(serves) = self.state(link).changed(index, wants_pull) {
-            out.push(Announcement { link, descriptor, serves });
-        }
+        self.advertised = self.advertised + usize::from(!known.branches.is_empty()) - usize::from(had_any);
+        self.enqueue(index);
     }
 
     /// Descriptors that a neighbour may still announce.
     pub fn room_of(&self, face: FaceId) -> usize {
         let of_face = self.limits.per_face.saturating_sub(self.per_face.get(&face).copied().unwrap_or(0));
-        let in_all = self.limits.descriptors.saturating_sub(self.limits.reserved).saturating_sub(self.trie.len());
+        let in_all = self.limits.descriptors.saturating_sub(self.limits.reserved).saturating_sub(self.advertised);
         of_face.min(in_all)
     }
 

@@ -41,6 +41,11 @@ use wire::{AnnouncedEntry, Progress, RoutingPacket};
 
 /// A link whose neighbour announced too much is heard again when this part of the face's share is free.
 const FREE_BEFORE_HEARD_AGAIN: usize = 8;
+/// Units of work on announcements in one call of [`TagRouting::run`], some milliseconds
+/// ([`Advertisements::settle`]). What remains is done in the next ones.
+const TURN_UNITS: usize = 8_192;
+/// Most changed descriptors that the caller gets at once.
+pub const CHANGES_PER_TURN: usize = 4_096;
 
 /// How a router takes part.
 #[derive(Clone, Debug)]
@@ -151,11 +156,9 @@ impl TagRouting {
         for tags in sets {
             self.ends_ms.remove(&(face, tags));
         }
-        let mut told = Vec::new();
         for tree in self.trees.keys() {
-            self.advertisements.withdraw_all(TreeLink { tree: *tree, face }, &mut told);
+            self.advertisements.withdraw_all(TreeLink { tree: *tree, face });
         }
-        self.tell(told);
     }
 
     fn sets_of(&self, face: FaceId) -> impl Iterator<Item = &TagSet> {
@@ -197,17 +200,11 @@ impl TagRouting {
         let standing = session.confirmed(progress.heard, progress.next, now_ms);
         if is_new {
             session.follow(progress.session);
-            self.withdraw_all(link);
+            self.advertisements.withdraw_all(link);
         }
         if standing == Standing::Forgotten {
             self.begin_session_again(link);
         }
-    }
-
-    fn withdraw_all(&mut self, link: TreeLink) {
-        let mut told = Vec::new();
-        self.advertisements.withdraw_all(link, &mut told);
-        self.tell(told);
     }
 
     /// Tells a neighbour everything again.
@@ -238,19 +235,16 @@ impl TagRouting {
                 return Ok(());
             }
             session.follow(number);
-            self.withdraw_all(link);
+            self.advertisements.withdraw_all(link);
         }
         let Some(session) = self::session(&mut self.trees, link) else { return Ok(()) };
         let new = session.received(first, entries);
-        let (mut told, mut has_refused) = (Vec::new(), false);
         for AnnouncedEntry { descriptor, serves } in new {
-            if let Err(refusal) = self.advertisements.announced(link, descriptor, *serves, &mut told) {
+            if let Err(refusal) = self.advertisements.announced(link, descriptor, *serves) {
                 self.refusals[RoutingRefusal::from(refusal) as usize] += 1;
-                has_refused = true;
+                session.has_refused = true;
             }
         }
-        session.has_refused |= has_refused;
-        self.tell(told);
         Ok(())
     }
 
@@ -265,31 +259,27 @@ impl TagRouting {
         serves: Serves,
         ends_ms: Option<u64>,
     ) -> Result<(), AdvertisementRefusal> {
-        let mut told = Vec::new();
         let mut result = Ok(());
         for tree in self.trees.keys() {
             let link = TreeLink { tree: *tree, face };
-            result = result.and(self.advertisements.advertise(link, tags.clone(), serves, &mut told));
+            result = result.and(self.advertisements.advertise(link, tags.clone(), serves));
         }
         if result.is_ok() {
             self.ends_ms.insert((face, tags.clone()), ends_ms.unwrap_or(u64::MAX));
         } else if !self.ends_ms.contains_key(&(face, tags.clone())) {
             // One tree had room and another had not: neither gets it.
             for tree in self.trees.keys() {
-                self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags, &mut told);
+                self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags);
             }
         }
-        self.tell(told);
         result
     }
 
     /// An application withdraws a set of tags; false if it had not advertised it.
     pub fn withdraw(&mut self, face: FaceId, tags: &TagSet) -> bool {
-        let mut told = Vec::new();
         for tree in self.trees.keys() {
-            self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags, &mut told);
+            self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags);
         }
-        self.tell(told);
         self.ends_ms.remove(&(face, tags.clone())).is_some()
     }
 
@@ -313,6 +303,9 @@ impl TagRouting {
             }
         }
         self.follow_trees();
+        let mut told = Vec::new();
+        self.advertisements.settle(TURN_UNITS, &mut told);
+        self.tell(told);
         for (number, tree) in &mut self.trees {
             let owing = tree.links.iter().filter(|(_, session)| session.owes_hello);
             greeted.extend(owing.map(|(face, _)| TreeLink { tree: *number, face: *face }));
@@ -341,6 +334,9 @@ impl TagRouting {
 
     /// Asks neighbours again for entries that found no room, if there is room now.
     fn hear_again(&mut self) {
+        if !self.advertisements.is_settled() {
+            return;
+        }
         let needed = self.limits.per_face / FREE_BEFORE_HEARD_AGAIN;
         let mut again = Vec::new();
         for (number, tree) in &mut self.trees {
@@ -351,11 +347,14 @@ impl TagRouting {
                 }
             }
         }
-        again.into_iter().for_each(|link| self.withdraw_all(link));
+        again.into_iter().for_each(|link| self.advertisements.withdraw_all(link));
     }
 
     /// When [`TagRouting::run`] should be called next.
     pub fn deadline_ms(&self) -> u64 {
+        if !self.advertisements.is_settled() {
+            return 0;
+        }
         let trees = self.trees.values().flat_map(|tree| {
             let sessions = tree.links.values().filter_map(Session::deadline_ms);
             sessions.chain([tree.protocol.deadline_ms()])
@@ -365,17 +364,16 @@ impl TagRouting {
 
     /// Lets the links follow the trees.
     fn follow_trees(&mut self) {
-        let mut told = Vec::new();
         for (number, tree) in &mut self.trees {
             let wanted: BTreeSet<FaceId> = tree.protocol.parent().into_iter().chain(tree.protocol.children()).collect();
             let ended: Vec<FaceId> = tree.links.keys().copied().filter(|face| !wanted.contains(face)).collect();
             for face in ended {
                 tree.links.remove(&face);
-                self.advertisements.link_down(TreeLink { tree: *number, face }, &mut told);
+                self.advertisements.link_down(TreeLink { tree: *number, face });
             }
             for face in wanted {
                 tree.links.entry(face).or_insert_with(|| {
-                    self.advertisements.link_up(TreeLink { tree: *number, face }, &mut told);
+                    self.advertisements.link_up(TreeLink { tree: *number, face });
                     Session::new(self.random.u64(1..))
                 });
             }
@@ -385,7 +383,6 @@ impl TagRouting {
                 self.is_changed = true;
             }
         }
-        self.tell(told);
     }
 
     /// Queues what neighbours are to know.
@@ -412,9 +409,15 @@ impl TagRouting {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// The descriptors that have changed since this was last asked, with their branches now.
+    /// Some of the descriptors that have changed since they were last taken, with their branches now: at most
+    /// [`CHANGES_PER_TURN`].
     pub fn take_changed_descriptors(&mut self) -> Vec<(crate::Descriptor, Option<BranchSet>)> {
-        self.advertisements.take_changed()
+        self.advertisements.take_changed(CHANGES_PER_TURN)
+    }
+
+    /// True if more descriptors have changed than were taken.
+    pub fn has_changed_descriptors(&self) -> bool {
+        self.advertisements.has_changed()
     }
 
     /// The trees as workers need them.

@@ -221,6 +221,41 @@ fn a_neighbour_that_announces_too_much_leaves_room_and_is_heard_again() {
     network.check(&[&all[..], &[(1, tags("mine").descriptor())]].concat());
 }
 
+/// The story: when a set went that held 65,000 others back, one turn took longer than a neighbour waits for a hello.
+#[test]
+fn hellos_are_sent_while_a_withdrawal_uncovers_many_sets() {
+    const LARGER: usize = 3_000;
+    let mut network = Network::line(3);
+    let limits = AdvertisementLimits { descriptors: 10_000, reserved: 0, per_face: 10_000 };
+    for router in &mut network.routers {
+        (router.limits, router.advertisements) = (limits, Advertisements::new(limits));
+    }
+    network.run_for(5_000);
+    network.advertise(1, "a", Serves::PUSH).unwrap();
+    (0..LARGER).for_each(|number| network.advertise(1, &format!("a, own{number}"), Serves::PUSH).unwrap());
+    network.run_for(2_000);
+    let announced = |network: &Network| {
+        let link = TreeLink { tree: 1, face: face(0) };
+        network.routers[1].advertisements.announced_on(link).len()
+    };
+    assert_eq!(announced(&network), 1);
+
+    network.routers[1].withdraw(APPLICATION, &tags("a"));
+    let now_ms = network.now_ms + 1_000;
+    network.routers[1].run(now_ms);
+    let is_hello = |packet: &[u8]| matches!(RoutingPacket::parse(packet), Ok(RoutingPacket::Hello(..)));
+    let packets = network.routers[1].take_packets();
+    assert_eq!(packets.iter().filter(|(_, packet)| is_hello(packet)).count(), 4, "two neighbours in two trees");
+    let mut turns = 1;
+    while !network.routers[1].advertisements.is_settled() {
+        assert_eq!(network.routers[1].deadline_ms(), 0, "the next turn is due");
+        network.routers[1].run(now_ms);
+        turns += 1;
+    }
+    assert!(turns > 2, "{turns}");
+    assert_eq!(announced(&network), LARGER);
+}
+
 #[test]
 fn a_million_announcements_of_one_face_take_no_more_than_its_share() {
     const ANNOUNCED: u64 = 1 << 20;
@@ -231,8 +266,7 @@ fn a_million_announcements_of_one_face_take_no_more_than_its_share() {
     (router.limits, router.advertisements) = (limits, Advertisements::new(limits));
     router.follow_trees();
     for link in [face(0), face(2)] {
-        let mut told = Vec::new();
-        router.advertisements.link_up(TreeLink { tree: 1, face: link }, &mut told);
+        router.advertisements.link_up(TreeLink { tree: 1, face: link });
     }
     let entry = |number: u64| AnnouncedEntry {
         descriptor: Descriptor([number << 20 | 1, number % 97, 0]),
