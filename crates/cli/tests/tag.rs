@@ -58,6 +58,30 @@ fn a_concert_is_advertised_pulled_and_pushed() {
     assert!(hall.wait().unwrap().success(), "Ctrl-C ends it");
 }
 
+/// The story: `tag advertise` ended when its router did, and pulls found nobody after the restart.
+#[test]
+fn an_advertisement_survives_a_restart_of_the_router() {
+    let directory = tempfile::tempdir().unwrap();
+    let (configuration, programme) = (directory.path().join("router.toml"), directory.path().join("programme"));
+    std::fs::write(&configuration, "[tagnet]\ntrees = [1]\n").unwrap();
+    std::fs::write(&programme, "Symphony no. 9").unwrap();
+    let start = || Router::run(directory.path(), &["--config", configuration.to_str().unwrap()]);
+    let router = start();
+    let mut hall = router.command();
+    hall.args(["tag", "advertise", "concert", "--answer"]).arg(&programme);
+    let mut hall = hall.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(hall.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("advertised {concert} for both"));
+    drop(router);
+    let router = start();
+    eventually("it is advertised again", || {
+        let pull = router.tool(&["tag", "pull", "concert", "--timeout", "500"]);
+        pull.stdout == b"Symphony no. 9\n"
+    });
+    assert!(Command::new("kill").args(["-INT", &hall.id().to_string()]).status().unwrap().success());
+    assert!(hall.wait().unwrap().success(), "Ctrl-C ends it");
+}
+
 /// The commands of `docs/tagnet.md`, as they stand there.
 fn documented_commands() -> Vec<Vec<String>> {
     let words = |line: &str| {

@@ -79,11 +79,12 @@ impl Backoff {
 /// What [`crate::Client::on_connection_event`] tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
-    /// A stream of Interests or notifications has lost its connection, and tries again until it has another.
+    /// A stream of Interests, notifications or tag packets has lost its connection, and tries again until it has
+    /// another.
     Lost(CloseReason),
     /// An attempt failed, for another reason than the one before.
     StillLost(String),
-    /// There is a connection again, and prefixes are registered.
+    /// There is a connection again, and prefixes are registered, tags advertised.
     Restored,
 }
 

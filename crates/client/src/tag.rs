@@ -23,11 +23,15 @@
 //! A lost packet is not sent again, as with Interests. A place is good for one epoch: when the tree changes, packets to
 //! old places are lost, and the application pulls by tags again.
 //!
+//! A router forgets an application whose connection ends. So while a [`TagReceiver`] is read, it opens another
+//! connection after a loss, and tells the router again what this client advertised, and that it joined.
+//!
 //! Limits: those of [`TagSet`]; a packet of [`TAG_PACKET_BYTES_MAX`]; [`TAG_REPLIES_MAX`] replies to a pull;
 //! [`INCOMING_TAG_PACKETS_MAX`] packets that wait for the application.
 
 use crate::{
     client::{Client, fresh_nonce},
+    connection::Backoff,
     face::CloseReason,
     management::{ControlError, DatasetError},
     tag_exchange::TagPacketBuf,
@@ -40,7 +44,12 @@ use namewire_packet::{
         TreeEpoch,
     },
 };
-use std::{fmt, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     time::{Instant, timeout_at},
@@ -144,16 +153,31 @@ impl Default for PullOptions {
     }
 }
 
-/// TagNet over the connection of a [`Client`]. It is a cheap handle; clones share the connection.
+/// TagNet over the connection of a [`Client`]. It is a cheap handle; clones share the connection, and what they told
+/// the router.
 #[derive(Clone)]
 pub struct TagClient {
     client: Client,
+    told: Arc<Mutex<Told>>,
+}
+
+/// What the router knows of this application, and forgets with the connection.
+#[derive(Default)]
+struct Told {
+    advertised: BTreeMap<TagSet, Advertised>,
+    has_joined: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Advertised {
+    serves: TagServes,
+    ends: Option<Instant>,
 }
 
 impl TagClient {
     /// TagNet over this connection.
     pub fn new(client: &Client) -> Self {
-        TagClient { client: client.clone() }
+        TagClient { client: client.clone(), told: Arc::default() }
     }
 
     /// The connection.
@@ -161,13 +185,29 @@ impl TagClient {
         &self.client
     }
 
-    /// Asks for pulls or pushes whose tags contain all of these. Without `expiration`, this lasts as long as the
-    /// connection. Repeating it sets what the tags serve, and for how long, anew. Open the receiver first
-    /// ([`TagClient::receive`]); without it the client drops what comes.
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for pulls or pushes whose tags contain all of these. Without `expiration`, this lasts until the client is
+    /// dropped; the receiver renews it after a lost connection. Repeating it sets what the tags serve, and for how
+    /// long, anew. Open the receiver first ([`TagClient::receive`]); without it the client drops what comes.
     ///
     /// # Errors
     /// As [`Client::control`]. The router refuses an empty set.
     pub async fn advertise(
+        &self,
+        tags: &TagSet,
+        serves: TagServes,
+        expiration: Option<Duration>,
+    ) -> Result<ControlParameters, ControlError> {
+        let answer = self.tell_advertised(tags, serves, expiration).await?;
+        let ends = expiration.and_then(|time| Instant::now().checked_add(time));
+        self.told().advertised.insert(tags.clone(), Advertised { serves, ends });
+        Ok(answer)
+    }
+
+    async fn tell_advertised(
         &self,
         tags: &TagSet,
         serves: TagServes,
@@ -182,11 +222,29 @@ impl TagClient {
         self.command("advertise", parameters).await
     }
 
+    /// Tells the router of another connection what the former one knew.
+    async fn tell_again(&self) -> Result<(), ControlError> {
+        let (advertised, has_joined) = {
+            let mut told = self.told();
+            let now = Instant::now();
+            told.advertised.retain(|_, advertised| advertised.ends.is_none_or(|end| end > now));
+            (told.advertised.clone(), told.has_joined)
+        };
+        for (tags, Advertised { serves, ends }) in advertised {
+            self.tell_advertised(&tags, serves, ends.map(left)).await?;
+        }
+        if has_joined {
+            self.command("join", ControlParameters::default()).await?;
+        }
+        Ok(())
+    }
+
     /// Undoes [`TagClient::advertise`].
     ///
     /// # Errors
     /// As [`Client::control`]; 404 if these tags are not advertised.
     pub async fn withdraw(&self, tags: &TagSet) -> Result<ControlParameters, ControlError> {
+        self.told().advertised.remove(tags);
         let parameters = ControlParameters { tags: Some(list_of(tags)), ..ControlParameters::default() };
         self.command("withdraw", parameters).await
     }
@@ -196,7 +254,9 @@ impl TagClient {
     /// # Errors
     /// As [`Client::control`].
     pub async fn join(&self) -> Result<ControlParameters, ControlError> {
-        self.command("join", ControlParameters::default()).await
+        let answer = self.command("join", ControlParameters::default()).await?;
+        self.told().has_joined = true;
+        Ok(answer)
     }
 
     async fn command(&self, verb: &str, parameters: ControlParameters) -> Result<ControlParameters, ControlError> {
@@ -275,11 +335,13 @@ impl TagClient {
     /// # Errors
     /// If this connection has one already.
     pub fn receive(&self) -> Result<TagReceiver, TagReceiverInUse> {
+        let receiver = Some(self.open_receiver()?);
+        Ok(TagReceiver { receiver, backoff: Backoff::default(), tags: self.clone() })
+    }
+
+    fn open_receiver(&self) -> Result<mpsc::Receiver<TagPacketBuf>, TagReceiverInUse> {
         let (sender, receiver) = mpsc::channel(INCOMING_TAG_PACKETS_MAX);
-        if !self.client.face().open_tag_receiver(sender) {
-            return Err(TagReceiverInUse);
-        }
-        Ok(TagReceiver { receiver, tags: self.clone() })
+        if self.client.face().open_tag_receiver(sender) { Ok(receiver) } else { Err(TagReceiverInUse) }
     }
 
     async fn send(&self, wire: &[u8]) -> Result<(), TagError> {
@@ -299,6 +361,11 @@ fn by_tags(kind: TagPacketKind, tags: &TagSet) -> TagPacketBuilder<'_> {
 fn list_of(tags: &TagSet) -> TagList {
     let list: Result<TagList, TagPacketError> = TagList::new(tags.tags().iter().map(String::as_str));
     list.expect("a set of tags is ascending and within the limits")
+}
+
+/// The time until then, in whole milliseconds above 0.
+fn left(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
 fn random_nonce() -> u32 {
@@ -366,15 +433,42 @@ impl TagReply {
 
 /// The pulls and pushes for this application. Dropping it drops what comes later.
 pub struct TagReceiver {
-    receiver: mpsc::Receiver<TagPacketBuf>,
+    /// `None` while the connection is lost.
+    receiver: Option<mpsc::Receiver<TagPacketBuf>>,
+    backoff: Backoff,
     tags: TagClient,
 }
 
 impl TagReceiver {
-    /// The next packet; `None` when the connection is lost.
+    /// The next packet; `None` when the connection is lost and cannot be opened again, or another receiver was opened
+    /// since. Dropping the future loses no packet.
     pub async fn next(&mut self) -> Option<IncomingTagPacket> {
-        let packet = self.receiver.recv().await?;
-        Some(IncomingTagPacket { packet, tags: self.tags.clone() })
+        loop {
+            if let Some(receiver) = &mut self.receiver
+                && let Some(packet) = receiver.recv().await
+            {
+                return Some(IncomingTagPacket { packet, tags: self.tags.clone() });
+            }
+            self.restore().await?;
+        }
+    }
+
+    /// Connects and tells the router everything again, however long that takes; `None` if that cannot be.
+    async fn restore(&mut self) -> Option<()> {
+        self.receiver = None;
+        let client = &self.tags.client;
+        loop {
+            client.come_back(&mut self.backoff).await.ok()?;
+            let receiver = self.tags.open_receiver().ok()?;
+            match self.tags.tell_again().await {
+                Ok(()) => {
+                    client.is_back(&mut self.backoff);
+                    self.receiver = Some(receiver);
+                    return Some(());
+                }
+                Err(error) => client.is_still_lost(&mut self.backoff, &error),
+            }
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a client does after its router has started again.
 
 use crate::node::Node;
-use namewire_client::{Client, DataBuilder, ExpressError, InterestBuilder, InterestOptions, NameBuf};
+use namewire_client::{
+    Client, DataBuilder, ExpressError, InterestBuilder, InterestOptions, NameBuf,
+    tag::{PullOptions, TagClient, TagServes, TagSet},
+};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -62,4 +65,45 @@ async fn a_stream_without_a_route_ends_with_its_connection() {
     restart(&mut node, &client).await;
     let mut after = client.interests_with(&"/after".parse().unwrap(), options).await.unwrap();
     assert!(before.next().await.is_none() && after.next().await.is_none());
+}
+
+/// The story: the router forgets an application with its connection, and a receiver ended then. So nobody found the
+/// application any more.
+#[tokio::test]
+async fn what_was_advertised_is_advertised_again_after_a_restart() {
+    let set = |tags: &str| tags.parse::<TagSet>().unwrap();
+    let mut node = Node::start();
+    let hall = TagClient::new(&node.client().await);
+    let mut receiver = hall.receive().unwrap();
+    hall.advertise(&set("classical,concert"), TagServes::Both, None).await.unwrap();
+    hall.advertise(&set("classical,ended"), TagServes::Both, None).await.unwrap();
+    hall.withdraw(&set("classical,ended")).await.unwrap();
+    hall.join().await.unwrap();
+    restart(&mut node, hall.client()).await;
+    tokio::spawn(async move {
+        while let Some(pull) = receiver.next().await {
+            let _ = pull.reply(b"Symphony no. 9").await;
+        }
+    });
+
+    let other = TagClient::new(&node.client().await);
+    let mut pushes = other.receive().unwrap();
+    other.advertise(&set("news"), TagServes::Push, None).await.unwrap();
+    let brief = PullOptions { replies_max: 1, timeout: Duration::from_millis(200) };
+    // The restart takes a moment, and so do the router's tables.
+    let reply = loop {
+        let mut replies = other.pull(&set("Beethoven,classical,concert"), b"", brief).await.unwrap();
+        if let Some(reply) = replies.next().await.unwrap() {
+            break reply;
+        }
+    };
+    assert_eq!(reply.payload(), b"Symphony no. 9");
+    let routes = other.routes().await.unwrap();
+    assert_eq!(routes.len(), 2, "what was withdrawn stays away: {routes:?}");
+    loop {
+        hall.push(&set("concert,news"), b"encore").await.unwrap();
+        if let Ok(push) = tokio::time::timeout(Duration::from_millis(200), pushes.next()).await {
+            break assert_eq!(push.unwrap().payload(), b"encore");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     ExitCode, Failure, Global,
     output::{Output, write_out},
 };
-use namewire_client::tag::{IncomingTagPacket, PullOptions, TagClient, TagPlace, TagReply};
+use namewire_client::tag::{IncomingTagPacket, PullOptions, TagClient, TagError, TagPlace, TagReply};
 use namewire_packet::nfd::TagTree;
 use serde::Serialize;
 use std::{path::Path, time::Duration};
@@ -100,14 +100,18 @@ pub(super) async fn advertise(global: &Global, args: Advertise) -> Result<(), Fa
             }
         };
         let Some(incoming) = incoming else {
-            return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"));
+            return Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder cannot be opened again"));
         };
         packets += 1;
         let packet = Packet::of_incoming(&incoming);
         global.output().print_line(&packet, || packet.line(incoming.sender().as_ref()))?;
         // A pull without a place for the reply wants none.
         if let (Some(answer), false, Some(_)) = (&answer, incoming.is_push(), incoming.sender()) {
-            incoming.reply(answer).await?;
+            match incoming.reply(answer).await {
+                // The receiver opens another connection; whoever asked asks again.
+                Ok(()) | Err(TagError::Closed(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     tags.client().flush().await;
