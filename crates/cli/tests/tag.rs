@@ -1,6 +1,6 @@
 //! `namewire tag` with a real router that forwards tag packets.
 
-use crate::router_process::{Router, eventually, lines_of_block};
+use crate::router_process::{NAMEWIRE, Router, eventually, free_port, lines_of_block};
 use std::{
     io::{BufRead, BufReader},
     path::Path,
@@ -83,7 +83,7 @@ fn an_advertisement_survives_a_restart_of_the_router() {
 }
 
 /// The commands of `docs/tagnet.md`, as they stand there.
-fn documented_commands() -> Vec<Vec<String>> {
+fn documented_commands(nth: usize) -> Vec<Vec<String>> {
     let words = |line: &str| {
         // Words in quotation marks are one argument.
         let line = line.split(" #").next().unwrap_or_default().trim();
@@ -94,11 +94,11 @@ fn documented_commands() -> Vec<Vec<String>> {
         });
         words.collect()
     };
-    lines_of_block(include_str!("../../../docs/tagnet.md"), 0).map(words).collect()
+    lines_of_block(include_str!("../../../docs/tagnet.md"), nth).map(words).collect()
 }
 
 /// Starts a documented command in this directory.
-fn start(router: &Router, directory: &Path, words: &[String]) -> Child {
+fn start_command(router: &Router, directory: &Path, words: &[String]) -> Child {
     assert_eq!(words[0], "namewire", "{words:?}");
     let mut command = router.command();
     command.args(&words[1..]).current_dir(directory).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -112,11 +112,11 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     std::fs::write(path.join("router.toml"), "[tagnet]\ntrees = [1]\n").unwrap();
     std::fs::write(path.join("programme.txt"), "Symphony no. 9\n").unwrap();
     let router = Router::run(path, &["--config", path.join("router.toml").to_str().unwrap()]);
-    let commands = documented_commands();
+    let commands = documented_commands(1);
     let [advertise, pull, push, routes, locator] = &commands[..] else { panic!("other commands: {commands:?}") };
-    let mut hall = start(&router, path, advertise);
+    let mut hall = start_command(&router, path, advertise);
     let run = |words: &[String]| {
-        let output = start(&router, path, words).wait_with_output().unwrap();
+        let output = start_command(&router, path, words).wait_with_output().unwrap();
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     };
     // With -k 3 it waits for its time-out, because there is one application.
@@ -135,6 +135,45 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     assert!(router.ask(&["status"]).contains("TagNet     tree 1: root, 0 children, 1 descriptors"));
     hall.kill().unwrap();
     hall.wait().unwrap();
+}
+
+/// The story: a face made by hand closed, because the neighbour was not up yet, and the two routers never met.
+#[test]
+fn a_face_of_the_documentations_command_meets_a_neighbour_that_starts_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let ports = [free_port(), free_port()];
+    let start = |end: usize| {
+        let file = directory.path().join(format!("{end}.toml"));
+        let listen = format!("[faces.tcp]\nenabled = false\n[faces.udp]\nlisten = [\"127.0.0.1:{}\"]\n", ports[end]);
+        std::fs::write(&file, format!("{listen}[tagnet]\ntrees = [1]\nrouter_number = {}\n", end + 1)).unwrap();
+        let socket = directory.path().join(format!("{end}.sock"));
+        Router::start(&socket, Command::new(NAMEWIRE).args(["run", "--config"]).arg(&file).arg("--socket").arg(&socket))
+    };
+    let commands = documented_commands(0);
+    let [create] = &commands[..] else { panic!("other commands: {commands:?}") };
+    let create_to = |end: usize| {
+        let uri = format!("udp4://127.0.0.1:{}", ports[end]);
+        let words = create.iter().map(|word| if word.starts_with("udp4://") { uri.clone() } else { word.clone() });
+        words.collect::<Vec<_>>()
+    };
+    let make_face = |router: &Router, to: usize| {
+        let output = start_command(router, directory.path(), &create_to(to)).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let first = start(0);
+    make_face(&first, 1);
+    eventually("the face is down", || {
+        first.ask(&["face", "list"]).lines().any(|line| line.split_whitespace().nth(1) == Some("down"))
+    });
+    let second = start(1);
+    make_face(&second, 0);
+    let tree = |router: &Router| -> serde_json::Value {
+        serde_json::from_str(&router.ask(&["tag", "locator", "--json"])).unwrap()
+    };
+    eventually("the routers are in one tree", || {
+        let (root, child) = (tree(&first), tree(&second));
+        root[0]["child_face_ids"].as_array().unwrap().len() == 1 && child[0]["parent_face_id"].is_u64()
+    });
 }
 
 #[test]
