@@ -113,7 +113,9 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     std::fs::write(path.join("programme.txt"), "Symphony no. 9\n").unwrap();
     let router = Router::run(path, &["--config", path.join("router.toml").to_str().unwrap()]);
     let commands = documented_commands(1);
-    let [advertise, pull, push, routes, locator] = &commands[..] else { panic!("other commands: {commands:?}") };
+    let [advertise, pull, follow_up, push, routes, locator] = &commands[..] else {
+        panic!("other commands: {commands:?}")
+    };
     let mut hall = start_command(&router, path, advertise);
     let run = |words: &[String]| {
         let output = start_command(&router, path, words).wait_with_output().unwrap();
@@ -121,9 +123,12 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     };
     // With -k 3 it waits for its time-out, because there is one application.
     eventually("the pull is answered", || run(pull) == (true, "Symphony no. 9\n".to_owned()));
+    eventually("the follow-up is answered too", || run(follow_up) == (true, "Symphony no. 9\n".repeat(2)));
     let mut lines = BufReader::new(hall.stdout.take().unwrap()).lines().map_while(Result::ok);
     let (sender, said) = channel();
     std::thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
+    let by_locator = said.iter().take(10_000).find(|line| line.starts_with("pull by locator "));
+    assert!(by_locator.is_some_and(|line| line.ends_with("\"part 2\"")));
     eventually("the push comes, though the router may not know at once that its sender has joined", || {
         assert!(run(push).0);
         said.try_iter().any(|line| line.starts_with("push ") && line.ends_with("\"the tenor is ill\""))
@@ -174,6 +179,59 @@ fn a_face_of_the_documentations_command_meets_a_neighbour_that_starts_later() {
         let (root, child) = (tree(&first), tree(&second));
         root[0]["child_face_ids"].as_array().unwrap().len() == 1 && child[0]["parent_face_id"].is_u64()
     });
+}
+
+#[test]
+fn packets_name_a_tree_or_a_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let (configuration, programme) = (directory.path().join("router.toml"), directory.path().join("programme"));
+    std::fs::write(&configuration, "[tagnet]\ntrees = [1, 2]\n").unwrap();
+    std::fs::write(&programme, "Symphony no. 9").unwrap();
+    let router = Router::run(directory.path(), &["--config", configuration.to_str().unwrap()]);
+    let mut hall = router.command();
+    hall.args(["tag", "advertise", "concert", "--json", "--answer"]).arg(&programme);
+    let mut hall = hall.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(hall.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (sender, packets) = channel();
+    std::thread::spawn(move || lines.map(|line| serde_json::from_str(&line)).try_for_each(|line| sender.send(line)));
+    let mut packets = packets.iter().map(|packet: Result<serde_json::Value, _>| packet.unwrap());
+
+    let mut place = String::new();
+    eventually("the pull in tree 2 is answered", || {
+        let pull = router.tool(&["tag", "pull", "concert", "--tree", "2", "--timeout", "500", "-v"]);
+        place = String::from_utf8(pull.stderr).unwrap().trim().rsplit(' ').next().unwrap().to_owned();
+        pull.stdout == b"Symphony no. 9\n"
+    });
+    assert!(place.starts_with("2."), "{place}");
+    let asked = packets.next().unwrap();
+    assert_eq!((&asked["tags"], &asked["place"]["tree"]), (&serde_json::json!(["concert"]), &2.into()));
+    let pull_from_place = |text| router.ask(&["tag", "pull", "--to", &place, "--payload", text, "--timeout", "100000"]);
+    assert_eq!(pull_from_place("encore?"), "Symphony no. 9\n");
+    assert!(packets.any(|packet| packet["tags"].is_null() && packet["payload_text"] == "encore?"));
+    // The router may not know at once that an application has joined.
+    let pushed = std::iter::repeat_with(|| router.ask(&["tag", "push", "--to", &place, "--payload", "encore!"]));
+    let came = pushed.take(1_000).any(|said| {
+        assert_eq!(said, format!("7 bytes pushed to {place}\n"));
+        pull_from_place("and?");
+        packets.by_ref().take_while(|packet| packet["payload_text"] != "and?").any(|packet| packet["kind"] == "push")
+    });
+    assert!(came);
+
+    for command in ["push concert --tree 3 --payload x", "pull concert --tree 3 --timeout 50"] {
+        let output = router.tool(&[&["tag"][..], &command.split(' ').collect::<Vec<_>>()].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), message.contains("not in tree 3")), (Some(1), true), "{command}: {message}");
+    }
+    for command in [
+        &["tag", "pull", "--timeout", "50"][..],
+        &["tag", "pull", "a", "--to", &place],
+        &["tag", "pull", "-k", "2", "--to", &place],
+        &["tag", "push", "--to", "x"],
+    ] {
+        assert_eq!(router.tool(command).status.code(), Some(2), "{command:?}");
+    }
+    hall.kill().unwrap();
+    hall.wait().unwrap();
 }
 
 #[test]

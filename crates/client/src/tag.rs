@@ -18,7 +18,7 @@
 //! Commands go by NFD management (`/localhost/nfd/tags`), packets over the same connection. An application sends with
 //! tree 0 and epoch 0, "your first tree", and without its own place: its router fills them in. A packet that arrives
 //! has them. So a reply goes to the place of the request, and a follow-up to the place of the reply
-//! ([`TagPlace`]), in the same tree and epoch.
+//! ([`TagPlace`]), in the same tree and epoch. [`TagClient::in_tree`] chooses another tree for packets by tags.
 //!
 //! A lost packet is not sent again, as with Interests. A place is good for one epoch: when the tree changes, packets to
 //! old places are lost, and the application pulls by tags again.
@@ -47,6 +47,7 @@ use namewire_packet::{
 use std::{
     collections::BTreeMap,
     fmt,
+    str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -68,9 +69,6 @@ pub const REPLY_BYTES_MAX: usize = TAG_PACKET_BYTES_MAX - 64;
 pub const TAG_REPLIES_MAX: u32 = 4096;
 /// Packets that may wait in a [`TagReceiver`]; more are dropped and counted.
 pub const INCOMING_TAG_PACKETS_MAX: usize = 4096;
-
-/// "Your first tree", for packets by descriptor.
-const FIRST_TREE: TreeEpoch = TreeEpoch { tree: 0, epoch: 0 };
 
 /// Why a packet was not sent, or not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,6 +135,31 @@ impl fmt::Display for TagPlace {
     }
 }
 
+/// Text that is no [`TagPlace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a place: expected TREE.EPOCH/LABEL#ENDPOINT, as in 1.70000/8003#301")]
+pub struct TagPlaceError;
+
+/// The form of [`fmt::Display`].
+impl FromStr for TagPlace {
+    type Err = TagPlaceError;
+
+    fn from_str(text: &str) -> Result<Self, TagPlaceError> {
+        let parts = || {
+            let (tree, rest) = text.split_once('.')?;
+            let (epoch, rest) = rest.split_once('/')?;
+            let (label, endpoint) = rest.split_once('#')?;
+            let is_hex = label.len().is_multiple_of(2) && label.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let bytes = (0..label.len()).step_by(2).map(|at| u8::from_str_radix(label.get(at..at + 2)?, 16).ok());
+            let label: Box<[u8]> = bytes.collect::<Option<_>>().filter(|_| is_hex)?;
+            let tree = TreeEpoch { tree: tree.parse().ok()?, epoch: epoch.parse().ok()? };
+            let is_place = tree.tree > 0 && (1..=MAX_LABEL_BYTES).contains(&label.len());
+            is_place.then_some(TagPlace { tree, endpoint: endpoint.parse().ok()?, label })
+        };
+        parts().ok_or(TagPlaceError)
+    }
+}
+
 /// How long and for how many replies a pull waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullOptions {
@@ -159,6 +182,8 @@ impl Default for PullOptions {
 pub struct TagClient {
     client: Client,
     told: Arc<Mutex<Told>>,
+    /// For packets by tags; 0 is the router's first one.
+    tree: u16,
 }
 
 /// What the router knows of this application, and forgets with the connection.
@@ -177,7 +202,14 @@ struct Advertised {
 impl TagClient {
     /// TagNet over this connection.
     pub fn new(client: &Client) -> Self {
-        TagClient { client: client.clone(), told: Arc::default() }
+        TagClient { client: client.clone(), told: Arc::default(), tree: 0 }
+    }
+
+    /// The same client, whose pulls and pushes by tags travel in this tree; 0 is the first tree of the router. The
+    /// router drops packets in a tree that it has not.
+    #[must_use]
+    pub fn in_tree(&self, tree: u16) -> Self {
+        TagClient { tree, ..self.clone() }
     }
 
     /// The connection.
@@ -285,7 +317,7 @@ impl TagClient {
     /// If the packet is too large or the connection is gone.
     pub async fn pull(&self, tags: &TagSet, payload: &[u8], options: PullOptions) -> Result<TagReplies, TagError> {
         let left = options.replies_max.clamp(1, TAG_REPLIES_MAX);
-        let mut builder = by_tags(TagPacketKind::Pull, tags).payload(payload);
+        let mut builder = self.by_tags(TagPacketKind::Pull, tags).payload(payload);
         if left > 1 {
             builder = builder.fan_out(left);
         }
@@ -297,9 +329,16 @@ impl TagClient {
     /// # Errors
     /// As [`TagClient::pull`], and if no reply comes in time.
     pub async fn follow_up(&self, place: &TagPlace, payload: &[u8], timeout: Duration) -> Result<TagReply, TagError> {
+        self.pull_from(place, payload, timeout).await?.next().await?.ok_or(TagError::Timeout(timeout))
+    }
+
+    /// The same, and returns once the request is on the send queue.
+    ///
+    /// # Errors
+    /// As [`TagClient::pull`].
+    pub async fn pull_from(&self, place: &TagPlace, payload: &[u8], timeout: Duration) -> Result<TagReplies, TagError> {
         let builder = TagPacketBuilder::by_locator(TagPacketKind::Pull, place.tree, place.place()).payload(payload);
-        let mut replies = self.request(builder, 1, timeout).await?;
-        replies.next().await?.ok_or(TagError::Timeout(timeout))
+        self.request(builder, 1, timeout).await
     }
 
     async fn request(
@@ -327,7 +366,24 @@ impl TagClient {
     /// # Errors
     /// If the packet is too large or the connection is gone.
     pub async fn push(&self, tags: &TagSet, payload: &[u8]) -> Result<(), TagError> {
-        self.send(&by_tags(TagPacketKind::Push, tags).nonce(random_nonce()).payload(payload).build()).await
+        self.send(&self.by_tags(TagPacketKind::Push, tags).nonce(random_nonce()).payload(payload).build()).await
+    }
+
+    /// Sends content to the application at this place, whatever it advertised; after [`TagClient::join`], as
+    /// [`TagClient::push`].
+    ///
+    /// # Errors
+    /// As [`TagClient::push`].
+    pub async fn push_to(&self, place: &TagPlace, payload: &[u8]) -> Result<(), TagError> {
+        let builder = TagPacketBuilder::by_locator(TagPacketKind::Push, place.tree, place.place());
+        self.send(&builder.nonce(random_nonce()).payload(payload).build()).await
+    }
+
+    fn by_tags<'t>(&self, kind: TagPacketKind, tags: &'t TagSet) -> TagPacketBuilder<'t> {
+        // The router knows the epoch.
+        let tree = TreeEpoch { tree: self.tree, epoch: 0 };
+        let filter = tags.descriptor().to_bytes();
+        TagPacketBuilder::by_descriptor(kind, tree, filter, tags.tags().iter().map(String::as_str))
     }
 
     /// Opens the receiver of pulls and pushes.
@@ -351,11 +407,6 @@ impl TagClient {
         let sent = self.client.face().send(|out| out.extend_from_slice(wire), |_| ()).await;
         sent.map_err(TagError::Closed)
     }
-}
-
-fn by_tags(kind: TagPacketKind, tags: &TagSet) -> TagPacketBuilder<'_> {
-    let filter = tags.descriptor().to_bytes();
-    TagPacketBuilder::by_descriptor(kind, FIRST_TREE, filter, tags.tags().iter().map(String::as_str))
 }
 
 fn list_of(tags: &TagSet) -> TagList {

@@ -3,7 +3,7 @@
 use namewire_client::{
     Client, CloseReason, ControlError,
     tag::{
-        PullOptions, REPLY_BYTES_MAX, TAG_PACKET_BYTES_MAX, TagClient, TagError, TagPlace, TagReceiver,
+        PullOptions, REPLY_BYTES_MAX, TAG_PACKET_BYTES_MAX, TagClient, TagError, TagPlace, TagPlaceError, TagReceiver,
         TagReceiverInUse, TagReplies, TagReply, TagServes, TagSet,
     },
 };
@@ -212,8 +212,20 @@ async fn a_pull_finds_the_application_and_a_follow_up_comes_back_to_it() {
     let place = replies[0].place().expect("its router says");
     assert_eq!((place.tree(), place.endpoint(), place.label()), (TREE, 300, LABEL));
     assert_eq!(place.to_string(), "1.70000/8003#300");
+    assert_eq!("1.70000/8003#300".parse(), Ok(place.clone()));
     let second = listener.follow_up(&place, b"tickets", LONG).await.unwrap();
     assert_eq!((second.payload(), second.place()), (&b"hall:tickets"[..], Some(place)));
+}
+
+#[test]
+fn what_is_no_place_is_refused() {
+    for text in
+        ["", "1", "0.1/80#1", "1.70000/8003", "1.70000/803#1", "1.70000/+a03#1", "1.70000/#1", "1.x/80#1", "1.2/80#-1"]
+    {
+        assert_eq!(text.parse::<TagPlace>(), Err(TagPlaceError), "{text}");
+    }
+    let long = format!("1.2/{}#3", "00".repeat(MAX_LABEL_BYTES + 1));
+    assert_eq!(long.parse::<TagPlace>(), Err(TagPlaceError));
 }
 
 #[tokio::test]
@@ -329,6 +341,29 @@ async fn the_largest_reply_fits_also_to_the_longest_label() {
     }
     let reply = TagPacket::parse(&wire[..bytes]).unwrap();
     assert_eq!((reply.payload, reply.address), (&[7; REPLY_BYTES_MAX][..], TagAddress::Locator(place)));
+}
+
+/// TagNet16 §2.1: an application sends to a locator that it learned, and chooses the tree of a packet by tags.
+#[tokio::test]
+async fn a_push_goes_to_a_place_and_a_packet_by_tags_travels_in_the_tree_that_it_names() {
+    let router = Router::default();
+    let (hall, listener) = (serve(&router, "hall", "concert").await, router.attach());
+    let mut incoming = listener.receive().unwrap();
+    let replies = all(listener.pull(&set("concert"), b"", options(1)).await.unwrap()).await;
+    let hall_place = replies[0].place().unwrap();
+    let listener_place: TagPlace = hall_place.to_string().replace("#300", "#301").parse().unwrap();
+    hall.join().await.unwrap();
+    hall.push_to(&listener_place, b"the tenor is ill").await.unwrap();
+    let push = incoming.next().await.unwrap();
+    assert_eq!((push.is_push(), push.tags(), push.payload()), (true, None, &b"the tenor is ill"[..]));
+    assert_eq!(push.sender(), Some(hall_place));
+
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let client = TagClient::new(&Client::from_stream(theirs, true)).in_tree(7);
+    client.push(&set("concert"), b"").await.unwrap();
+    let mut wire = [0; 200];
+    let bytes = ours.read(&mut wire).await.unwrap();
+    assert_eq!(TagPacket::parse(&wire[..bytes]).unwrap().tree, TreeEpoch { tree: 7, epoch: 0 });
 }
 
 /// Time stands still but for the pull, so the connection is a pipe in memory.

@@ -4,8 +4,9 @@ mod exchange;
 mod tables;
 
 use crate::{ExitCode, Failure, Global};
-use namewire_client::tag::{REPLY_BYTES_MAX, TagError, TagServes, TagSet};
+use namewire_client::tag::{REPLY_BYTES_MAX, TagClient, TagError, TagPlace, TagServes, TagSet};
 use std::{
+    fmt,
     fs::File,
     io::{Read, stdin},
     path::{Path, PathBuf},
@@ -15,14 +16,28 @@ use std::{
 pub(crate) enum Command {
     /// Stay and get what others pull or push with these tags: answer pulls, print pushes
     Advertise(Advertise),
-    /// Ask the applications whose tags are all among these, and print their answers
+    /// Ask the applications whose tags are all among these, or the one at a place, and print their answers
     Pull(Pull),
-    /// Send content to every application that wants it and whose tags are all among these
+    /// Send content to every application whose tags are all among these, or to the one at a place
     Push(Push),
     /// List the sets of tags that the router knows, and the faces beyond which they are
     Routes,
     /// Show the router's place in each tree
     Locator,
+}
+
+/// Where a packet goes: by tags in a tree, or by locator to one application.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// Tags, separated by blanks or commas
+    #[arg(value_name = "TAG", required_unless_present = "to", conflicts_with = "to")]
+    tags: Vec<String>,
+    /// Tree in which the packet travels [default: the router's first one]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "to", value_parser = clap::value_parser!(u16).range(1..))]
+    tree: Option<u16>,
+    /// Place of one application, as -v prints it: TREE.EPOCH/LABEL#ENDPOINT
+    #[arg(long, value_name = "PLACE")]
+    to: Option<TagPlace>,
 }
 
 /// Tags, separated by blanks or commas: up to 16, of 64 bytes each.
@@ -54,9 +69,15 @@ pub(crate) struct Advertise {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pull {
     #[command(flatten)]
-    tags: Tags,
+    target: Target,
     /// Answers wanted, from as many applications
-    #[arg(short = 'k', value_name = "ANSWERS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(
+        short = 'k',
+        value_name = "ANSWERS",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        conflicts_with = "to"
+    )]
     answers: u32,
     /// Milliseconds until the last answer
     #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
@@ -64,6 +85,9 @@ pub(crate) struct Pull {
     /// Text for the applications that are asked
     #[arg(long, value_name = "TEXT", default_value = "")]
     payload: String,
+    /// Then ask each application that answered with this text too, by its locator; repeatable
+    #[arg(long, value_name = "TEXT")]
+    follow_up: Vec<String>,
     /// Say on standard error where each answer is from
     #[arg(short, long)]
     verbose: bool,
@@ -72,7 +96,7 @@ pub(crate) struct Pull {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Push {
     #[command(flatten)]
-    tags: Tags,
+    target: Target,
     /// The content
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     payload: Option<String>,
@@ -91,12 +115,45 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     }
 }
 
+/// Where a packet goes, checked.
+enum Destination {
+    Tags(TagSet),
+    Place(TagPlace),
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::Tags(set) => set.fmt(f),
+            Destination::Place(place) => place.fmt(f),
+        }
+    }
+}
+
+impl Target {
+    fn destination(&self) -> Result<Destination, Failure> {
+        match &self.to {
+            Some(place) => Ok(Destination::Place(place.clone())),
+            None => Ok(Destination::Tags(tag_set(&self.tags)?)),
+        }
+    }
+
+    /// The connection, for packets in the tree that was chosen.
+    async fn connect(&self, global: &Global) -> Result<TagClient, Failure> {
+        Ok(TagClient::new(&global.connect().await?).in_tree(self.tree.unwrap_or_default()))
+    }
+}
+
 impl Tags {
     fn set(&self) -> Result<TagSet, Failure> {
-        let tags = self.tags.iter().flat_map(|text| text.split(|c: char| c == ',' || c.is_whitespace()));
-        let set = TagSet::new(tags.filter(|tag| !tag.is_empty())).map_err(|error| Failure::usage(error.to_string()))?;
-        if set.tags().is_empty() { Err(Failure::usage("no tag is given")) } else { Ok(set) }
+        tag_set(&self.tags)
     }
+}
+
+fn tag_set(words: &[String]) -> Result<TagSet, Failure> {
+    let tags = words.iter().flat_map(|text| text.split(|c: char| c == ',' || c.is_whitespace()));
+    let set = TagSet::new(tags.filter(|tag| !tag.is_empty())).map_err(|error| Failure::usage(error.to_string()))?;
+    if set.tags().is_empty() { Err(Failure::usage("no tag is given")) } else { Ok(set) }
 }
 
 impl Advertise {

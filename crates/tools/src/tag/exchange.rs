@@ -1,6 +1,6 @@
 //! `namewire tag advertise`, `pull` and `push`.
 
-use super::{Advertise, Pull, Push, read_content, tables};
+use super::{Advertise, Destination, Pull, Push, read_content, tables};
 use crate::{
     ExitCode, Failure, Global,
     output::{Output, write_out},
@@ -39,7 +39,10 @@ struct Location {
 
 #[derive(Serialize)]
 struct Pushed {
-    tags: Vec<String>,
+    /// `None`: it went by locator.
+    tags: Option<Vec<String>>,
+    /// Where it went by locator.
+    place: Option<Location>,
     payload_bytes: usize,
     /// This application's number at its router.
     endpoint: Option<u64>,
@@ -49,17 +52,23 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+impl Location {
+    fn new(place: &TagPlace) -> Self {
+        Location {
+            tree: place.tree().tree,
+            epoch: place.tree().epoch,
+            label_hex: hex(place.label()),
+            endpoint: place.endpoint(),
+        }
+    }
+}
+
 impl Packet {
     fn new(kind: &'static str, place: Option<TagPlace>, payload: &[u8]) -> Self {
         Packet {
             kind,
             tags: None,
-            place: place.map(|place| Location {
-                tree: place.tree().tree,
-                epoch: place.tree().epoch,
-                label_hex: hex(place.label()),
-                endpoint: place.endpoint(),
-            }),
+            place: place.as_ref().map(Location::new),
             payload_bytes: payload.len(),
             payload_hex: hex(payload),
             payload_text: std::str::from_utf8(payload).ok().map(str::to_owned),
@@ -119,27 +128,55 @@ pub(super) async fn advertise(global: &Global, args: Advertise) -> Result<(), Fa
 }
 
 pub(super) async fn pull(global: &Global, args: Pull) -> Result<(), Failure> {
-    let set = args.tags.set()?;
-    let tags = TagClient::new(&global.connect().await?);
-    let options = PullOptions { replies_max: args.answers, timeout: Duration::from_millis(args.timeout) };
-    let mut replies = tags.pull(&set, args.payload.as_bytes(), options).await?;
-    let mut found = 0;
+    let destination = args.target.destination()?;
+    let tags = args.target.connect(global).await?;
+    let timeout = Duration::from_millis(args.timeout);
+    let mut replies = match &destination {
+        Destination::Tags(set) => {
+            tags.pull(set, args.payload.as_bytes(), PullOptions { replies_max: args.answers, timeout }).await?
+        }
+        Destination::Place(place) => tags.pull_from(place, args.payload.as_bytes(), timeout).await?,
+    };
+    let mut places = Vec::new();
     while let Some(reply) = replies.next().await? {
-        found += 1;
         print_reply(global.output(), &reply, args.verbose)?;
+        places.push(reply.place());
     }
-    if found > 0 {
-        return Ok(());
+    if places.is_empty() {
+        check_tree(&tags, args.target.tree).await?;
+        let message = format!("no answer within {} ms to {destination}", args.timeout);
+        return Err(Failure::new(ExitCode::Timeout, message));
     }
-    // A router that is in no tree drops the pull. Only its answer to a question says so.
+    for text in &args.follow_up {
+        for place in &places {
+            let unknown =
+                || Failure::new(ExitCode::Failed, "the router of an application that answered hides its place");
+            let place = place.as_ref().ok_or_else(unknown)?;
+            let reply = tags.follow_up(place, text.as_bytes(), timeout).await.map_err(|error| match error {
+                TagError::Timeout(_) => {
+                    let message =
+                        format!("no answer within {} ms from {place}; perhaps the tree changed", args.timeout);
+                    Failure::new(ExitCode::Timeout, message)
+                }
+                error => error.into(),
+            })?;
+            print_reply(global.output(), &reply, args.verbose)?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks a router that may have dropped a packet whether it is in a tree, and in this one. It does not say so by itself.
+/// Routers that do not answer are taken to be.
+async fn check_tree(tags: &TagClient, wanted: Option<u16>) -> Result<(), Failure> {
     let trees = tables::fetch::<TagTree>(tags.client(), "trees");
-    if let Ok(Err(refused)) = tokio::time::timeout(QUESTION_TIMEOUT, trees).await
-        && refused.code() == ExitCode::Failed
-    {
-        return Err(refused);
+    match (tokio::time::timeout(QUESTION_TIMEOUT, trees).await, wanted) {
+        (Ok(Err(refused)), _) if refused.code() == ExitCode::Failed => Err(refused),
+        (Ok(Ok(trees)), Some(wanted)) if trees.iter().all(|tree| tree.tree != u64::from(wanted)) => {
+            Err(Failure::new(ExitCode::Failed, format!("the router is not in tree {wanted}")))
+        }
+        _ => Ok(()),
     }
-    let message = format!("no answer within {} ms to {set}", args.timeout);
-    Err(Failure::new(ExitCode::Timeout, message))
 }
 
 /// The payload as it came, each on lines of its own.
@@ -161,17 +198,31 @@ fn print_reply(output: Output, reply: &TagReply, is_verbose: bool) -> Result<(),
 }
 
 pub(super) async fn push(global: &Global, args: Push) -> Result<(), Failure> {
-    let set = args.tags.set()?;
+    let destination = args.target.destination()?;
     let payload = match args.payload {
         Some(text) => text.into_bytes(),
         None => read_content(args.file.as_deref().unwrap_or(Path::new("-")))?,
     };
-    let tags = TagClient::new(&global.connect().await?);
+    let tags = args.target.connect(global).await?;
     let endpoint = tags.join().await?.face_id.map(|face| face.0);
-    tags.push(&set, &payload).await?;
+    if args.target.tree.is_some() {
+        check_tree(&tags, args.target.tree).await?;
+    }
+    let (words, place) = match &destination {
+        Destination::Tags(set) => {
+            tags.push(set, &payload).await?;
+            (Some(set.tags().to_vec()), None)
+        }
+        Destination::Place(place) => {
+            tags.push_to(place, &payload).await?;
+            (None, Some(place))
+        }
+    };
     tags.client().flush().await;
-    let pushed = Pushed { tags: set.tags().to_vec(), payload_bytes: payload.len(), endpoint };
-    global.output().print(&pushed, || format!("{} bytes pushed with {set}\n", pushed.payload_bytes))?;
+    let place = place.map(Location::new);
+    let pushed = Pushed { tags: words, place, payload_bytes: payload.len(), endpoint };
+    let way = if pushed.place.is_some() { "to" } else { "with" };
+    global.output().print(&pushed, || format!("{} bytes pushed {way} {destination}\n", pushed.payload_bytes))?;
     Ok(())
 }
 
