@@ -19,15 +19,17 @@
 //! each tree. It needs a second one only if a face other than that of the first wants d too.
 //!
 //! # Work units
-//! A unit is a descriptor that a search visits, a link that is looked at, or [`COMPARISONS`] comparisons: some 0.1 µs
-//! to 1 µs. A part that has begun is finished: at most one search, and one look at each link.
+//! A unit is a link that is looked at, [`NODES`] nodes of the trie that a search visits, or [`COMPARISONS`]
+//! comparisons: less than 1 µs. A part that has begun is finished: at most one search, and one look at each link.
 
 use super::{Advertisements, Announcement, Known, TreeLink, link_state::LinkState};
-use crate::{forwarder::Serves, matching::SubsetTable};
+use crate::forwarder::Serves;
 use std::ops::ControlFlow;
 
 /// Comparisons of two descriptors that count as one unit.
 const COMPARISONS: usize = 64;
+/// Visited nodes of the trie that count as one unit.
+const NODES: usize = 8;
 
 /// A proper subset that holds a descriptor back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,12 +210,12 @@ impl Advertisements {
         let mut own = std::mem::take(&mut self.known[index as usize]);
         let (descriptor, covers) = (own.descriptor, own.covers.len());
         if own.needs_covers() {
-            self.trie.find_all(&descriptor, |value| {
-                turn.used += 1;
+            let nodes = self.trie.visit_subsets(&descriptor, |value| {
                 let pushers = &self.known[value as usize].pushers;
                 pushers.iter().for_each(|link| own.note_cover(Cover { by: value, link: *link }));
                 if own.needs_covers() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
+            turn.used += nodes.div_ceil(NODES);
         }
         let new = own.covers[covers..].iter();
         self.holds.extend(new.map(|Cover { by, link }| Hold { by: *by, link: *link, held: index }));

@@ -131,12 +131,23 @@ impl Trie {
         child
     }
 
-    /// Visits each node whose path is a subset of the query, parents first, while `visit` says what to do.
-    fn walk(&self, query: &Descriptor, mut visit: impl FnMut(&Node, &[u8]) -> Walk) {
+    /// As [`SubsetTable::find_all`], and returns the number of nodes that the search visited.
+    pub fn visit_subsets(&self, query: &Descriptor, mut visit: impl FnMut(u32) -> ControlFlow<()>) -> usize {
+        self.walk(query, |node, _| {
+            let is_broken = node.value != NO_VALUE && visit(node.value).is_break();
+            if is_broken { Walk::End } else { Walk::Below }
+        })
+    }
+
+    /// Visits each node whose path is a subset of the query, parents first, while `visit` says what to do. Returns how
+    /// many it visited.
+    fn walk(&self, query: &Descriptor, mut visit: impl FnMut(&Node, &[u8]) -> Walk) -> usize {
+        let mut visited = 0;
         let mut path = Vec::new();
         let mut open = vec![(0, 0)];
         while let Some((at, depth)) = open.pop() {
             let node: &Node = &self.nodes[at as usize];
+            visited += 1;
             path.truncate(depth);
             if at != 0 {
                 path[depth - 1..].fill(node.position);
@@ -144,12 +155,13 @@ impl Trie {
             match visit(node, &path) {
                 Walk::Below => {}
                 Walk::Past => continue,
-                Walk::End => return,
+                Walk::End => return visited,
             }
             path.push(0);
             let children = node.children.iter().rev().filter(|child| query.has(self.nodes[**child as usize].position));
             open.extend(children.map(|child| (*child, depth + 1)));
         }
+        visited
     }
 }
 
@@ -168,11 +180,8 @@ impl SubsetTable for Trie {
         self.len
     }
 
-    fn find_all(&self, query: &Descriptor, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
-        self.walk(query, |node, _| {
-            let is_broken = node.value != NO_VALUE && visit(node.value).is_break();
-            if is_broken { Walk::End } else { Walk::Below }
-        });
+    fn find_all(&self, query: &Descriptor, visit: impl FnMut(u32) -> ControlFlow<()>) {
+        self.visit_subsets(query, visit);
     }
 
     fn find_largest_of(&self, query: &Descriptor, mut accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
