@@ -8,6 +8,9 @@ use namewire_client::{
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// Of a fifth of a second each: longer than anything takes here, also on a busy machine.
+const ATTEMPTS: u32 = 500;
+
 async fn restart(node: &mut Node, client: &Client) {
     node.stop_router();
     node.start_router();
@@ -91,7 +94,9 @@ async fn what_was_advertised_is_advertised_again_after_a_restart() {
     other.advertise(&set("news"), TagServes::Push, None).await.unwrap();
     let brief = PullOptions { replies_max: 1, timeout: Duration::from_millis(200) };
     // The restart takes a moment, and so do the router's tables.
+    let mut attempts = 0..ATTEMPTS;
     let reply = loop {
+        assert!(attempts.next().is_some(), "nobody answers");
         let mut replies = other.pull(&set("Beethoven,classical,concert"), b"", brief).await.unwrap();
         if let Some(reply) = replies.next().await.unwrap() {
             break reply;
@@ -101,6 +106,7 @@ async fn what_was_advertised_is_advertised_again_after_a_restart() {
     let routes = other.routes().await.unwrap();
     assert_eq!(routes.len(), 2, "what was withdrawn stays away: {routes:?}");
     loop {
+        assert!(attempts.next().is_some(), "no push comes");
         hall.push(&set("concert,news"), b"encore").await.unwrap();
         if let Ok(push) = tokio::time::timeout(Duration::from_millis(200), pushes.next()).await {
             break assert_eq!(push.unwrap().payload(), b"encore");
