@@ -36,8 +36,9 @@ element! {
 
 element! {
     element:
-    /// The answer of FIB and strategy: { 7 strategy, 129 next hop *, 144 chosen face *, 145 silent face * }. A lossy FIB
-    /// may give next hops to a name without a route, and does not know of which route they are.
+    /// The answer of FIB and strategy: { 7 strategy, 129 next hop *, 144 chosen face *, 145 silent face * }.
+    ///
+    /// A lossy FIB may give next hops to a name without a route, and does not know of which route they are.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FibLook {
         /// The strategy, with its version and parameters.
