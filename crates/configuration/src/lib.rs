@@ -20,12 +20,14 @@ mod declarations;
 pub mod info;
 pub mod input_file;
 pub mod interface_pattern;
+mod likeness;
 pub mod log_levels;
 mod nfd_conf;
 mod restart;
 pub mod settings;
 pub mod state_file;
 pub mod text;
+mod toml_error;
 mod toml_file;
 mod trust;
 pub mod trust_anchors;
@@ -37,7 +39,8 @@ pub use interface_pattern::InterfacePattern;
 pub use nfd_conf::{from_nfd_conf, nfd_modules};
 pub use restart::{changed_keys, needs_restart};
 pub use settings::Settings;
-pub use toml_file::{SettingsError, from_toml};
+pub use toml_error::SettingsError;
+pub use toml_file::from_toml;
 pub use trust::RepoTrust;
 
 /// Types of the settings that belong to the tables and designs.

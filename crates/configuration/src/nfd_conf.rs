@@ -13,10 +13,10 @@ pub use log::nfd_modules;
 use super::{
     Configuration, SettingsError,
     info::{self, Entry},
+    likeness::nearest,
     read_text,
     settings::{Choice, Settings, StrategyEntry},
     text::{Prefix, StrategyName},
-    toml_file::nearest,
     trust,
     units::Bytes,
 };

@@ -1,38 +1,12 @@
 //! Our own configuration format: TOML into [`Settings`], with errors that help.
 
-use super::settings::{RouteEntry, Settings};
+use super::{
+    settings::{RouteEntry, Settings},
+    toml_error::{self, SettingsError},
+};
 use namewire_designs::fib::catalogue::FibDesignError;
 use namewire_engine::StrategyTable;
-use std::{collections::HashSet, fmt};
-
-/// The likeness, from 0 to 1, from which one key counts as a misspelling of another.
-const LIKENESS_MIN: f64 = 0.7;
-
-/// An error in a configuration file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingsError {
-    /// The line, from 1; `None` if no single line is to blame.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl SettingsError {
-    pub(super) fn new(line: Option<usize>, message: impl Into<String>) -> Self {
-        SettingsError { line, message: message.into() }
-    }
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
-    }
-}
-
-impl std::error::Error for SettingsError {}
+use std::collections::HashSet;
 
 /// Reads and checks a configuration.
 ///
@@ -46,36 +20,7 @@ pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
 
 /// Reads TOML into one of our types.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
-    toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| line_of(text, span.start));
-        SettingsError::new(line, with_suggestion(error.message()))
-    })
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
-}
-
-/// serde names an unknown key and all known ones; users want the one that they meant.
-fn with_suggestion(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let (kind, unknown) = match quoted.next() {
-        Some(key) if message.starts_with("unknown field") => ("key", key),
-        Some(value) if message.starts_with("unknown variant") => ("value", value),
-        _ => return message.to_owned(),
-    };
-    let known: Vec<&str> = quoted.collect();
-    match nearest(unknown, known.iter().copied()) {
-        Some(nearest) => format!("unknown {kind} \"{unknown}\"; did you mean \"{nearest}\"?"),
-        None => format!("unknown {kind} \"{unknown}\"; known here are {}", known.join(", ")),
-    }
-}
-
-/// The known word that `unknown` most likely means.
-pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |word: &str| strsim::jaro_winkler(&unknown.to_ascii_lowercase(), &word.to_ascii_lowercase());
-    let best = known.map(|word| (likeness(word), word)).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).map(|(_, word)| word)
+    toml::from_str(text).map_err(|error| toml_error::in_words(text, &error))
 }
 
 impl Settings {
@@ -274,9 +219,12 @@ mod tests {
         let known: Vec<&str> = EvictionName::ALL.iter().map(|eviction| eviction.name()).collect();
         assert_eq!(
             error("[cs]\npolicy = \"best\""),
-            format!("line 2: unknown value \"best\"; known here are {}", known.join(", "))
+            format!("line 2: cs.policy: unknown value \"best\"; known here are {}", known.join(", "))
         );
-        assert_eq!(error("[cs]\npolicy = \"lrru\""), "line 2: unknown value \"lrru\"; did you mean \"lru\"?");
+        assert_eq!(
+            error("[cs]\npolicy = \"lrru\""),
+            "line 2: cs.policy: unknown value \"lrru\"; did you mean \"lru\"?"
+        );
         assert!(error("\n[state]\nzzz = 1").contains("known here are"), "{}", error("\n[state]\nzzz = 1"));
         for (text, line) in [
             ("[router]\n\nworkers = 0", 3),

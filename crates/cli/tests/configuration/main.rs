@@ -310,7 +310,7 @@ fn files_are_checked_and_shown_without_a_router() {
     fs::write(&file, "[router]\n\nworkers = 99\n").unwrap();
     let check = namewire(&["config", "check", path]);
     assert_eq!(check.status.code(), Some(1));
-    assert!(text(&check.stderr).contains("namewire.toml: line 3: 99 is not from 1 to 64"), "{check:?}");
+    assert!(text(&check.stderr).contains("namewire.toml: line 3: router.workers: 99 is not from 1 to 64"), "{check:?}");
     assert_eq!(namewire(&["config", "check", "/nowhere"]).status.code(), Some(1));
     assert_eq!(namewire(&["config", "check"]).status.code(), Some(2));
 

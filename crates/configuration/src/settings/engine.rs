@@ -92,13 +92,13 @@ mod tests {
         assert_eq!(core, expected);
         assert!(needs_restart(&Settings::default(), &settings).contains(&"pit.role".to_owned()));
         for (wrong, what) in [
-            ("role = \"coer\"", "line 2: unknown value \"coer\"; did you mean \"core\"?"),
-            ("subtables = 3", "line 2: 3 is neither 2 nor 4"),
-            ("fingerprint_bits = 17", "line 2: 17 is not from 1 to 16"),
-            ("fingerprints = 63", "line 2: 63 is not from 64 to 268435456"),
-            ("expiry_round_trips = 0", "line 2: 0 is not from 1 to 100"),
-            ("face_sets = 0", "line 2: 0 is not from 1 to 65535"),
-            ("segments = 17", "line 2: 17 is not from 1 to 16"),
+            ("role = \"coer\"", "line 2: pit.role: unknown value \"coer\"; did you mean \"core\"?"),
+            ("subtables = 3", "line 2: pit.subtables: 3 is neither 2 nor 4"),
+            ("fingerprint_bits = 17", "line 2: pit.fingerprint_bits: 17 is not from 1 to 16"),
+            ("fingerprints = 63", "line 2: pit.fingerprints: 63 is not from 64 to 268435456"),
+            ("expiry_round_trips = 0", "line 2: pit.expiry_round_trips: 0 is not from 1 to 100"),
+            ("face_sets = 0", "line 2: pit.face_sets: 0 is not from 1 to 65535"),
+            ("segments = 17", "line 2: pit.segments: 17 is not from 1 to 16"),
         ] {
             assert_eq!(from_toml(&format!("[pit]\n{wrong}")).unwrap_err().to_string(), what);
         }
@@ -127,17 +127,17 @@ mod tests {
         }
         let many = format!("[cs]\ncount = {:?}", (0..65).map(|number| format!("/{number}")).collect::<Vec<_>>());
         for (text, what) in [
-            ("[cs]\nprefix_lookup = \"al\"", "line 2: unknown value \"al\"; did you mean \"all\"?"),
-            ("[cs]\nadmission = \"filer\"", "line 2: unknown value \"filer\"; did you mean \"filter\"?"),
-            ("[cs]\nfilter_threshold = 0", "line 2: 0 is not from 1 to 65535"),
-            ("[cs]\nfilter_counters_per_name = 3", "line 2: 3 is not from 1 to 2"),
-            ("[cs]\nfilter_history = 0", "line 2: 0 is not from 1 to 1073741824"),
-            ("[cs]\nfilter_counters = 8", "line 2: 8 is not from 32 to 134217728"),
-            ("[cs]\ntiny_lfu_window = 0", "line 2: 0 is not from 1 to 4294967295"),
-            ("[cs]\nw_tiny_lfu_window = 101", "line 2: 101 is not from 1 to 100"),
-            ("[cs]\nrequest_count_least = 2000", "line 2: 2000 is not from 1 to 1024"),
-            ("[cs]\nfilter_counters = 1000", "line 2: 1000 is not a power of two"),
-            (&many, "line 2: 65 prefixes are more than 64"),
+            ("[cs]\nprefix_lookup = \"al\"", "line 2: cs.prefix_lookup: unknown value \"al\"; did you mean \"all\"?"),
+            ("[cs]\nadmission = \"filer\"", "line 2: cs.admission: unknown value \"filer\"; did you mean \"filter\"?"),
+            ("[cs]\nfilter_threshold = 0", "line 2: cs.filter_threshold: 0 is not from 1 to 65535"),
+            ("[cs]\nfilter_counters_per_name = 3", "line 2: cs.filter_counters_per_name: 3 is not from 1 to 2"),
+            ("[cs]\nfilter_history = 0", "line 2: cs.filter_history: 0 is not from 1 to 1073741824"),
+            ("[cs]\nfilter_counters = 8", "line 2: cs.filter_counters: 8 is not from 32 to 134217728"),
+            ("[cs]\ntiny_lfu_window = 0", "line 2: cs.tiny_lfu_window: 0 is not from 1 to 4294967295"),
+            ("[cs]\nw_tiny_lfu_window = 101", "line 2: cs.w_tiny_lfu_window: 101 is not from 1 to 100"),
+            ("[cs]\nrequest_count_least = 2000", "line 2: cs.request_count_least: 2000 is not from 1 to 1024"),
+            ("[cs]\nfilter_counters = 1000", "line 2: cs.filter_counters: 1000 is not a power of two"),
+            (&many, "line 2: cs.count: 65 prefixes are more than 64"),
         ] {
             assert_eq!(from_toml(text).unwrap_err().to_string(), what);
         }
@@ -152,16 +152,16 @@ mod tests {
         for (text, what) in [
             (
                 "[fib]\ndesign = \"component-tree\"",
-                "line 2: unknown value \"component-tree\"; did you mean \"component-trie\"?",
+                "line 2: fib.design: unknown value \"component-tree\"; did you mean \"component-trie\"?",
             ),
             (
                 "[fib]\ndesign = \"marker-filter\"",
-                "line 2: the FIB design marker-filter was dropped; its successor is one-bucket",
+                "line 2: fib.design: the FIB design marker-filter was dropped; its successor is one-bucket",
             ),
             ("[fib]\ndesing = \"npt\"", "line 2: unknown key \"desing\"; did you mean \"design\"?"),
             (
                 "[fib]\ndesign = \"binary\"\nstring_matching = \"allways\"",
-                "line 3: unknown value \"allways\"; did you mean \"always\"?",
+                "line 3: fib.string_matching: unknown value \"allways\"; did you mean \"always\"?",
             ),
             (
                 "[fib]\ndesign = \"npt\"\nprefetch = \"first\"",
