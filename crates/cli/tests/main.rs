@@ -11,6 +11,7 @@ mod life_cycle;
 mod log;
 mod memory;
 mod memory_limit;
+mod messages;
 #[path = "nfdc/main.rs"]
 mod nfdc;
 #[path = "paths/main.rs"]

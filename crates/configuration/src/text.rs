@@ -3,7 +3,11 @@
 use crate::InterfacePattern;
 use namewire_packet::{
     NameBuf,
-    nfd::{FaceUri, MacAddress, origin},
+    nfd::{
+        FaceUri, MacAddress,
+        face_uri::{OTHER_SCHEMES, SCHEMES_OF_NEW_FACES},
+        origin,
+    },
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, str::FromStr};
@@ -82,7 +86,12 @@ impl FromStr for Uri {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Uri).map_err(|error| format!("{error}; write for example udp://host:6363"))
+        let uri: FaceUri = text.parse().map_err(|error| format!("{error}; write for example udp://host:6363"))?;
+        let scheme = uri.scheme();
+        if SCHEMES_OF_NEW_FACES.iter().chain(&OTHER_SCHEMES).any(|known| *known == scheme) {
+            return Ok(Uri(uri));
+        }
+        Err(format!("no face has the scheme {scheme}; there are {}", SCHEMES_OF_NEW_FACES.join(", ")))
     }
 }
 
@@ -196,6 +205,20 @@ mod tests {
         assert_eq!(parsed(with_parameters).unwrap(), format!("/localhost/nfd/strategy/{with_parameters}"));
         assert!(parsed("best/route").is_err() && parsed("asf/v=5/max-timeouts").is_err());
         assert!(parsed("").is_err());
+    }
+
+    /// `face create http://x` was "Non-canonical remote URI".
+    #[test]
+    fn an_unknown_scheme_is_answered_with_those_that_exist() {
+        let error = |text: &str| text.parse::<Uri>().unwrap_err();
+        let schemes = "udp, tcp, ws, wss, ether, udp4, udp6, tcp4, tcp6";
+        assert_eq!(error("http://x"), format!("no face has the scheme http; there are {schemes}"));
+        assert!(error("host:6363").contains("udp://host:6363"));
+        for known in
+            ["udp://host", "tcp6://[::1]:1", "wss://host/x", "ether://[02:00:00:00:00:01]", "fd://7", "internal://"]
+        {
+            assert_eq!(known.parse::<Uri>().unwrap().to_string(), known);
+        }
     }
 
     #[test]

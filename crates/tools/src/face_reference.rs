@@ -7,13 +7,16 @@ use namewire_client::{Client, ControlError};
 use namewire_configuration::text::Uri;
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceStatus, FaceUri},
+    nfd::{ControlParameters, ControlResponse, FacePersistency, FaceStatus, FaceUri, face_uri::SCHEMES_OF_NEW_FACES},
 };
 use std::{fmt, str::FromStr, time::Duration};
 use tokio::{net::lookup_host, time::timeout};
 
 /// Longest wait for a host's addresses.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The whole answer about a scheme, in NFD's words.
+const UNSUPPORTED: &str = "Unsupported protocol";
 
 /// Number or URI of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +123,28 @@ pub(crate) async fn create(client: &Client, parameters: &ControlParameters) -> R
             Some(face) if face.face_id.is_some() => Ok(Created { face, is_new: false }),
             _ => Err(ControlError::Refused(response).into()),
         },
+        Err(ControlError::Refused(response)) => Err(not_created(parameters, response)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Why there is no face.
+fn not_created(parameters: &ControlParameters, response: Box<ControlResponse>) -> Failure {
+    let uri = parameters.uri.as_deref().unwrap_or_default();
+    let ControlResponse { code, text, .. } = &*response;
+    let scheme = uri.split("://").next().unwrap_or_default();
+    let message = match code {
+        400 | 406 if !SCHEMES_OF_NEW_FACES.contains(&scheme) => {
+            let schemes = SCHEMES_OF_NEW_FACES.join(", ");
+            format!("the forwarder makes no face of scheme {scheme}; new faces have {schemes} ({code})")
+        }
+        406 if text == UNSUPPORTED => {
+            let why = "its configuration excludes it, or it does not know the scheme";
+            format!("the forwarder makes no face of scheme {scheme}: {why} ({code})")
+        }
+        _ => return ControlError::Refused(response).into(),
+    };
+    Failure::new(crate::ExitCode::Failed, message)
 }
 
 /// The face meant; a URI that no face has gets one. It is permanent, because a persistent one closes
@@ -153,6 +176,19 @@ mod tests {
         for bad in ["0", "-1", "host", "udp//host", ""] {
             assert!(bad.parse::<FaceReference>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_scheme_that_no_new_face_has_is_answered_with_those_that_exist() {
+        let message = |uri: &str, code, text: &str| {
+            let parameters = ControlParameters { uri: Some(uri.to_owned()), ..ControlParameters::default() };
+            not_created(&parameters, Box::new(ControlResponse::new(code, text))).to_string()
+        };
+        let scheme = message("unix:///a", 406, "Unsupported protocol");
+        assert!(scheme.contains("no face of scheme unix; new faces have udp, tcp, ws"), "{scheme}");
+        assert!(message("fd://7", 400, "Non-canonical remote URI").contains("no face of scheme fd"));
+        let other = message("udp4://0.0.0.0:1", 406, "Cannot create UDP faces to an unspecified address");
+        assert!(other.starts_with("the forwarder refused: Cannot create"), "{other}");
     }
 
     #[tokio::test]

@@ -36,6 +36,14 @@ pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
 /// Port of NDN over WebSocket with TLS: the port of HTTPS, usually behind the same proxy.
 pub const DEFAULT_SECURE_WEBSOCKET_PORT: u16 = 443;
 
+/// The schemes of faces that a command or a configuration can make. `udp` and `tcp` take an address of either family,
+/// or a host name.
+pub const SCHEMES_OF_NEW_FACES: [&str; 9] = ["udp", "tcp", "ws", "wss", "ether", "udp4", "udp6", "tcp4", "tcp6"];
+
+/// The schemes of other ends of faces, which only the router itself makes.
+pub const OTHER_SCHEMES: [&str; 10] =
+    ["unix", "fd", "memif", "dev", "udp4+dev", "udp6+dev", "wsclient", "internal", "contentstore", "null"];
+
 /// A 48-bit Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);

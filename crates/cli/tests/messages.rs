@@ -1,0 +1,18 @@
+//! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
+
+use crate::router_process::{Router, text_of_failure};
+
+fn failure(router: &Router, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = router.tool(arguments);
+    (output.status.code(), text_of_failure(&output))
+}
+
+#[test]
+fn an_unknown_scheme_is_answered_with_those_that_exist() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let (code, message) = failure(&router, &["face", "create", "http://x"]);
+    assert!(code == Some(2) && message.contains("there are udp, tcp, ws, wss, ether"), "{message}");
+    let (_, message) = failure(&router, &["face", "create", "unix:///a"]);
+    assert!(message.contains("no face of scheme unix; new faces have udp, tcp"), "{message}");
+}
