@@ -1,6 +1,6 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
-use crate::router_process::{Router, text_of_failure};
+use crate::router_process::{Router, free_port, text_of_failure};
 
 fn failure(router: &Router, arguments: &[&str]) -> (Option<i32>, String) {
     let output = router.tool(arguments);
@@ -15,4 +15,17 @@ fn an_unknown_scheme_is_answered_with_those_that_exist() {
     assert!(code == Some(2) && message.contains("there are udp, tcp, ws, wss, ether"), "{message}");
     let (_, message) = failure(&router, &["face", "create", "unix:///a"]);
     assert!(message.contains("no face of scheme unix; new faces have udp, tcp"), "{message}");
+}
+
+/// The story: the message blamed the user's own forwarder.
+#[test]
+fn a_neighbour_that_refuses_the_connection_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let uri = format!("tcp4://127.0.0.1:{}", free_port());
+    for command in [&["route", "add", "/", &uri][..], &["face", "create", &uri]] {
+        let (code, message) = failure(&router, command);
+        assert_eq!(code, Some(1));
+        assert!(message.contains(&format!("{uri} refused the connection of the forwarder")), "{message}");
+    }
 }

@@ -15,6 +15,9 @@ use tokio::{net::lookup_host, time::timeout};
 /// Longest wait for a host's addresses.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What the end of an answer says if the other host refused a TCP connection; the words are those of the system.
+const REFUSED: &str = "Connection refused";
+
 /// The whole answer about a scheme, in NFD's words.
 const UNSUPPORTED: &str = "Unsupported protocol";
 
@@ -128,12 +131,16 @@ pub(crate) async fn create(client: &Client, parameters: &ControlParameters) -> R
     }
 }
 
-/// Why there is no face.
+/// Why there is no face: the forwarder, or the host that the face was to lead to.
 fn not_created(parameters: &ControlParameters, response: Box<ControlResponse>) -> Failure {
     let uri = parameters.uri.as_deref().unwrap_or_default();
     let ControlResponse { code, text, .. } = &*response;
     let scheme = uri.split("://").next().unwrap_or_default();
     let message = match code {
+        504 if text.ends_with(REFUSED) => {
+            format!("{uri} refused the connection of the forwarder: no program listens at that address ({code})")
+        }
+        504 => format!("the forwarder cannot make a face to {uri}: {text} ({code})"),
         400 | 406 if !SCHEMES_OF_NEW_FACES.contains(&scheme) => {
             let schemes = SCHEMES_OF_NEW_FACES.join(", ");
             format!("the forwarder makes no face of scheme {scheme}; new faces have {schemes} ({code})")
@@ -178,12 +185,17 @@ mod tests {
         }
     }
 
+    /// `route add / tcp4://127.0.0.1:1` was "the forwarder refused: Connection failed: Connection refused (504)".
     #[test]
-    fn a_scheme_that_no_new_face_has_is_answered_with_those_that_exist() {
+    fn a_face_that_is_not_made_is_blamed_on_the_one_that_refused_it() {
         let message = |uri: &str, code, text: &str| {
             let parameters = ControlParameters { uri: Some(uri.to_owned()), ..ControlParameters::default() };
             not_created(&parameters, Box::new(ControlResponse::new(code, text))).to_string()
         };
+        let refused = message("tcp4://127.0.0.1:1", 504, "Connection failed: Connection refused");
+        assert!(refused.starts_with("tcp4://127.0.0.1:1 refused the connection of the forwarder"), "{refused}");
+        let late = message("tcp4://192.0.2.1:1", 504, "Connection timed out");
+        assert_eq!(late, "the forwarder cannot make a face to tcp4://192.0.2.1:1: Connection timed out (504)");
         let scheme = message("unix:///a", 406, "Unsupported protocol");
         assert!(scheme.contains("no face of scheme unix; new faces have udp, tcp, ws"), "{scheme}");
         assert!(message("fd://7", 400, "Non-canonical remote URI").contains("no face of scheme fd"));
