@@ -17,6 +17,14 @@ fn an_unknown_scheme_is_answered_with_those_that_exist() {
     assert!(message.contains("no face of scheme unix; new faces have udp, tcp"), "{message}");
 }
 
+#[test]
+fn a_misspelt_strategy_is_answered_with_the_one_that_was_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let (code, message) = failure(&router, &["strategy", "set", "/", "asff"]);
+    assert!(code == Some(1) && message.trim_end().ends_with("; did you mean asf?"), "{message}");
+}
+
 /// The story: the message blamed the user's own forwarder.
 #[test]
 fn a_neighbour_that_refuses_the_connection_is_named() {

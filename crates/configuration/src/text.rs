@@ -1,6 +1,7 @@
 //! Names, strategies, FaceUris and route origins in the form that people write.
 
-use crate::InterfacePattern;
+use crate::{InterfacePattern, likeness::nearest};
+use namewire_engine::strategy::registry::strategy_names;
 use namewire_packet::{
     NameBuf,
     nfd::{
@@ -45,6 +46,15 @@ pub fn parse_strategy(text: &str) -> Result<NameBuf, String> {
     } else {
         Err("expected a short name such as best-route, or a whole name that begins with a slash".to_owned())
     }
+}
+
+/// The strategy of ours that a name which is none most likely means.
+pub fn nearest_strategy(unknown: &NameBuf) -> Option<&'static str> {
+    let prefix: NameBuf = STRATEGY_PREFIX.parse().ok()?;
+    let is_short = prefix.as_name().is_prefix_of(&unknown.as_name());
+    let short = unknown.as_name().components().nth(if is_short { prefix.len() } else { 0 })?;
+    let short = str::from_utf8(short.value).ok()?;
+    nearest(short, strategy_names()).filter(|nearest| *nearest != short)
 }
 
 /// A prefix.
@@ -219,6 +229,16 @@ mod tests {
         {
             assert_eq!(known.parse::<Uri>().unwrap().to_string(), known);
         }
+    }
+
+    #[test]
+    fn a_misspelt_strategy_is_known_again() {
+        let nearest = |text: &str| nearest_strategy(&parse_strategy(text).unwrap());
+        assert_eq!(nearest("asff"), Some("asf"));
+        assert_eq!(nearest("best-rout/v=5"), Some("best-route"));
+        assert_eq!(nearest("mulitcast/v=5/x~1"), Some("multicast"));
+        assert_eq!(nearest("/asf"), None, "it is the place that is wrong");
+        assert_eq!((nearest("asf/v=9"), nearest("teleport"), nearest("/localhost/nfd/strategy")), (None, None, None));
     }
 
     #[test]

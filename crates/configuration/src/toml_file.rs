@@ -2,10 +2,11 @@
 
 use super::{
     settings::{RouteEntry, Settings},
+    text::nearest_strategy,
     toml_error::{self, SettingsError},
 };
 use namewire_designs::fib::catalogue::FibDesignError;
-use namewire_engine::StrategyTable;
+use namewire_engine::{StrategyTable, strategy::registry::StrategyError};
 use std::collections::HashSet;
 
 /// Reads and checks a configuration.
@@ -73,7 +74,9 @@ impl Settings {
                 return wrong(format!("two [[strategy]] entries for {}", entry.prefix));
             }
             if let Err(error) = known.resolve(&entry.strategy.0) {
-                return wrong(format!("strategy {} for {}: {error}", entry.strategy, entry.prefix));
+                let meant = nearest_strategy(&entry.strategy.0).filter(|_| error == StrategyError::Unknown);
+                let meant = meant.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
+                return wrong(format!("strategy {} for {}: {error}{meant}", entry.strategy, entry.prefix));
             }
         }
         Ok(())
@@ -258,6 +261,7 @@ mod tests {
         let strategy = "[[strategy]]\nprefix = \"/a\"\nstrategy = \"multicast\"\n";
         assert!(error(&format!("{strategy}{strategy}")).contains("two [[strategy]]"));
         assert!(error("[[strategy]]\nprefix = \"/\"\nstrategy = \"teleport\"").contains("teleport"));
+        assert!(error("[[strategy]]\nprefix = \"/\"\nstrategy = \"asff\"").ends_with("; did you mean asf?"));
         assert!(error("[faces.websocket]\nlisten_tls = [\"[::]:443\"]").contains("listen_tls needs"));
         assert!(error("[faces.websocket]\nkey = \"k.pem\"").contains("or neither"));
         assert!(error("[faces.multicast]\ngroup_v4 = \"192.0.2.1:1\"").contains("multicast addresses"));

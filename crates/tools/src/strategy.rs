@@ -1,7 +1,8 @@
 //! `namewire strategy`: list, show, set and unset strategy choices.
 
 use crate::{Failure, Global, name_argument, output::table};
-use namewire_configuration::text::parse_strategy;
+use namewire_client::ControlError;
+use namewire_configuration::text::{nearest_strategy, parse_strategy};
 use namewire_packet::{
     NameBuf,
     nfd::{ControlParameters, StrategyChoice},
@@ -53,6 +54,16 @@ struct Unset {
     prefix: String,
 }
 
+/// The forwarder's refusal. If it knows no such strategy, the message has the one that was meant.
+fn refused(error: ControlError, strategy: &NameBuf) -> Failure {
+    let is_unknown = matches!(&error, ControlError::Refused(response) if response.code == 404);
+    let failure = Failure::from(error);
+    match nearest_strategy(strategy).filter(|_| is_unknown) {
+        Some(nearest) => Failure::new(failure.code(), format!("{failure}; did you mean {nearest}?")),
+        None => failure,
+    }
+}
+
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     let client = global.connect().await?;
     match command {
@@ -85,7 +96,8 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
                 strategy: Some(strategy.clone()),
                 ..ControlParameters::default()
             };
-            let done = client.control("strategy-choice", "set", &parameters).await?.body.unwrap_or(parameters);
+            let done = client.control("strategy-choice", "set", &parameters).await;
+            let done = done.map_err(|error| refused(error, &strategy))?.body.unwrap_or(parameters);
             // The answer has the version that was chosen.
             let strategy = done.strategy.unwrap_or(strategy);
             let choice = Choice { prefix: prefix.to_string(), strategy: strategy.to_string() };

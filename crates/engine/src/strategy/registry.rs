@@ -44,6 +44,11 @@ pub fn known_strategies() -> String {
     STRATEGIES.iter().map(|(name, version, _)| format!("{name}/v={version}")).collect::<Vec<_>>().join(", ")
 }
 
+/// The short names of all strategies.
+pub fn strategy_names() -> impl Iterator<Item = &'static str> {
+    STRATEGIES.iter().map(|(name, _, _)| *name)
+}
+
 type Constructor = fn(&Parameters) -> Result<Arc<dyn Strategy>, InvalidParameter>;
 
 impl From<InvalidParameter> for StrategyError {
