@@ -22,8 +22,9 @@ use namewire_configuration::{
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{RouterHandle, require_memory};
 use namewire_tools::{
-    ExitCode, Failure, choice, parse_bytes,
+    ExitCode, Failure, TimeUnit, choice, parse_bytes,
     service::{EndSignals, notify},
+    time_in,
 };
 use sd_notify::NotifyState;
 use std::{
@@ -41,7 +42,7 @@ use tokio::{
 const PIT_CAPACITY_MAX: i64 = 1 << 25;
 
 /// Longest busy polling: one second, which for a worker is for ever.
-const BUSY_POLL_US_MAX: i64 = 1_000_000;
+const BUSY_POLL_US_MAX: u64 = 1_000_000;
 
 /// What a configuration file could not say, an option does not say either.
 const NUMBER_MAX: u64 = i64::MAX as u64;
@@ -130,10 +131,10 @@ pub(crate) struct Args {
     /// Processors for the workers to run on, one each, for example 2,3 [default: the kernel chooses]
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// Microseconds that an idle worker looks for packets before it sleeps; shortens waits, costs processor time
-    /// [default: 0]
-    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(..=BUSY_POLL_US_MAX))]
-    pub(crate) busy_poll: Option<u32>,
+    /// How long an idle worker looks for packets before it sleeps, for example 50us; a number alone is in microseconds;
+    /// shortens waits, costs processor time [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = time_in(TimeUnit::Microsecond, 0..=BUSY_POLL_US_MAX))]
+    pub(crate) busy_poll: Option<u64>,
     /// Do not let the kernel join UDP datagrams of equal size on their way
     #[arg(long)]
     pub(crate) no_udp_offload: bool,
@@ -165,8 +166,9 @@ pub(crate) struct Args {
     /// Most pending Interests [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
     pub(crate) pit_capacity: Option<u32>,
-    /// Longest time an Interest stays pending, whatever its lifetime says [default: 864000000, ten days]
-    #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Longest time an Interest stays pending, whatever its lifetime says; a number alone is in milliseconds [default:
+    /// 10d]
+    #[arg(long, value_name = "TIME", value_parser = time_in(TimeUnit::Millisecond, 1..=u64::MAX))]
     pub(crate) max_lifetime: Option<u64>,
     /// How pending Interests are kept: by name, or, in the middle of a network, by fingerprint where that is enough:
     /// see docs/core-routers.md [default: edge]
@@ -255,7 +257,7 @@ impl Args {
         if !self.pin.is_empty() {
             router.pin.clone_from(&self.pin);
         }
-        let busy_poll = self.busy_poll.map(|us| Span(Duration::from_micros(us.into())));
+        let busy_poll = self.busy_poll.map(|us| Span(Duration::from_micros(us)));
         router.busy_poll = busy_poll.unwrap_or(router.busy_poll);
         router.quiet |= self.quiet;
         if self.keep_privileges {

@@ -1,10 +1,15 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
 use crate::router_process::{Router, free_port, text_of_failure};
+use serde_json::Value;
 
 fn failure(router: &Router, arguments: &[&str]) -> (Option<i32>, String) {
     let output = router.tool(arguments);
     (output.status.code(), text_of_failure(&output))
+}
+
+fn json(router: &Router, arguments: &[&str]) -> Value {
+    serde_json::from_str(&router.ask(&[arguments, &["--json"]].concat())).unwrap()
 }
 
 #[test]
@@ -36,4 +41,19 @@ fn a_neighbour_that_refuses_the_connection_is_named() {
         assert_eq!(code, Some(1));
         assert!(message.contains(&format!("{uri} refused the connection of the forwarder")), "{message}");
     }
+}
+
+#[test]
+fn times_are_typed_with_their_unit_or_as_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &["--busy-poll", "0", "--max-lifetime", "1h"]);
+    router.ask(&["face", "create", "udp4://127.0.0.1:9"]);
+    for (prefix, expires) in [("/a", "1h"), ("/b", "3600000")] {
+        router.ask(&["route", "add", prefix, "udp4://127.0.0.1:9", "--expires", expires]);
+        let routes = json(&router, &["route", "list", "--under", prefix]);
+        let left_ms = routes[0]["expires_ms"].as_u64().unwrap();
+        assert!((3_000_000..=3_600_000).contains(&left_ms), "{expires}: {left_ms}");
+    }
+    let (code, message) = failure(&router, &["peek", "/a", "--lifetime", "5 parsecs"]);
+    assert!(code == Some(2) && message.contains("is not a time span"), "{message}");
 }

@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// How often a segment is asked for again
     #[arg(long, default_value_t = 15)]
     retries: u32,
-    /// InterestLifetime in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// InterestLifetime, for example 500ms; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     lifetime: u64,
     /// Accept only segments signed by the key of this certificate, or by a key that certificates lead to from it; each
     /// signs names under its identity (repeatable)

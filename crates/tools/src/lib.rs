@@ -54,7 +54,7 @@ pub use choice::choice;
 pub use failure::{ExitCode, Failure};
 pub use nfdc::LINK_NAME;
 pub use output::write_out;
-pub use quantity::parse_bytes;
+pub use quantity::{TimeUnit, parse_bytes, time_in};
 pub use repo::HostedRepo;
 
 use clap::{ArgMatches, FromArgMatches, Subcommand};

@@ -6,6 +6,7 @@
 use crate::{
     ExitCode, Failure, Global, explain, name_argument,
     output::{Output, write_out},
+    quantity,
     text_only::is_text,
 };
 use namewire_client::{Client, DataBuf, ExpressError, FetchError};
@@ -28,11 +29,11 @@ pub(crate) struct Args {
     /// Take no stale Data from caches (MustBeFresh)
     #[arg(short, long)]
     fresh: bool,
-    /// InterestLifetime in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// InterestLifetime, for example 500ms; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     lifetime: u64,
-    /// Ask again for this number of milliseconds [default: the lifetime]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Ask again for this time [default: the lifetime]
+    #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(1..=u64::MAX))]
     timeout: Option<u64>,
     /// Print the content alone (this is the default)
     #[arg(long, conflicts_with = "wire")]

@@ -3,7 +3,7 @@
 //! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number is decimal
 //! digits in a generic component, and counts up from a random start. What is printed counts from 0.
 
-use crate::{ExitCode, Failure, Global, explain, name_argument};
+use crate::{ExitCode, Failure, Global, explain, name_argument, quantity};
 use namewire_client::{Client, ExpressError};
 use namewire_packet::{InterestBuilder, NameBuf};
 use serde::Serialize;
@@ -22,11 +22,11 @@ pub(crate) struct Args {
     /// Stop after this number of pings [default: at Ctrl-C]
     #[arg(short, long)]
     count: Option<u64>,
-    /// Milliseconds from one ping to the next
-    #[arg(short, long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time from one ping to the next, for example 200ms; a number alone is in milliseconds
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(1..=u64::MAX))]
     interval: u64,
-    /// Milliseconds to wait for each answer
-    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time to wait for each answer
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=u64::MAX))]
     timeout: u64,
     /// Take stale answers from caches, too
     #[arg(short, long)]

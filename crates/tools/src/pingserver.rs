@@ -1,6 +1,6 @@
 //! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also if the router starts anew meanwhile.
 
-use crate::{ExitCode, Failure, Global, name_argument, output::write_out};
+use crate::{ExitCode, Failure, Global, name_argument, output::write_out, quantity};
 use namewire_client::{InterestStream, RespondError};
 use namewire_packet::{Component, DataBuilder, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
 use namewire_security::Signer;
@@ -12,8 +12,8 @@ pub(crate) struct Args {
     /// Prefix, without /ping
     #[arg(value_parser = name_argument::parse)]
     prefix: NameBuf,
-    /// FreshnessPeriod of the answers in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    /// FreshnessPeriod of the answers; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(0..=u64::MAX))]
     freshness: u64,
     /// Bytes of content in each answer
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=8192))]

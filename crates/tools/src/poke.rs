@@ -1,6 +1,6 @@
 //! `namewire poke`: answer one Interest with the bytes of standard input.
 
-use crate::{ExitCode, Failure, Global, name_argument};
+use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_packet::{Data, DataBuilder, MAX_PACKET_BYTES, NameBuf};
 use serde::Serialize;
 use std::{
@@ -14,14 +14,14 @@ pub(crate) struct Args {
     /// Name of the Data
     #[arg(value_parser = name_argument::parse_not_root)]
     name: NameBuf,
-    /// FreshnessPeriod in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// FreshnessPeriod, for example 5s; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = quantity::ms_in(0..=u64::MAX))]
     freshness: u64,
     /// Say that this is the last packet of its object (FinalBlockId)
     #[arg(long = "final")]
     is_final: bool,
-    /// Give up after this number of milliseconds [default: wait for ever]
-    #[arg(long, value_name = "MS")]
+    /// Give up after this time [default: wait for ever]
+    #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(0..=u64::MAX))]
     timeout: Option<u64>,
 }
 

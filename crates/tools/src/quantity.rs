@@ -2,8 +2,8 @@
 //!
 //! Sizes are in binary units everywhere, as the limits are that they are compared with. Rates are in decimal units.
 
-use namewire_configuration::units::Bytes;
-use std::time::Duration;
+use namewire_configuration::units::{Bytes, Span};
+use std::{ops::RangeInclusive, time::Duration};
 
 /// Bytes: `19.5 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
@@ -66,6 +66,62 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(|bytes| bytes.0)
 }
 
+/// The unit of a time that is given as a number alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// 1 us.
+    Microsecond,
+    /// 1 ms.
+    Millisecond,
+}
+
+impl TimeUnit {
+    fn span(self, count: u64) -> Span {
+        Span(match self {
+            TimeUnit::Microsecond => Duration::from_micros(count),
+            TimeUnit::Millisecond => Duration::from_millis(count),
+        })
+    }
+}
+
+/// Reads a time as configurations have it, `5 s`, or a number alone, as a whole number of `unit`s in `range`. The
+/// errors are in words, for the command line.
+pub fn time_in(
+    unit: TimeUnit,
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let count = match text.trim().parse() {
+            Ok(count) => count,
+            Err(_) => {
+                let (time, one) = (text.parse::<Span>()?.0.as_nanos(), unit.span(1).0.as_nanos());
+                if !time.is_multiple_of(one) {
+                    return Err(format!(
+                        "{text} is no whole number of {}",
+                        unit.span(1).to_string().trim_start_matches("1 ")
+                    ));
+                }
+                u64::try_from(time / one).unwrap_or(u64::MAX)
+            }
+        };
+        if range.contains(&count) {
+            return Ok(count);
+        }
+        let (least, most) = (unit.span(*range.start()), unit.span(*range.end()));
+        match *range.end() {
+            u64::MAX => Err(format!("{} is less than {least}", unit.span(count))),
+            _ => Err(format!("{} is not from {least} to {most}", unit.span(count))),
+        }
+    }
+}
+
+/// [`time_in`] milliseconds.
+pub(crate) fn ms_in(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    time_in(TimeUnit::Millisecond, range)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +133,24 @@ mod tests {
         assert_eq!(bytes(20_480_000), "19.5 MiB");
         assert_eq!(bytes(64 << 20), "64.0 MiB");
         assert_eq!(bit_rate(1_250_000, Duration::from_secs(1)), "10.0 Mbit/s");
+    }
+
+    /// `route add --expires 5s` was "invalid digit found in string".
+    #[test]
+    fn times_have_a_unit_or_are_numbers_of_the_old_one() {
+        let ms = ms_in(1..=3_600_000);
+        let expected =
+            [("5s", 5000), ("5 s", 5000), ("5000", 5000), ("1.5 s", 1500), ("1 h", 3_600_000), ("1000us", 1)];
+        for (text, count) in expected {
+            assert_eq!(ms(text), Ok(count), "{text}");
+        }
+        assert_eq!(ms("0").unwrap_err(), "0 s is not from 1 ms to 1 h");
+        assert_eq!(ms("61 min").unwrap_err(), "61 min is not from 1 ms to 1 h");
+        assert_eq!(ms("1 us").unwrap_err(), "1 us is no whole number of ms");
+        assert!(ms("soon").unwrap_err().contains("for example 600 s"));
+        assert!(ms("5 x").is_err() && ms("-5 s").is_err() && ms("").is_err());
+        assert_eq!(time_in(TimeUnit::Microsecond, 0..=1_000_000)("1 ms"), Ok(1000));
+        assert_eq!(ms_in(1..=u64::MAX)("0").unwrap_err(), "0 s is less than 1 ms");
     }
 
     #[test]

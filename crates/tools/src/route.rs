@@ -40,8 +40,8 @@ pub(crate) enum Command {
         /// Hide the routes of shorter prefixes
         #[arg(long)]
         capture: bool,
-        /// Remove the route after this number of milliseconds
-        #[arg(long, value_name = "MS")]
+        /// Remove the route after this time, for example 5min; a number alone is in milliseconds
+        #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(0..=u64::MAX))]
         expires: Option<u64>,
     },
     /// Remove a route

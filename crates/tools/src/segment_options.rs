@@ -1,6 +1,6 @@
 //! The options of commands that publish a file in segments.
 
-use crate::{Failure, Global};
+use crate::{Failure, Global, quantity};
 use namewire_client::{PublishOptions, segment_publish};
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -13,8 +13,8 @@ pub(crate) struct SegmentOptions {
         value_parser = clap::value_parser!(u64).range(1..=segment_publish::SEGMENT_BYTES_MAX as u64)
     )]
     chunk_size: u64,
-    /// FreshnessPeriod of segments in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    /// FreshnessPeriod of segments; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::ms_in(0..=u64::MAX))]
     freshness: u64,
 }
 

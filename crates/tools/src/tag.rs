@@ -3,7 +3,7 @@
 mod exchange;
 mod tables;
 
-use crate::{ExitCode, Failure, Global};
+use crate::{ExitCode, Failure, Global, quantity};
 use namewire_client::tag::{REPLY_BYTES_MAX, TagClient, TagError, TagPlace, TagServes, TagSet};
 use std::{
     fmt,
@@ -58,8 +58,9 @@ pub(crate) struct Advertise {
     /// File with the answer to every pull, - for standard input; at most 8,716 bytes, which fit into one packet
     #[arg(long, value_name = "FILE")]
     answer: Option<PathBuf>,
-    /// Let the router forget the advertisement after this number of milliseconds [default: when this command ends]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Let the router forget the advertisement after this time, for example 5min; a number alone is in milliseconds
+    /// [default: when this command ends]
+    #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(1..=u64::MAX))]
     expires: Option<u64>,
     /// Stop after this number of packets [default: at Ctrl-C]
     #[arg(short, long)]
@@ -79,8 +80,8 @@ pub(crate) struct Pull {
         conflicts_with = "to"
     )]
     answers: u32,
-    /// Milliseconds until the last answer
-    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// Time until the last answer; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     timeout: u64,
     /// Text for the applications that are asked
     #[arg(long, value_name = "TEXT", default_value = "")]

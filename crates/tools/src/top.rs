@@ -17,7 +17,7 @@ mod sample;
 mod screen;
 mod view;
 
-use crate::{ExitCode, Failure, Global};
+use crate::{ExitCode, Failure, Global, quantity};
 use display::Display;
 use std::{
     io::{self, IsTerminal},
@@ -36,8 +36,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Keys: q quit, s sort by the next column, arrows scroll, ? help")]
 pub(crate) struct Args {
-    /// Milliseconds from one look at the router to the next
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    /// Time from one look at the router to the next; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(100..=3_600_000))]
     interval: u64,
 }
 

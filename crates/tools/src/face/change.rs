@@ -56,8 +56,8 @@ struct Properties {
     /// Bytes in the send queue that count as long, for example 64KiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     congestion_threshold: Option<u64>,
-    /// Milliseconds from one mark to the next when the queue has just become long
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    /// Time from one mark to the next when the queue has just become long; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(1..=86_400_000))]
     congestion_interval: Option<u64>,
     /// Whether an application learns and chooses faces with its packets (local faces only)
     #[arg(long, value_name = "SWITCH", value_enum)]

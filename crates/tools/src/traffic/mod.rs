@@ -16,11 +16,12 @@ mod producer;
 mod report;
 mod zipf;
 
-use crate::{ExitCode, Failure, Global, name_argument};
+use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use consumer::{Flow, Plan};
 use link::{Link, Socket, Target};
 use names::{NameSet, Names, Order};
 use namewire_client::{Client, TransportUri, next_signature_time_ms};
+use namewire_configuration::units::Span;
 use namewire_packet::{
     Data, InterestBuilder, MAX_PACKET_BYTES, NameBuf, Nonce, SignedInterestFields,
     lp::LpPacket,
@@ -88,14 +89,14 @@ pub(crate) struct SendArgs {
     /// Connections, each with a thread of its own
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     flows: u8,
-    /// InterestLifetime in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// InterestLifetime; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     lifetime: u64,
     /// How many Interests to send [default: as many as --duration allows]
     #[arg(short, long, value_name = "COUNT")]
     count: Option<u64>,
-    /// How many seconds to send [default: 10, unless --count is given]
-    #[arg(short, long, value_name = "SECONDS", value_parser = positive)]
+    /// How long to send, for example 5min; a number alone is in seconds [default: 10s, unless --count is given]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<f64>,
     /// Send over this link in place of the usual connection: memif:///PATH (shared memory), ether://[STATION%INTERFACE]
     /// or ws://HOST:PORT
@@ -136,8 +137,8 @@ pub(crate) struct ServeArgs {
     /// Choose the size at random from --size to this
     #[arg(long, value_name = "BYTES", value_parser = content_bytes)]
     size_max: Option<usize>,
-    /// FreshnessPeriod in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    /// FreshnessPeriod; a number alone is in milliseconds
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(0..=u64::MAX))]
     freshness: u64,
     /// Connections, each with a thread of its own
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -160,6 +161,15 @@ pub(crate) struct ServeArgs {
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if number > 0.0 && number.is_finite() { Ok(number) } else { Err("must be more than 0".to_owned()) }
+}
+
+/// A time in seconds; a number alone is one, too.
+fn duration(text: &str) -> Result<f64, String> {
+    let seconds = match text.parse::<f64>() {
+        Ok(_) => return positive(text),
+        Err(_) => text.parse::<Span>()?.0.as_secs_f64(),
+    };
+    if seconds > 0.0 { Ok(seconds) } else { Err("must be more than 0".to_owned()) }
 }
 
 fn content_bytes(text: &str) -> Result<usize, String> {
