@@ -57,3 +57,24 @@ fn times_are_typed_with_their_unit_or_as_before() {
     let (code, message) = failure(&router, &["peek", "/a", "--lifetime", "5 parsecs"]);
     assert!(code == Some(2) && message.contains("is not a time span"), "{message}");
 }
+
+/// The story: a capacity was bytes for `run` and in the configuration, and packets for `cs config`.
+#[test]
+fn the_capacity_of_the_content_store_is_bytes_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &["--cs-packets", "1000"]);
+    let info = |router: &Router| {
+        let info = json(router, &["cs", "info"]);
+        (info["usage"]["capacity_bytes"].as_u64().unwrap(), info["capacity_packets"].as_u64().unwrap())
+    };
+    assert_eq!(info(&router), (64 << 20, 1000));
+    let done = router.ask(&["cs", "config", "--capacity", "8 MiB", "--packets", "500"]);
+    assert!(done.contains("capacity 8.0 MiB, at most 500 packets"), "{done}");
+    router.ask(&["cs", "config", "--packets", "400"]);
+    crate::router_process::eventually("the packets change", || info(&router) == (8 << 20, 400));
+    let done = router.ask(&["cs", "config", "--capacity", "4MiB"]);
+    assert!(done.contains("capacity 4.0 MiB, any number of packets"), "{done}");
+    crate::router_process::eventually("the bytes change", || info(&router).0 == 4 << 20);
+    let (code, message) = failure(&router, &["cs", "config", "--capacity", "1000"]);
+    assert!(code == Some(2) && message.contains("--packets takes a number of packets"), "{message}");
+}

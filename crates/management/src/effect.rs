@@ -70,6 +70,8 @@ pub enum Effect {
     ConfigureCs {
         /// Limit in packets, over all workers.
         capacity_packets: Option<u64>,
+        /// Limit in bytes, over all workers.
+        capacity_bytes: Option<u64>,
         /// The full policy, from [`crate::Environment::resolve_cs_policy`].
         policy: Option<String>,
         /// Whether new Data is admitted.

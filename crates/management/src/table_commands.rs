@@ -148,8 +148,8 @@ impl Management {
         Ok(ControlParameters { name: Some(prefix), ..Default::default() })
     }
 
-    /// `cs/config`: the answer holds the settings after the change. The policy is our addition; the answer has it only
-    /// if the command names one.
+    /// `cs/config`: the answer holds the settings after the change. The policy and the bytes are our additions;
+    /// the answer has them only if the command names them.
     pub(crate) fn configure_cs(
         &mut self,
         parameters: ControlParameters,
@@ -163,18 +163,21 @@ impl Management {
         let bit = |bit: u64| (mask & bit != 0).then_some(flags & bit != 0);
         let effect = Effect::ConfigureCs {
             capacity_packets: parameters.capacity,
+            capacity_bytes: parameters.cs_capacity_bytes,
             policy: policy.clone(),
             admit: bit(cs_flags::ADMIT),
             serve: bit(cs_flags::SERVE),
         };
         let known = cs_flags::ADMIT | cs_flags::SERVE;
-        if parameters.capacity.is_some() || policy.is_some() || mask & known != 0 {
+        let names_capacity = parameters.capacity.is_some() || parameters.cs_capacity_bytes.is_some();
+        if names_capacity || policy.is_some() || mask & known != 0 {
             out.push(effect);
         }
         Ok(ControlParameters {
             capacity: Some(parameters.capacity.unwrap_or(info.capacity)),
             flags: Some((info.flags & !(mask & known)) | (flags & mask & known)),
             cs_policy: policy,
+            cs_capacity_bytes: parameters.cs_capacity_bytes,
             ..Default::default()
         })
     }

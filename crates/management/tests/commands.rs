@@ -304,7 +304,21 @@ fn strategy_refusals() {
 // ---- cs ----
 
 fn configure_cs(capacity_packets: Option<u64>, policy: Option<&str>, admit: Option<bool>) -> Effect {
-    Effect::ConfigureCs { capacity_packets, policy: policy.map(str::to_owned), admit, serve: None }
+    let policy = policy.map(str::to_owned);
+    Effect::ConfigureCs { capacity_packets, capacity_bytes: None, policy, admit, serve: None }
+}
+
+/// The field is our addition, and in the answer only if the command has it: nfdc refuses an answer with more.
+#[test]
+fn cs_config_changes_the_bytes() {
+    let mut bench = Bench::new();
+    let bytes = ControlParameters { cs_capacity_bytes: Some(1 << 20), ..Default::default() };
+    let after = ControlParameters { capacity: Some(65536), flags: Some(3), ..bytes.clone() };
+    assert_eq!(bench.command("cs/config", &bytes), ControlResponse::ok(after));
+    let Effect::ConfigureCs { capacity_packets: None, capacity_bytes: Some(1_048_576), .. } = bench.effects[0] else {
+        panic!("{:?}", bench.effects)
+    };
+    assert_eq!(ControlParameters::decode(&bytes.to_wire()), Ok(bytes));
 }
 
 /// The field is our addition. Only a command that has it gets it in the answer; other commands ignore it.
@@ -720,6 +734,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         default_congestion_threshold_bytes: Some(1),
         mtu: Some(1400),
         cs_policy: None,
+        cs_capacity_bytes: None,
         tags: Some(TagList::new(["a"]).expect("tags")),
         log_levels: None,
     };

@@ -545,12 +545,13 @@ impl Control {
                     let table = Arc::new(table);
                     self.node.shared.strategies.change(|strategies| strategies.set_announcements(table));
                 }
-                Effect::ConfigureCs { capacity_packets, policy, admit, serve } => {
+                Effect::ConfigureCs { capacity_packets, capacity_bytes, policy, admit, serve } => {
                     self.node.cs.change(|cs| {
                         // Management got this text from us.
                         let policy = policy.and_then(|text| parse_policy(&text, cs.policy).ok());
                         cs.policy = policy.unwrap_or(cs.policy);
-                        cs.take(CsChange { capacity_packets, admit, serve, ..CsChange::default() });
+                        let change = CsChange { capacity_packets, capacity_bytes, admit, serve, ..CsChange::default() };
+                        cs.take(change);
                     });
                 }
             }

@@ -36,15 +36,26 @@ pub(crate) struct Config {
     /// Which Data comes in when the store is full
     #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
     admission: Option<AdmissionName>,
-    /// Most packets kept, over all workers; the bytes stay as they are configured
-    #[arg(long, value_name = "PACKETS")]
+    /// Memory for cached Data over all workers, for example "1 GiB"; without --packets, any number of packets
+    #[arg(long, value_name = "BYTES", value_parser = bytes_with_unit)]
     capacity: Option<u64>,
+    /// Most cached Data packets, over all workers
+    #[arg(long, value_name = "N")]
+    packets: Option<u64>,
     /// Whether new Data are stored
     #[arg(long, value_enum)]
     admit: Option<Switch>,
     /// Whether Interests are answered from the store
     #[arg(long, value_enum)]
     serve: Option<Switch>,
+}
+
+/// A size whose unit is written. Formerly a number alone was one of packets, so it is refused.
+fn bytes_with_unit(text: &str) -> Result<u64, String> {
+    if text.trim().parse().is_ok_and(|number: u64| number > 0) {
+        return Err("write the unit, for example 64MiB; --packets takes a number of packets".to_owned());
+    }
+    quantity::parse_bytes(text)
 }
 
 #[derive(Debug, clap::Args)]
@@ -151,6 +162,8 @@ struct Erased {
 #[derive(Serialize)]
 struct Settings {
     capacity_packets: Option<u64>,
+    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    capacity_bytes: Option<u64>,
     /// `None`: the command did not name one, or the forwarder does not know the field.
     policy: Option<String>,
     admit: bool,
@@ -209,7 +222,8 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
     let admission = config.admission.map_or("", AdmissionName::name);
     let eviction = config.policy.map_or("", EvictionName::name);
     let parameters = ControlParameters {
-        capacity: config.capacity,
+        capacity: config.packets,
+        cs_capacity_bytes: config.capacity,
         cs_policy: names_policy.then(|| format!("{admission}/{eviction}")),
         flags: (mask != 0).then_some(flags),
         mask: (mask != 0).then_some(mask),
@@ -219,21 +233,37 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
     if names_policy && done.cs_policy.is_none() {
         return Err(Failure::new(crate::ExitCode::Failed, "this forwarder takes no policy by command"));
     }
+    if config.capacity.is_some() && done.cs_capacity_bytes.is_none() {
+        let what = "this forwarder takes no capacity in bytes by command; --packets limits the number of packets";
+        return Err(Failure::new(crate::ExitCode::Failed, what));
+    }
+    let mut capacity_packets = done.capacity;
+    // As when a router starts. It is a command by itself, because another forwarder understands this part alone.
+    if config.capacity.is_some() && config.packets.is_none() {
+        let any = ControlParameters { capacity: Some(ANY_NUMBER_OF_PACKETS), ..ControlParameters::default() };
+        client.control("cs", "config", &any).await?;
+        capacity_packets = any.capacity;
+    }
+    let version = client.forwarder_status().await?.nfd_version;
+    let usage = Usage::fetch(&client, &version).await;
     let flags = done.flags.unwrap_or_default();
     let settings = Settings {
-        capacity_packets: done.capacity,
+        capacity_packets,
+        capacity_bytes: config.capacity.or(usage.map(|usage| usage.0.capacity_bytes)),
         policy: done.cs_policy,
         admit: flags & cs_flags::ADMIT != 0,
         serve: flags & cs_flags::SERVE != 0,
     };
     global.output().print(&settings, || {
-        let capacity = match settings.capacity_packets {
-            None | Some(ANY_NUMBER_OF_PACKETS) => "-".to_owned(),
-            Some(packets) => packets.to_string(),
+        let bytes = settings.capacity_bytes.map(|bytes| format!("capacity {}, ", quantity::bytes(bytes)));
+        let bytes = bytes.unwrap_or_default();
+        let packets = match settings.capacity_packets {
+            None | Some(ANY_NUMBER_OF_PACKETS) => "any number of".to_owned(),
+            Some(packets) => format!("at most {packets}"),
         };
         let (admit, serve) = (on_off(settings.admit), on_off(settings.serve));
         let policy = settings.policy.as_ref().map_or_else(String::new, |policy| format!(", policy {policy}"));
-        format!("Content Store: capacity {capacity} packets, admit {admit}, serve {serve}{policy}\n")
+        format!("Content Store: {bytes}{packets} packets, admit {admit}, serve {serve}{policy}\n")
     })?;
     Ok(())
 }
@@ -271,9 +301,18 @@ fn flags_and_mask(config: &Config) -> (u64, u64) {
 mod tests {
     use super::*;
 
+    /// A capacity was bytes where a router starts, and packets here.
+    #[test]
+    fn a_capacity_is_bytes_and_says_so() {
+        assert_eq!(bytes_with_unit("64 MiB"), Ok(64 << 20));
+        assert_eq!((bytes_with_unit("0"), bytes_with_unit("7B")), (Ok(0), Ok(7)));
+        assert!(bytes_with_unit("1000").unwrap_err().contains("--packets"));
+    }
+
     #[test]
     fn only_the_bits_named_are_masked() {
-        let config = |admit, serve| Config { policy: None, admission: None, capacity: None, admit, serve };
+        let config =
+            |admit, serve| Config { policy: None, admission: None, capacity: None, packets: None, admit, serve };
         assert_eq!(flags_and_mask(&config(None, None)), (0, 0));
         assert_eq!(flags_and_mask(&config(Some(Switch::On), None)), (1, 1));
         assert_eq!(flags_and_mask(&config(Some(Switch::Off), Some(Switch::On))), (2, 3));

@@ -3,7 +3,7 @@
 use super::{
     element::element,
     numbers::types::{
-        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_POLICY_NAME,
+        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_CAPACITY_BYTES, CS_POLICY_NAME,
         DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, LOG_LEVELS, MASK,
         MTU, ORIGIN, STRATEGY, URI,
     },
@@ -56,6 +56,8 @@ element! {
         /// Content Store policy, as `filter/fifo` (admission and eviction) or `fifo`. This field is Namewire's own; its
         /// type number is even, so other programs ignore it.
         pub cs_policy: Option<String> = CS_POLICY_NAME,
+        /// Content Store capacity in bytes. This field is Namewire's own, as `cs_policy` is.
+        pub cs_capacity_bytes: Option<u64> = CS_CAPACITY_BYTES,
         /// The tags that an application advertises. This field is Namewire's own; only commands of `tags` have it.
         pub tags: Option<TagList> = TAGS,
         /// Levels of the log, as `info,faces=debug`. This field is Namewire's own; only `log/set` has it.

@@ -52,6 +52,8 @@ pub mod types {
     /// In ControlParameters; even and above 31, so other programs ignore it.
     pub const CS_POLICY_NAME: u32 = 33_024;
     /// In ControlParameters; even and above 31, so other programs ignore it.
+    pub const CS_CAPACITY_BYTES: u32 = 33_026;
+    /// In ControlParameters; even and above 31, so other programs ignore it.
     pub const LOG_LEVELS: u32 = 33_028;
     pub const FIB_DESIGN: u32 = 128;
     pub const FIB_BYTES: u32 = 132;
