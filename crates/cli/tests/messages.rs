@@ -1,7 +1,8 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
-use crate::router_process::{Router, free_port, text_of_failure};
+use crate::router_process::{NAMEWIRE, Router, free_port, text_of_failure};
 use serde_json::Value;
+use std::process::Command;
 
 fn failure(router: &Router, arguments: &[&str]) -> (Option<i32>, String) {
     let output = router.tool(arguments);
@@ -77,4 +78,19 @@ fn the_capacity_of_the_content_store_is_bytes_everywhere() {
     crate::router_process::eventually("the bytes change", || info(&router).0 == 4 << 20);
     let (code, message) = failure(&router, &["cs", "config", "--capacity", "1000"]);
     assert!(code == Some(2) && message.contains("--packets takes a number of packets"), "{message}");
+}
+
+#[test]
+fn a_command_over_udp_says_that_commands_are_taken_on_the_machine_itself_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let socket = directory.path().join("nfd.sock");
+    let listen = format!("127.0.0.1:{port}");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-tcp", "--listen-udp", &listen, "--socket"]).arg(&socket);
+    let _router = Router::start(&socket, &mut command);
+    let over_udp = format!("udp://127.0.0.1:{port}");
+    let output = Command::new(NAMEWIRE).args(["--transport", &over_udp, "strategy", "unset", "/a"]).output().unwrap();
+    let message = text_of_failure(&output);
+    assert!(output.status.code() == Some(5) && message.contains("on its own machine only"), "{message}");
 }

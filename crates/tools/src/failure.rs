@@ -37,12 +37,14 @@ pub struct Failure {
     about: Option<NameBuf>,
     /// Who refused it, or did not answer.
     culprit: Option<String>,
+    /// Management left a command, or the request for a dataset, without an answer.
+    is_unanswered_by_management: bool,
 }
 
 impl Failure {
     /// A failure with this exit code and message.
     pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), about: None, culprit: None }
+        Failure { code, message: message.into(), about: None, culprit: None, is_unanswered_by_management: false }
     }
 
     /// The same, of an Interest for this name.
@@ -53,6 +55,22 @@ impl Failure {
     /// The same, with who refused the Interest or did not answer.
     pub(crate) fn by(self, culprit: String) -> Self {
         Failure { culprit: Some(culprit), ..self }
+    }
+
+    /// The same, from a command that reached the forwarder over `transport`. A forwarder ignores what other machines
+    /// ask its management, and says nothing, so the message says it.
+    pub(crate) fn over(mut self, transport: Option<&Transport>) -> Self {
+        if let Some(Transport { uri, is_local: false }) = transport.filter(|_| self.is_unanswered_by_management) {
+            self.message += &format!(
+                "\n{uri} is a connection from another machine for the forwarder, which takes such commands on its own \
+                 machine only. Type the command there, or use unix:///PATH of its socket or tcp://127.0.0.1."
+            );
+        }
+        self
+    }
+
+    fn unanswered_by_management(self) -> Self {
+        Failure { is_unanswered_by_management: matches!(self.code, ExitCode::Timeout | ExitCode::Nack), ..self }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -86,6 +104,15 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         self.code
     }
+}
+
+/// How a command reached the forwarder.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    /// For example `udp://host:6363`.
+    pub(crate) uri: String,
+    /// Whether the forwarder takes the command's face for one of this machine.
+    pub(crate) is_local: bool,
 }
 
 impl fmt::Display for Failure {
@@ -159,7 +186,9 @@ impl From<RemoteError> for Failure {
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         match &error {
-            ControlError::Express(cause) => Failure::new(code_of(cause), format!("command not answered: {cause}")),
+            ControlError::Express(cause) => {
+                Failure::new(code_of(cause), format!("command not answered: {cause}")).unanswered_by_management()
+            }
             // 410 is about faces; 404 also means an unknown strategy.
             ControlError::Refused(response) if response.code == 410 => Failure::not_found(response.text.clone()),
             ControlError::Refused(response) => {
@@ -173,7 +202,7 @@ impl From<ControlError> for Failure {
 impl From<DatasetError> for Failure {
     fn from(error: DatasetError) -> Self {
         match error {
-            DatasetError::Fetch(error) => error.into(),
+            DatasetError::Fetch(error) => Failure::from(error).unanswered_by_management(),
             DatasetError::Malformed(_) => Failure::new(ExitCode::Failed, error.to_string()),
         }
     }
@@ -227,6 +256,23 @@ mod tests {
         assert_eq!(code(FetchError::Link(NameBuf::new()).into()), 1);
         assert_eq!(code(refused(410).into()), 3);
         assert_eq!(code(refused(403).into()), 1);
+    }
+
+    /// `--transport udp://… face list` was only "no answer".
+    #[test]
+    fn a_command_of_another_machine_says_that_it_is_not_taken() {
+        let over = |is_local, failure: Failure| {
+            let transport = Transport { uri: "udp://192.0.2.1:6363".to_owned(), is_local };
+            failure.over(Some(&transport)).to_string()
+        };
+        let timeout = || Failure::from(ControlError::Express(ExpressError::Timeout(1)));
+        let message = over(false, timeout());
+        assert!(message.contains("\nudp://192.0.2.1:6363 is a connection from another machine"), "{message}");
+        assert!(message.contains("on its own machine only"), "{message}");
+        assert!(!over(true, timeout()).contains('\n'));
+        assert!(!over(false, ExpressError::Timeout(1).into()).contains('\n'), "no command of management");
+        let refused = ControlError::Refused(Box::new(ControlResponse::new(403, "why")));
+        assert!(!over(false, refused.into()).contains('\n'), "it was answered");
     }
 
     #[test]

@@ -58,10 +58,12 @@ pub use quantity::{TimeUnit, parse_bytes, time_in};
 pub use repo::HostedRepo;
 
 use clap::{ArgMatches, FromArgMatches, Subcommand};
+use failure::Transport;
 use namewire_client::{Client, ConnectionEvent, TransportUri};
 use namewire_packet::NameBuf;
 use namewire_security::Signer;
 use output::Output;
+use std::sync::OnceLock;
 
 /// The heading of these options in help texts.
 pub const TOOL_OPTIONS: &str = "Options of all tools";
@@ -80,6 +82,9 @@ pub struct Global {
     /// Print JSON instead of text
     #[arg(long, global = true, help_heading = TOOL_OPTIONS)]
     json: bool,
+    /// How the first connection reached the forwarder.
+    #[arg(skip)]
+    connected: OnceLock<Transport>,
 }
 
 /// Commands that outlive their router say what happens to their connection.
@@ -99,6 +104,9 @@ impl Global {
             Some(uri) => Client::connect_to(uri.clone()).await?,
             None => Client::connect().await?,
         };
+        if let Some(uri) = client.transport() {
+            self.connected.get_or_init(|| Transport { uri: uri.to_string(), is_local: client.is_local() });
+        }
         Ok(client.sign_commands_with(signer).on_connection_event(say))
     }
 
@@ -124,6 +132,11 @@ impl Global {
             }
             None => Ok(()),
         }
+    }
+
+    /// The outcome of a command. A failure tells about the connection what explains it.
+    fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        outcome.map_err(|failure| failure.over(self.connected.get()))
     }
 
     fn output(&self) -> Output {
@@ -208,6 +221,10 @@ impl Tool {
     /// # Errors
     /// What failed, in words and as an exit code.
     pub async fn execute(self, global: &Global) -> Result<(), Failure> {
+        global.told(self.command(global).await)
+    }
+
+    async fn command(self, global: &Global) -> Result<(), Failure> {
         match self.0 {
             Command::Status { holders: false } => status::execute(global).await,
             Command::Status { holders: true } => status::execute_holders(global).await,
