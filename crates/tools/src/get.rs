@@ -6,15 +6,15 @@
 use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity, text_only::TextOnly};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{
-    Client, Discovery, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window::CongestionControl,
-    security::trust::AnchorCertificate,
+    Client, Discovery, FetchError, FetchOptions, FetchProgress, SegmentFetch, Validator,
+    congestion_window::CongestionControl, security::trust::AnchorCertificate,
 };
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, IsTerminal},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -123,7 +123,10 @@ async fn fetch_by(client: &Client, global: &Global, args: Args, discovery: Disco
     let bar = if args.quiet || global.json { ProgressBar::hidden() } else { progress_bar() };
     let fetch = SegmentFetch::new(client, args.name, options);
     let result = tokio::select! {
-        result = fetch.run(&mut writer, |progress| show(&bar, progress)) => result.map_err(Failure::from),
+        result = fetch.run(&mut writer, |progress| show(&bar, progress)) => result.map_err(|error| match error {
+            FetchError::Output(error) => sink.failed(&error),
+            error => error.into(),
+        }),
         _ = interrupt.recv() => Err(Failure::interrupted()),
     };
     bar.finish_and_clear();
@@ -157,32 +160,60 @@ struct Sink {
     file: File,
     /// The unfinished file and its final name.
     part: Option<(PathBuf, PathBuf)>,
+    /// Stands for the output in messages.
+    name: String,
+}
+
+/// A part that another process finishes just now is gone when it can be locked. Nobody meets so many of them in a row.
+const LOCK_ATTEMPTS: usize = 16;
+
+/// Opens the unfinished file for this process alone. The lock ends with the process, so a part that a killed one left
+/// is taken over.
+fn open_part(part: &Path) -> io::Result<File> {
+    for _ in 0..LOCK_ATTEMPTS {
+        let file = File::options().write(true).create(true).truncate(false).open(part)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other(format!("another program is writing {}", part.display())),
+            TryLockError::Error(error) => error,
+        })?;
+        let is_the_part = fs::metadata(part).and_then(|meta| Ok(meta.ino() == file.metadata()?.ino())).unwrap_or(false);
+        if is_the_part {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    }
+    Err(io::Error::other(format!("other programs keep writing {}", part.display())))
 }
 
 impl Sink {
     fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else {
-            return Ok(Sink { file: io::stdout().as_fd().try_clone_to_owned()?.into(), part: None });
+            let file = io::stdout().as_fd().try_clone_to_owned()?.into();
+            return Ok(Sink { file, part: None, name: "the output".to_owned() });
         };
-        let failed = |error: io::Error| {
-            Failure::new(crate::ExitCode::Failed, format!("cannot write {}: {error}", path.display()))
-        };
+        let name = path.display().to_string();
+        let failed = |error: io::Error| cannot_write(&name, &error);
         // A device or pipe is written to, not replaced.
         if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             let file = File::options().write(true).open(path).map_err(failed)?;
-            return Ok(Sink { file, part: None });
+            return Ok(Sink { file, part: None, name });
         }
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
-        let file = File::create(&part).map_err(failed)?;
-        Ok(Sink { file, part: Some((part.into(), path.to_owned())) })
+        let part = PathBuf::from(part);
+        let file = open_part(&part).map_err(failed)?;
+        Ok(Sink { file, part: Some((part, path.to_owned())), name })
     }
 
-    fn keep(self) -> io::Result<()> {
-        match self.part {
-            Some((part, path)) => fs::rename(part, path),
+    fn keep(self) -> Result<(), Failure> {
+        match &self.part {
+            Some((part, path)) => fs::rename(part, path).map_err(|error| self.failed(&error)),
             None => Ok(()),
         }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        cannot_write(&self.name, error)
     }
 
     fn discard(self) {
@@ -191,6 +222,10 @@ impl Sink {
             drop(fs::remove_file(part));
         }
     }
+}
+
+fn cannot_write(name: &str, error: &io::Error) -> Failure {
+    Failure::new(ExitCode::Failed, format!("cannot write {name}: {error}"))
 }
 
 fn progress_bar() -> ProgressBar {
@@ -253,4 +288,31 @@ fn report(global: &Global, quiet: bool, has_file: bool, progress: &FetchProgress
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two fetches into one file shared its unfinished part, and the second ended with "No such file or directory".
+    #[test]
+    fn a_second_fetch_into_a_file_names_the_file_and_leaves_it_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let mut first = Sink::open(Some(&path)).unwrap();
+        let refused = Sink::open(Some(&path)).err().unwrap().to_string();
+        assert!(refused.contains(&format!("cannot write {}: another program is writing", path.display())), "{refused}");
+        io::Write::write_all(&mut first.file, b"whole").unwrap();
+        first.keep().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        // What a killed fetch left is no obstacle.
+        fs::write(directory.path().join("out.part"), b"a long unfinished part").unwrap();
+        let mut next = Sink::open(Some(&path)).unwrap();
+        io::Write::write_all(&mut next.file, b"new").unwrap();
+        next.keep().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let gone = Sink::open(Some(&path)).unwrap();
+        fs::remove_file(directory.path().join("out.part")).unwrap();
+        assert!(gone.keep().unwrap_err().to_string().contains(&path.display().to_string()));
+    }
 }
