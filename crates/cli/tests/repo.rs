@@ -133,6 +133,8 @@ fn what_cannot_start_says_why() {
     assert!(redis.status.code() == Some(1) && message.contains("cannot open the store"), "{message}");
     let unknown = router.tool(&["repo", "stats"]);
     assert_eq!(unknown.status.code(), Some(5), "no such repository: {unknown:?}");
+    let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(message.contains("namewire repo run --folder PATH"), "{message}");
 }
 
 /// The rules of docs/repo.md, as they stand there. From another machine, only keys of /alice may store, and only below

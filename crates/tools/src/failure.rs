@@ -176,7 +176,9 @@ impl From<RemoteError> for Failure {
             RemoteError::Register(error) => error.into(),
             RemoteError::Serve(error) => error.into(),
             RemoteError::NoAnswer(cause) => {
-                Failure::new(code_of(&cause), format!("the repository does not answer: {cause}"))
+                let hint = "If none runs, `namewire repo run --folder PATH` starts one beside the router, and `namewire run \
+                    --repo PATH` one inside it. If it has another name, give it with --repo.";
+                Failure::new(code_of(&cause), format!("the repository does not answer: {cause}\n{hint}"))
             }
             error => Failure::new(ExitCode::Failed, error.to_string()),
         }
@@ -273,6 +275,12 @@ mod tests {
         assert!(!over(false, ExpressError::Timeout(1).into()).contains('\n'), "no command of management");
         let refused = ControlError::Refused(Box::new(ControlResponse::new(403, "why")));
         assert!(!over(false, refused.into()).contains('\n'), "it was answered");
+    }
+
+    #[test]
+    fn a_repository_that_does_not_answer_may_have_to_be_started() {
+        let message = Failure::from(RemoteError::NoAnswer(ExpressError::Timeout(1))).to_string();
+        assert!(message.contains("namewire repo run --folder") && message.contains("namewire run --repo"), "{message}");
     }
 
     #[test]
