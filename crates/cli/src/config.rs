@@ -1,7 +1,7 @@
 //! `namewire config`: print the defaults, check a file, show what would be in effect.
 
 use crate::run;
-use namewire_configuration::{DEFAULT_TOML, Source, input_file};
+use namewire_configuration::{DEFAULT_TOML, Source, input_file, open_observers};
 use namewire_tools::{ExitCode, Failure};
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
 /// Warnings go to standard error, the verdict to standard output.
 fn check(source: &Source) -> Result<(), Failure> {
     let path = source.path().display();
-    let configuration = source.load().map_err(|error| {
+    let mut configuration = source.load().map_err(|error| {
         let hint = if is_of_nfd(source) {
             format!("\nThis is a configuration file of NFD: `namewire config check --nfd-conf {path}` checks it")
         } else {
@@ -54,6 +54,7 @@ fn check(source: &Source) -> Result<(), Failure> {
         };
         Failure::new(ExitCode::Failed, format!("{error}{hint}"))
     })?;
+    configuration.warnings.extend(open_observers(&configuration.settings));
     warn(&path.to_string(), &configuration.warnings);
     match configuration.warnings.len() {
         0 => println!("{path}: good"),

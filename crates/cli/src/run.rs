@@ -15,6 +15,7 @@ use keeping::Keeping;
 use namewire_configuration::{
     AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
     log_levels::{LogChange, LogFormat},
+    open_observers,
     settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
     units::{Bytes, Span},
@@ -400,6 +401,9 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     };
     let log = log::install(&configuration.settings)?;
     keeping::log_warnings(&args, &configuration.warnings);
+    for warning in open_observers(&configuration.settings) {
+        tracing::warn!(target: "trust", "{warning}");
+    }
     let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
     let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;

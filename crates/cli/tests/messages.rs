@@ -1,6 +1,6 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
-use crate::router_process::{NAMEWIRE, Router, free_port, text_of_failure};
+use crate::router_process::{NAMEWIRE, Router, free_port, text, text_of_failure};
 use serde_json::Value;
 use std::process::Command;
 
@@ -93,4 +93,18 @@ fn a_command_over_udp_says_that_commands_are_taken_on_the_machine_itself_only() 
     let output = Command::new(NAMEWIRE).args(["--transport", &over_udp, "strategy", "unset", "/a"]).output().unwrap();
     let message = text_of_failure(&output);
     assert!(output.status.code() == Some(5) && message.contains("on its own machine only"), "{message}");
+}
+
+#[test]
+fn an_observer_for_other_machines_warns_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &["--observe", "0.0.0.0:0"]);
+    router.wait_for(&["warn", "0.0.0.0:0", "no login"]);
+    let file = directory.path().join("namewire.toml");
+    std::fs::write(&file, "[observe]\nlisten = [\"[::]:9695\"]\n").unwrap();
+    let checked = crate::router_process::namewire(&["config", "check", file.to_str().unwrap()]);
+    assert!(
+        text(&checked.stderr).contains("no login") && text(&checked.stdout).contains("with 1 warning"),
+        "{checked:?}"
+    );
 }

@@ -42,6 +42,7 @@ pub use settings::Settings;
 pub use toml_error::SettingsError;
 pub use toml_file::from_toml;
 pub use trust::RepoTrust;
+pub use warnings::open_observers;
 
 /// Types of the settings that belong to the tables and designs.
 pub use namewire_designs::{

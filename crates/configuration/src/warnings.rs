@@ -1,7 +1,7 @@
 //! Settings that are allowed but are most likely mistakes.
 
 use super::Settings;
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 /// One line for each such setting.
 pub(super) fn of(settings: &Settings) -> Vec<String> {
@@ -42,9 +42,26 @@ pub(super) fn of(settings: &Settings) -> Vec<String> {
     doubts
 }
 
+/// One line for each address at which the observer answers other machines: it has no login.
+pub fn open_observers(settings: &Settings) -> Vec<String> {
+    let is_open = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+    let line = |address: &SocketAddr| {
+        let (port, traced) =
+            (address.port(), if settings.observe.trace { ", and traces packets for them" } else { "" });
+        format!(
+            "the observer at {address} has no login: it shows this router to all who reach the address{traced}; at \
+             127.0.0.1:{port} it answers this machine only"
+        )
+    };
+    settings.observe.listen.iter().filter(is_open).map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Configuration, DEFAULT_TOML, from_toml};
+    use super::{
+        super::{Configuration, DEFAULT_TOML, from_toml},
+        open_observers,
+    };
     use std::path::Path;
 
     fn warnings(text: &str) -> Vec<String> {
@@ -68,6 +85,19 @@ mod tests {
         ] {
             let warnings = warnings(text);
             assert!(matches!(&warnings[..], [one] if one.contains(doubt)), "{text}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn an_observer_that_answers_other_machines_is_named() {
+        let of = |listen: &str| open_observers(&from_toml(&format!("[observe]\nlisten = {listen}")).unwrap());
+        assert_eq!(of("[\"127.0.0.1:1\", \"127.0.0.2:1\", \"[::1]:1\", \"[::ffff:127.0.0.1]:1\"]").len(), 0);
+        for open in ["0.0.0.0:9695", "[::]:9695", "192.0.2.1:9695"] {
+            let warnings = of(&format!("[{open:?}]"));
+            assert!(
+                warnings.len() == 1 && warnings[0].contains(open) && warnings[0].contains("127.0.0.1:9695"),
+                "{open}"
+            );
         }
     }
 
