@@ -83,18 +83,29 @@ struct Summary {
     bytes: u64,
     /// Faces that had frames.
     faces: u64,
-    /// Frames that found no room in the router; `None` if it did not come to say how many.
+    /// Frames that found no room in the router; `None` if it did not come to say how many, or if all frames that were
+    /// asked for came, and others found no room.
     missed: Option<u64>,
+    /// All frames that were asked for came.
+    #[serde(skip)]
+    is_complete: bool,
+    /// The router does not know the names that were asked for: what it missed may have any name.
+    #[serde(skip)]
+    has_filter: bool,
 }
 
 impl Summary {
     fn text(&self) -> String {
-        let Summary { frames, bytes, faces, missed } = *self;
+        let Summary { frames, bytes, faces, missed, is_complete, has_filter } = *self;
         let counted = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let missed = match missed {
+            None if is_complete => "all that were asked for".to_owned(),
             None => "how many were missed is not known".to_owned(),
             Some(0) => "none missed".to_owned(),
-            Some(missed) => format!("{missed} missed: this program was too slow; see --sample and --snaplen"),
+            Some(missed) => {
+                let of_any = if has_filter { " of any name" } else { "" };
+                format!("{missed}{of_any} missed: this program was too slow; see --sample and --snaplen")
+            }
         };
         let (frames, faces) = (counted(frames, "frame"), counted(faces, "face"));
         format!("captured {frames} ({}) of {faces}, {missed}", crate::quantity::bytes(bytes))
@@ -107,16 +118,16 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let interrupt = signal(SignalKind::interrupt())?;
     let name = start(&client, &args).await?;
     let mut capture = Capture {
+        summary: Summary { has_filter: !args.prefix.is_empty(), ..Summary::default() },
         filter: Filter::new(args.prefix),
         sink: Sink::open(args.write.as_deref(), args.snaplen, global.output())?,
         left: args.count.unwrap_or(u64::MAX),
         missed: 0,
-        summary: Summary::default(),
     };
     eprintln!("namewire: capturing; Ctrl-C ends it");
     // What was captured is complete also if the connection was lost.
     let outcome = session::follow(&client, &name, interrupt, &mut capture).await;
-    capture.summary.missed = outcome.is_ok().then_some(capture.missed);
+    capture.end(outcome.is_ok());
     capture.sink.finish()?;
     if global.json {
         global.output().print_line(&capture.summary, String::new)?;
@@ -173,6 +184,15 @@ struct Capture {
     /// Frames that were missed, as far as the router has said.
     missed: u64,
     summary: Summary,
+}
+
+impl Capture {
+    /// Sums up. `is_whole`: the router came to say how many frames it missed.
+    fn end(&mut self, is_whole: bool) {
+        self.summary.is_complete = self.has_enough();
+        let is_of_interest = !self.has_enough() || self.missed == 0;
+        self.summary.missed = (is_whole && is_of_interest).then_some(self.missed);
+    }
 }
 
 impl Recorder for Capture {
@@ -236,10 +256,33 @@ mod tests {
 
     #[test]
     fn the_summary_says_what_to_do_about_missed_frames() {
-        let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: Some(0) };
+        let summary = Summary { frames: 2, bytes: 1500, faces: 1, missed: Some(0), ..Summary::default() };
         assert_eq!(summary.text(), "captured 2 frames (1.5 KiB) of 1 face, none missed");
         let with = |missed| Summary { missed, ..summary }.text();
         assert!(with(Some(7)).contains("7 missed: this program was too slow"));
         assert!(with(None).ends_with("how many were missed is not known"));
+        let of_names = Summary { missed: Some(7), has_filter: true, ..summary };
+        assert!(of_names.text().contains("7 of any name missed"), "{}", of_names.text());
+    }
+
+    /// The story: `capture all --prefix /p --count 3` had its three frames, and said that thousands were missed: frames
+    /// of other names, and those that came while it stopped.
+    #[test]
+    fn a_capture_that_has_all_that_it_asked_for_has_missed_nothing() {
+        let mut capture = Capture {
+            filter: Filter::new(Vec::new()),
+            sink: Sink::open(None, None, crate::output::Output { json: true }).unwrap(),
+            left: 0,
+            missed: 9,
+            summary: Summary { frames: 3, bytes: 300, faces: 1, ..Summary::default() },
+        };
+        capture.end(true);
+        assert_eq!(capture.summary.text(), "captured 3 frames (300 B) of 1 face, all that were asked for");
+        assert_eq!(capture.summary.missed, None);
+        capture.left = 1;
+        capture.end(true);
+        assert_eq!(capture.summary.missed, Some(9));
+        capture.end(false);
+        assert_eq!(capture.summary.missed, None);
     }
 }
