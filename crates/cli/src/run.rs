@@ -408,7 +408,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     allow_many_faces();
     let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
     let log_writer = log::start_writing(log)?; // a thread, which has what privileges the process has
-    let router = start::start(&configuration, &args)?;
+    let (router, taken) = start::start(&configuration, &args)?;
     log::started(&router);
     let mut keeping = Keeping::new(args, configuration, router.operator());
     let is_set_up = tokio::select! {
@@ -424,7 +424,8 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     if !keeping.is_quiet() {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
         let privileges = privileges.map_or(String::new(), |line| format!("{line}\n"));
-        let text = format!("{}\n{repo}{privileges}", where_to_connect(&router));
+        let taken: String = taken.iter().map(|line| format!("{line}\n")).collect();
+        let text = format!("{}\n{taken}{repo}{privileges}", where_to_connect(&router));
         // A reader may close the pipe after the first line. The router goes on.
         let _ = io::stdout().write_all(text.as_bytes());
     }

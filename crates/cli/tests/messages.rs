@@ -2,7 +2,7 @@
 
 use crate::router_process::{NAMEWIRE, Router, free_port, text, text_of_failure};
 use serde_json::Value;
-use std::process::Command;
+use std::{net::TcpListener, process::Command};
 
 fn failure(router: &Router, arguments: &[&str]) -> (Option<i32>, String) {
     let output = router.tool(arguments);
@@ -107,4 +107,22 @@ fn an_observer_for_other_machines_warns_at_the_start() {
         text(&checked.stderr).contains("no login") && text(&checked.stdout).contains("with 1 warning"),
         "{checked:?}"
     );
+}
+
+/// The story: another forwarder had port 6363, and only the log said that this one did not listen there.
+#[test]
+fn a_default_listener_that_is_taken_is_told_where_the_router_starts() {
+    let directory = tempfile::tempdir().unwrap();
+    // If this fails, another program has the port, which is as good.
+    let _taken = TcpListener::bind("0.0.0.0:6363");
+    let socket = directory.path().join("nfd.sock");
+    let mut command = Command::new(NAMEWIRE);
+    command.args(["run", "--no-udp", "--log", "off", "--socket"]).arg(&socket);
+    let mut process = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().unwrap()));
+    let told = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("not listening on"));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let told = told.expect("a line");
+    assert!(told.contains("tcp4://0.0.0.0:6363: another program"), "{told}");
 }

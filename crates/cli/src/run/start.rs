@@ -14,7 +14,7 @@ use std::{
     io,
     net::{Ipv6Addr, SocketAddr},
     os::unix::net::UnixListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// NFD's exit code when the system does not allow what it needs.
@@ -23,7 +23,9 @@ const NFD_PERMISSION: ExitCode = ExitCode::NoForwarder;
 /// Starts on the first socket that can be made. A default listener whose address is
 /// taken (another forwarder, no IPv6) is left out with a warning; one that was asked
 /// for is an error. A live forwarder on a socket is always an error.
-pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<RouterHandle, Failure> {
+///
+/// Returns, in words, the default listeners whose addresses other programs have as well.
+pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<(RouterHandle, Vec<String>), Failure> {
     let mut configuration = configuration.clone();
     let inherited = inherited_socket().map_err(cannot_take)?;
     if let Some((path, _)) = &inherited {
@@ -35,13 +37,12 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
         [&configuration.settings.faces.udp.listen, &configuration.settings.faces.tcp.listen].map(Option::is_some);
     let mut sockets = match &unix.path {
         _ if !unix.enabled => Vec::new(),
-        // Applications take absolute paths only, and this one will be shown to people.
-        Some(path) => vec![std::path::absolute(path).unwrap_or_else(|_| path.clone())],
+        Some(path) => vec![shown(path)],
         None => Environment::of_process().sockets_to_make(),
     }
     .into_iter();
     configuration.settings.faces.unix.path = sockets.next();
-    let mut tried = Vec::new();
+    let (mut tried, mut taken) = (Vec::new(), Vec::new());
     loop {
         let faces = &configuration.settings.faces;
         if unix.path.is_none() && faces.unix.path == Some(temporary_socket_path()) {
@@ -51,7 +52,7 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
         }
         let listener = inherited.as_ref().map(|(_, listener)| listener.try_clone()).transpose().map_err(cannot_take)?;
         let error = match Router::start_with(&configuration, listener) {
-            Ok(router) => return Ok(router),
+            Ok(router) => return Ok((router, taken)),
             Err(error) => error,
         };
         let StartError::Listen { what, source } = &error else {
@@ -80,12 +81,27 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<Router
             tried.push(error.to_string());
             continue; // a place that may not be written to, which is usual without root
         } else {
-            let is_permission = args.nfd_exit_codes && source.kind() == io::ErrorKind::PermissionDenied;
-            let code = if is_permission { NFD_PERMISSION } else { ExitCode::Failed };
-            return Err(Failure::new(code, error.to_string()));
+            return Err(cannot_start(&error, source, args));
         }
         tracing::warn!(target: "faces", "not listening on {what}: {source}");
+        taken.extend(of_another(what, source));
     }
+}
+
+/// The line about a default listener whose address another program has.
+fn of_another(what: &FaceUri, source: &io::Error) -> Option<String> {
+    let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+    is_taken.then(|| format!("not listening on {what}: another program, perhaps a forwarder, does"))
+}
+
+fn cannot_start(error: &StartError, source: &io::Error, args: &Args) -> Failure {
+    let is_permission = args.nfd_exit_codes && source.kind() == io::ErrorKind::PermissionDenied;
+    Failure::new(if is_permission { NFD_PERMISSION } else { ExitCode::Failed }, error.to_string())
+}
+
+/// Applications take absolute paths only, and this one will be shown to people.
+fn shown(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn cannot_take(error: io::Error) -> Failure {
