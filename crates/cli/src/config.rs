@@ -2,7 +2,7 @@
 
 use crate::run;
 use namewire_configuration::{DEFAULT_TOML, Source, input_file, open_observers};
-use namewire_tools::{ExitCode, Failure};
+use namewire_tools::{ExitCode, Failure, Global, show_running};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Subcommand)]
@@ -18,11 +18,25 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         nfd_conf: Option<PathBuf>,
     },
-    /// Print what `namewire run` with the same options would have in effect
-    Show(Box<run::Args>),
+    /// Print what `namewire run` with the same options would have in effect, or what a running router has
+    Show(Box<Show>),
 }
 
-pub(crate) fn execute(command: Command) -> Result<(), Failure> {
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// Ask the running router: every setting in force, its value, and where that came from (default, file and line,
+    /// option, command). Takes the options of tools, as --json
+    #[arg(long, conflicts_with = "Args")]
+    running: bool,
+    #[command(flatten)]
+    args: run::Args,
+}
+
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+    if matches!(&command, Command::Show(show) if show.running) {
+        return show_running(global).await;
+    }
+    global.refuse_options_of_tools()?;
     match command {
         Command::Default => print!("{DEFAULT_TOML}"),
         Command::Check { file, nfd_conf } => {
@@ -31,9 +45,9 @@ pub(crate) fn execute(command: Command) -> Result<(), Failure> {
             };
             check(&source)?;
         }
-        Command::Show(args) => {
-            let configuration = args.load()?;
-            let path = args.source().map(|source| source.path().display().to_string()).unwrap_or_default();
+        Command::Show(show) => {
+            let configuration = show.args.load()?;
+            let path = show.args.source().map(|source| source.path().display().to_string()).unwrap_or_default();
             warn(&path, &configuration.warnings);
             let text = toml::to_string(&configuration.settings)
                 .map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;

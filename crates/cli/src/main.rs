@@ -116,10 +116,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             global.refuse_options_of_tools()?;
             nfd::execute(args).await
         }
-        Command::Config(command) => {
-            global.refuse_options_of_tools()?;
-            config::execute(command)
-        }
+        Command::Config(command) => config::execute(global, command).await,
         Command::Tool(tool) => tool.execute(global).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
@@ -183,6 +180,8 @@ mod tests {
         "namewire config check namewire.toml",
         "namewire config check --nfd-conf nfd.conf",
         "namewire config show -c namewire.toml --workers 2",
+        "namewire config show --running --json",
+        "namewire --transport unix:///tmp/a.sock config show --running",
         "namewire status --json",
         "namewire top --interval 500",
         "namewire --transport unix:///tmp/a.sock face list",
@@ -321,6 +320,7 @@ mod tests {
             "namewire events --area doors",
             "namewire capture all --snaplen 8801",
             "namewire cs config",
+            "namewire config show --running --workers 2",
             "namewire cs config --admit maybe",
             "namewire cs config --capacity 1000",
             "namewire cs erase",

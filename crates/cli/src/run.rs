@@ -6,6 +6,7 @@
 mod addresses;
 mod keeping;
 mod log;
+mod options;
 mod privileges;
 mod start;
 mod state_writer;
@@ -221,6 +222,7 @@ impl Args {
             None => Configuration::default(),
         };
         self.override_settings(&mut loaded.settings);
+        options::note(self, &mut loaded.sources);
         loaded.settings.check().map_err(|error| failed(error.to_string()))?;
         Ok(loaded)
     }

@@ -1,6 +1,6 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
-use crate::router_process::{NAMEWIRE, Router, free_port, text, text_of_failure};
+use crate::router_process::{NAMEWIRE, Router, free_port, run_command, text, text_of_failure};
 use serde_json::Value;
 use std::{net::TcpListener, process::Command};
 
@@ -125,4 +125,65 @@ fn a_default_listener_that_is_taken_is_told_where_the_router_starts() {
     process.wait().unwrap();
     let told = told.expect("a line");
     assert!(told.contains("tcp4://0.0.0.0:6363: another program"), "{told}");
+}
+
+/// The value and the origin of a setting of the running router.
+fn in_force(router: &Router, key: &str) -> (String, String) {
+    let settings = json(router, &["config", "show", "--running"]);
+    let setting = settings.as_array().unwrap().iter().find(|setting| setting["key"] == key);
+    let Some(setting) = setting else { return Default::default() };
+    let word = |name: &str| setting[name].as_str().unwrap_or_default().to_owned();
+    (word("value"), format!("{} {}", word("source"), word("place")).trim_end().to_owned())
+}
+
+#[test]
+fn the_settings_in_force_are_shown_with_where_they_came_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    let text = "[router]\nworkers = 2\n[cs]\npolicy = \"lru\"\n[log]\nlevel = \"error\"\n[[strategy]]\nprefix = \"/a\"\n\
+                strategy = \"asf\"\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let router = Router::run(directory.path(), &["--config", path, "--pit-capacity", "1000"]);
+    let is = |key: &str, value: &str, origin: &str| {
+        let found = in_force(&router, key);
+        assert_eq!((found.0.as_str(), found.1.as_str()), (value, origin), "{key}");
+    };
+    is("router.workers", "2", &format!("file {path}:2"));
+    is("cs.policy", "\"lru\"", &format!("file {path}:4"));
+    is("tables.pit_capacity", "1000", "option --pit-capacity");
+    is("cs.capacity", "\"64 MiB\"", "default");
+    is("faces.udp.enabled", "false", "option --no-udp");
+    is("log.areas.faces", "\"error\"", &format!("file {path}:6"));
+    is("strategy./a", "\"/localhost/nfd/strategy/asf/v=5\"", &format!("file {path}:7"));
+    is("strategy./", "\"/localhost/nfd/strategy/best-route/v=5\"", "default");
+    router.ask(&["cs", "config", "--policy", "fifo", "--capacity", "1MiB", "--packets", "77"]);
+    router.ask(&["log", "set", "error,faces=warn"]);
+    router.ask(&["strategy", "set", "/a", "multicast"]);
+    is("cs.policy", "\"fifo\"", "command");
+    is("cs.capacity", "\"1 MiB\"", "command");
+    is("cs.packets", "77", "command");
+    is("log.areas.faces", "\"warn\"", "command");
+    is("log.areas.trust", "\"error\"", &format!("file {path}:6"));
+    is("strategy./a", "\"/localhost/nfd/strategy/multicast/v=5\"", "command");
+    // A reload takes over what it can; the number of workers stays.
+    std::fs::write(&file, "[router]\n# one more\nworkers = 3\n[cs]\nadmit = false\npolicy = \"lru\"\n").unwrap();
+    router.signal("-HUP");
+    crate::router_process::eventually("the file is read again", || in_force(&router, "cs.admit").0 == "false");
+    is("cs.admit", "false", &format!("file {path}:5"));
+    is("router.workers", "2", &format!("file {path}:2"));
+    is("cs.policy", "\"fifo\"", "command");
+    let shown = router.ask(&["config", "show", "--running"]);
+    let line = shown.lines().find(|line| line.starts_with("router.workers ")).unwrap();
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["router.workers", "2", &format!("{path}:2")]);
+}
+
+#[test]
+fn only_a_router_shows_what_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("none.sock");
+    let uri = format!("unix://{}", socket.display());
+    let output = crate::router_process::namewire(&["--transport", &uri, "config", "show", "--running"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(run_command(&socket).args(["--running"]).output().unwrap().status.code() == Some(2));
 }

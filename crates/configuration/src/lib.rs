@@ -17,6 +17,8 @@
 //! files that it names are regular files ([`input_file`]).
 
 mod declarations;
+mod flat;
+pub mod in_force;
 pub mod info;
 pub mod input_file;
 pub mod interface_pattern;
@@ -25,6 +27,7 @@ pub mod log_levels;
 mod nfd_conf;
 mod restart;
 pub mod settings;
+pub mod sources;
 pub mod state_file;
 pub mod text;
 mod toml_error;
@@ -56,6 +59,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sources::Sources;
 use trust_anchors::TrustAnchors;
 
 /// Largest configuration file that is read, in bytes.
@@ -84,6 +88,8 @@ pub struct Configuration {
     pub repo_trust: RepoTrust,
     /// What the author of a file should know, one line each.
     pub warnings: Vec<String>,
+    /// Where the values of the settings came from.
+    pub sources: Sources,
 }
 
 /// Why a file was refused.
@@ -125,8 +131,14 @@ impl Source {
         let text = bytes.map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let configuration = match self {
-            Source::Toml(_) => from_toml(&text).and_then(|settings| Configuration::new(settings, directory)),
-            Source::NfdConf(_) => from_nfd_conf(&text, directory),
+            Source::Toml(_) => toml_file::read(&text).and_then(|(settings, lines)| {
+                let configuration = Configuration::new(settings, directory)?;
+                Ok(Configuration { sources: Sources::of_toml(path, lines), ..configuration })
+            }),
+            Source::NfdConf(_) => from_nfd_conf(&text, directory).map(|configuration| {
+                let sources = Sources::of_nfd_conf(path, &configuration.settings);
+                Configuration { sources, ..configuration }
+            }),
         };
         let mut configuration = configuration.map_err(|error| LoadError::Settings { path: path.to_owned(), error })?;
         // A router reads the certificates when it starts; a user who only checks the file learns of missing ones now.
@@ -164,7 +176,7 @@ impl Configuration {
             *path = path.take().map(|path| directory.join(path));
         }
         let warnings = warnings::of(&settings);
-        Ok(Configuration { settings, trust, repo_trust, warnings })
+        Ok(Configuration { settings, trust, repo_trust, warnings, sources: Sources::default() })
     }
 }
 

@@ -2,21 +2,32 @@
 
 use super::{
     settings::{RouteEntry, Settings},
+    sources::lines_of_keys,
     text::nearest_strategy,
     toml_error::{self, SettingsError},
 };
 use namewire_designs::fib::catalogue::FibDesignError;
 use namewire_engine::{StrategyTable, strategy::registry::StrategyError};
+use serde::Deserialize;
 use std::collections::HashSet;
+use toml::de::{DeTable, Deserializer};
 
 /// Reads and checks a configuration.
 ///
 /// # Errors
 /// The first error.
 pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(text)?;
+    read(text).map(|(settings, _)| settings)
+}
+
+/// The same, and the line of each key.
+pub(crate) fn read(text: &str) -> Result<(Settings, Vec<(String, usize)>), SettingsError> {
+    let in_words = |error| toml_error::in_words(text, &error);
+    let table = DeTable::parse(text).map_err(in_words)?;
+    let lines = lines_of_keys(text, table.get_ref());
+    let settings = Settings::deserialize(Deserializer::from(table)).map_err(in_words)?;
     settings.check()?;
-    Ok(settings)
+    Ok((settings, lines))
 }
 
 /// Reads TOML into one of our types.

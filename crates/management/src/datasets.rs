@@ -37,6 +37,7 @@ pub(crate) enum Dataset {
     StatusDropped,
     StatusHolders,
     StatusPrivileges,
+    StatusSettings,
     FacesList,
     FacesQuery,
     FacesChannels,
@@ -62,6 +63,7 @@ impl Dataset {
             (b"status", b"dropped") => Dataset::StatusDropped,
             (b"status", b"holders") => Dataset::StatusHolders,
             (b"status", b"privileges") => Dataset::StatusPrivileges,
+            (b"status", b"settings") => Dataset::StatusSettings,
             (b"faces", b"list") => Dataset::FacesList,
             (b"faces", b"query") => Dataset::FacesQuery,
             (b"faces", b"channels") => Dataset::FacesChannels,
@@ -105,6 +107,7 @@ impl Dataset {
                 | Dataset::StatusDrops
                 | Dataset::StatusDropped
                 | Dataset::StatusHolders
+                | Dataset::StatusSettings
                 | Dataset::FacesList
                 | Dataset::FacesQuery
                 | Dataset::FacesHealth
@@ -219,6 +222,7 @@ impl Management {
             Dataset::StatusDrops => encode_dataset(&self.drop_counters(environment)),
             Dataset::StatusHolders => encode_dataset(&environment.pool_holdings()),
             Dataset::StatusPrivileges => encode_dataset(&[environment.process_privileges()]),
+            Dataset::StatusSettings => encode_dataset(&environment.settings_in_force(&self.routes.strategies)),
             Dataset::FacesList | Dataset::FacesQuery => {
                 let faces = self.faces.dataset(environment).filter(|face| query.faces.matches(face));
                 encode_dataset(&faces.collect::<Vec<FaceStatus>>())

@@ -1,11 +1,16 @@
 //! What management asks of the router while it handles one request.
 
-use crate::{capture_plane::CapturePlane, log_plane::LogPlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
+use crate::{
+    capture_plane::CapturePlane,
+    log_plane::LogPlane,
+    strategy_choice::{StrategyChoices, StrategyRegistry},
+    tag_plane::TagPlane,
+};
 use namewire_packet::{
     FaceId,
     nfd::{
         CsInfo, CsUsage, DropCounter, DroppedPacket, FaceCounters, FaceHealth, FaceUri, FibUsage, ForwarderStatus,
-        PoolHolding, ProcessPrivileges,
+        PoolHolding, ProcessPrivileges, SettingInForce,
     },
 };
 
@@ -46,6 +51,13 @@ pub trait Environment: StrategyRegistry {
 
     /// What the process may do: `status/privileges`, our addition.
     fn process_privileges(&self) -> ProcessPrivileges;
+
+    /// The settings in force, their values, and where these came from: `status/settings`, our addition. The strategies
+    /// in force are `strategies`. Empty if this forwarder does not know.
+    fn settings_in_force(&self, strategies: &StrategyChoices) -> Vec<SettingInForce> {
+        let _ = strategies;
+        Vec::new()
+    }
 
     /// Content Store settings and counters, over all workers.
     fn cs_info(&self) -> CsInfo;

@@ -72,6 +72,6 @@ pub use management::{Management, ManagementConfig, TablesAboutName};
 pub use namewire_shares::HolderId;
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
-pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyError, StrategyRegistry};
+pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyChoices, StrategyError, StrategyRegistry};
 pub use tag_plane::{TagPlane, TagPlaneRefusal};
 pub use trust_config::TrustConfig;

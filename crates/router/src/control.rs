@@ -467,6 +467,7 @@ impl Control {
             Request::ConfigureCs(change) => {
                 self.node.cs.change(|settings| settings.take(change));
             }
+            Request::Reloaded(read) => self.node.in_force.reload(*read),
             Request::HoldAnswers(is_on) => {
                 let released = self.node.held_answers.turn(is_on);
                 self.send_answers(released);

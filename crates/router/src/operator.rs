@@ -14,6 +14,7 @@ pub use crate::{
 };
 
 use crate::{messages::ToControl, requests::Request, shared::unix_ms};
+use namewire_configuration::in_force::InForce;
 use namewire_packet::{
     Data, Interest, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FaceUri},
@@ -123,6 +124,14 @@ impl Operator {
     /// If the router has stopped.
     pub fn configure_cs(&self, change: CsChange) -> Result<(), OperatorError> {
         self.ask(Request::ConfigureCs(change))
+    }
+
+    /// Reports that the configuration was read again. It changes nothing but what the router says of its settings.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn reloaded(&self, read: InForce) -> Result<(), OperatorError> {
+        self.ask(Request::Reloaded(Box::new(read)))
     }
 
     /// Turns on or off that answers to commands wait until [`Operator::state_written`] says that their changes are on

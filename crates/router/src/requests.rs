@@ -1,6 +1,7 @@
 //! What the process that runs a router asks its control thread for, and what it gets.
 
 use crate::{cs_settings::CsChange, observing::Taken};
+use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
 use namewire_management::{CaptureRefusal, FaceProperties, Management};
 use namewire_node_model::explanation::Explanation;
@@ -118,6 +119,8 @@ pub(crate) enum Request {
     EndTrace { number: u64 },
     /// Return a copy of all that the node shows.
     Snapshot(oneshot::Sender<Taken>),
+    /// Note the settings that were read again.
+    Reloaded(Box<InForce>),
     /// Change the Content Store.
     ConfigureCs(CsChange),
     /// From now on, let answers to commands wait for the state file, or no longer.

@@ -27,6 +27,7 @@ use crate::{
 };
 use namewire_configuration::{
     Configuration,
+    in_force::InForce,
     settings::{ObserveSection, Settings, TablesSection},
     trust_anchors::TrustAnchors,
 };
@@ -175,7 +176,7 @@ impl Router {
         configuration: &Configuration,
         inherited: Option<UnixListener>,
     ) -> Result<RouterHandle, StartError> {
-        let Configuration { settings, trust, .. } = configuration;
+        let Configuration { settings, trust, sources, .. } = configuration;
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
         StartError::check(settings)?;
         require_memory()?;
@@ -210,6 +211,7 @@ impl Router {
         let listening = Listening { udp: udp.clone(), channels, outgoing_tcp, outgoing_udp };
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
+        node.in_force = InForce::new(settings, sources);
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(settings.fib.design.0));
         let (desk, operator) = OperatorDesk::open(events.clone(), faces.udp.mtu.0);
@@ -292,6 +294,7 @@ fn node(
         recent: Recent::default(),
         log: Log::installed(),
         counts,
+        in_force: InForce::default(),
     }
 }
 

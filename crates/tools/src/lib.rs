@@ -41,6 +41,7 @@ mod repo;
 mod route;
 mod segment_options;
 pub mod service;
+mod settings;
 mod status;
 mod strategy;
 mod tag;
@@ -56,6 +57,7 @@ pub use nfdc::LINK_NAME;
 pub use output::write_out;
 pub use quantity::{TimeUnit, parse_bytes, time_in};
 pub use repo::HostedRepo;
+pub use settings::show_running;
 
 use clap::{ArgMatches, FromArgMatches, Subcommand};
 use failure::Transport;

@@ -6,7 +6,9 @@ mod retry_clock;
 
 use super::{Args, log, state_writer::StateWriter};
 use namewire_configuration::{
-    Configuration, Declarations, Settings, changed_keys, needs_restart,
+    Configuration, Declarations, Settings, changed_keys,
+    in_force::InForce,
+    needs_restart,
     settings::{Choice, StateSection, StateSync},
     state_file::{self, StateError},
     text::Uri,
@@ -326,6 +328,7 @@ impl Keeping {
             self.keep_state_as(&configuration.settings.state)?;
         }
         let problems = self.declared.apply(Declarations::of(&configuration.settings)).await?;
+        self.operator.reloaded(InForce::new(&configuration.settings, &configuration.sources))?;
         self.configuration = configuration;
         self.told.clear();
         self.tell(&problems);

@@ -138,6 +138,10 @@ pub mod types {
     pub const LOG_FIELD: u32 = 133;
     pub const LOG_FIELD_NAME: u32 = 128;
     pub const LOG_FIELD_VALUE: u32 = 129;
+    pub const SETTING_KEY: u32 = 128;
+    pub const SETTING_VALUE: u32 = 129;
+    pub const SETTING_SOURCE: u32 = 130;
+    pub const SETTING_PLACE: u32 = 131;
     pub const TAG_DESCRIPTOR: u32 = 128;
     pub const TAG_BRANCH: u32 = 129;
     pub const TAG_SERVES: u32 = 130;

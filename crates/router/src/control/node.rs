@@ -20,7 +20,7 @@ use crate::{
     shared::{Shared, unix_ms},
     websocket::WebSockets,
 };
-use namewire_configuration::settings::DpdkSection;
+use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_management::{Environment, Times};
 use namewire_packet::{
@@ -54,6 +54,7 @@ pub(crate) struct Node {
     /// The log of this process, if it has one.
     pub(crate) log: Option<&'static Log>,
     pub(crate) counts: NodeCounts,
+    pub(crate) in_force: InForce,
 }
 
 /// Where the node listens, and whether it may make connections of the same kind.

@@ -7,22 +7,27 @@ use super::{
 };
 use crate::{
     answer_times::{AnswerTimes, answered, bound_ns},
-    cs_settings::{parse_policy, policy_text},
+    cs_settings::{CsSettings, parse_policy, policy_text},
     drop_report::DropReport,
     pool_report::PoolReport,
     privileges,
     shared::unix_ms,
 };
+use namewire_configuration::{
+    settings::{Choice, StrategyEntry},
+    text::{Prefix, StrategyName},
+    units::Bytes,
+};
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
 use namewire_faces::LinkDrop;
 use namewire_management::{
-    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
+    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyChoices, StrategyError, StrategyRegistry, TagPlane,
 };
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceHealth, FaceUri, FibUsage,
-        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, cs_flags,
+        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, SettingInForce, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
@@ -170,6 +175,23 @@ impl Environment for Node {
 
     fn process_privileges(&self) -> ProcessPrivileges {
         privileges::of_process()
+    }
+
+    fn settings_in_force(&self, strategies: &StrategyChoices) -> Vec<SettingInForce> {
+        let mut now = self.in_force.settings().clone();
+        let CsSettings { policy, capacity_bytes, capacity_packets, admit, serve, .. } = self.cs.settings();
+        now.cs.capacity = Some(Bytes(*capacity_bytes));
+        now.cs.packets = Some(*capacity_packets);
+        (now.cs.policy, now.cs.admission) = (Choice(policy.eviction), Choice(policy.admission));
+        (now.cs.admit, now.cs.serve) = (*admit, *serve);
+        if let Some(log) = self.log {
+            now.log.areas = log.levels().iter().map(|(area, level)| (Choice(area), Choice(level))).collect();
+        }
+        let choices = strategies.dataset();
+        now.strategy = choices
+            .map(|choice| StrategyEntry { prefix: Prefix(choice.name), strategy: StrategyName(choice.strategy) })
+            .collect();
+        self.in_force.list(&now)
     }
 
     fn cs_info(&self) -> CsInfo {
