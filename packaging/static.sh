@@ -13,8 +13,10 @@ in_names=$(echo "$target" | tr - _)
 in_cargo=$(echo "$in_names" | tr '[:lower:]' '[:upper:]')
 export ZIG="$PWD/.tools/zig/bin/zig" ARCHITECTURE="$architecture"
 
-# musl reads packed relocations.
-rust_flags='-C link-arg=-z -C link-arg=pack-relative-relocs'
+# musl reads packed relocations. The path of the linker script is relative, because cargo makes options part of the bytes,
+# all but the names of folders; it links members of the workspace in the workspace's folder.
+rust_flags="-C link-arg=-z -C link-arg=pack-relative-relocs"
+rust_flags="$rust_flags -C link-arg=--no-eh-frame-hdr -C link-arg=-Tpackaging/no_unwind_tables.ld"
 c_flags=-fno-sanitize=undefined # which Zig switches on in builds without optimisation
 # renamed FOLDER NAME
 renamed() {
