@@ -4,7 +4,8 @@
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
 and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
-`namewire repo` (repository.py)? Does each library hear each other's producer (hello.py)?
+`namewire repo` (repository.py)? Does each library hear each other's producer (hello.py)? Do they command the router from
+another host, and by signed requests (management.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
 A case about Data starts a producer, then a consumer, each in its own process, and
@@ -32,6 +33,7 @@ from pathlib import Path
 
 import hello
 import key_chain
+import management
 import repository
 
 HERE = Path(__file__).resolve().parent
@@ -290,7 +292,10 @@ def main() -> int:
     keys = key_chain.KeyChainCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch)
     repo = repository.RepositoryCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch, Process)
     hellos = hello.HelloCases(Router, interpreter("python"), interpreter("ndnts"), scratch, Process, CaseFailed)
-    own_cases = [(title, action) for title, action in keys.all() + repo.all() + hellos.all() if args.only in title]
+    commands = management.ManagementCases(Router, namewire_binary(), interpreter("python"), interpreter("ndnts"),
+                                          free_port(socket.SOCK_DGRAM), scratch, Process, CaseFailed)
+    own_cases = keys.all() + repo.all() + hellos.all() + commands.all()
+    own_cases = [(title, action) for title, action in own_cases if args.only in title]
     if args.list:
         for title in [title for title, _ in own_cases] + [case.title() for case in cases]:
             print(title)
