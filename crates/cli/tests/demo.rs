@@ -34,7 +34,13 @@ const PHASES: [&str; 12] = [
 /// The demo, to be started; a leader of its session, so that Ctrl-C in its terminal reaches all of it.
 fn demo(directory: &Path, is_in_terminal: bool) -> Command {
     let mut command = Command::new("setsid");
-    command.args(is_in_terminal.then_some("-c")).arg("tools/demo.sh").current_dir(REPOSITORY);
+    command.args(is_in_terminal.then_some("-c"));
+    // A test in the background of a script begins with Ctrl-C ignored, and a shell cannot trap what it began with.
+    let heeds_ctrl_c = ["env", "--default-signal=INT,QUIT"];
+    if Command::new(heeds_ctrl_c[0]).args([heeds_ctrl_c[1], "true"]).output().is_ok_and(|out| out.status.success()) {
+        command.args(heeds_ctrl_c);
+    }
+    command.arg("tools/demo.sh").current_dir(REPOSITORY);
     command
         .env("NAMEWIRE", NAMEWIRE)
         .env("TMPDIR", directory)

@@ -336,8 +336,12 @@ impl Tables {
     /// What a strategy does with several next hops.
     fn choice_among(&self, strategy: &str, usable: usize, prefix: &str, hops: &[NextHop]) -> String {
         let mut candidates = hops.iter().filter(|hop| hop.excluded.is_none());
-        let chosen: Vec<u64> = candidates.clone().filter(|hop| hop.is_chosen).map(|hop| hop.face_id).collect();
-        let (Some(cheapest), [face]) = (candidates.next(), &chosen[..]) else {
+        let mut chosen: Vec<u64> = candidates.clone().filter(|hop| hop.is_chosen).map(|hop| hop.face_id).collect();
+        let cheapest = candidates.next();
+        if chosen.is_empty() && strategy == "best-route" {
+            chosen.extend(cheapest.map(|hop| hop.face_id)); // a forwarder that does not tell, such as NFD
+        }
+        let (Some(cheapest), [face]) = (cheapest, &chosen[..]) else {
             return match strategy {
                 "multicast" => format!("it goes to all {usable} next hops of {prefix}, by multicast"),
                 _ => format!("{strategy} chooses among {usable} next hops of {prefix}, by how they have answered"),
@@ -534,6 +538,34 @@ mod tests {
         assert_eq!(local.next_hops[1].excluded.as_deref(), Some("names under /localhost stay on this machine"));
     }
 
+    /// The story: `explain` named the cheapest next hop, while the strategy used another one.
+    #[test]
+    fn the_strategy_says_which_next_hop_it_takes_and_why_not_the_cheapest() {
+        let told = |chosen: u64, silent: &[u64]| {
+            let hop = |face, cost| NextHopRecord { face_id: FaceId(face), cost };
+            let next_hops = vec![hop(301, 5), hop(300, 10)];
+            let silent = silent.iter().map(|face| FaceId(*face)).collect();
+            let fib =
+                FibLook { next_hops: next_hops.clone(), chosen: vec![FaceId(chosen)], silent, ..FibLook::default() };
+            let looks = vec![NameLook { is_owner: true, fib: Some(fib), ..NameLook::default() }];
+            let entry = FibEntry { name: name("/a"), next_hops };
+            Tables { looks, fib: vec![entry], ..tables() }.explain(&name("/a/z"), None).outcome
+        };
+        assert_eq!(told(301, &[]), "it goes to face 301, the cheapest of 2 next hops of /a (best-route)");
+        assert_eq!(
+            told(300, &[301]),
+            "it goes to face 300, because face 301, the cheapest of /a, is silent (best-route)"
+        );
+        assert_eq!(
+            told(301, &[301, 300]),
+            "it goes to face 301, of 2 next hops of /a, all silent, the cheapest (best-route)"
+        );
+        assert_eq!(
+            told(300, &[]),
+            "it goes to face 300, the best of 2 next hops of /a by how they have answered (best-route)"
+        );
+    }
+
     /// The story: with a lossy design, `explain` told of 300 of 300 names without a route that a Nack goes back, while
     /// the router forwarded them.
     #[test]
@@ -552,7 +584,7 @@ mod tests {
         assert_eq!(
             (&*other.outcome, other.mistaken, other.prefix, other.routes.len(), other.next_hops.len()),
             (
-                "it goes to face 301, the cheapest of 2 next hops of another route (the FIB design fpt is lossy) (best-route puts those that have fallen silent last)",
+                "it goes to face 301, the cheapest of 2 next hops of another route (the FIB design fpt is lossy) (best-route)",
                 true,
                 None,
                 0,

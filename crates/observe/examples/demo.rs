@@ -158,6 +158,7 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
     Face {
         id: 256 + index,
         remote,
+        process: (!is_remote).then(|| format!("application ({})", 4000 + index)),
         local,
         scope: scope.into(),
         persistency: if is_remote { "persistent" } else { "on-demand" }.into(),

@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub routes: Vec<Route>,
     /// Why packets were dropped, anywhere in the node. Each reason occurs once.
     pub drops: Vec<DropCount>,
+    /// What happened in normal work, by name. Each name occurs once.
+    pub events: Vec<DropCount>,
     /// The last packets that were dropped, in any order.
     pub last_drops: Vec<LastDrop>,
     /// Pools that faces, users and hosts share.
@@ -96,6 +98,8 @@ pub struct Face {
     pub id: u64,
     /// The FaceUri of the other end.
     pub remote: String,
+    /// The program at the other end and its number, of an application on this machine: `ndnsec (4711)`.
+    pub process: Option<String>,
     /// The FaceUri of this end.
     pub local: String,
     /// `local` or `non-local`.

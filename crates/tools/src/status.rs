@@ -6,6 +6,7 @@ use crate::{
     output::fields,
     quantity,
 };
+use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, PoolHolding, ProcessPrivileges, TagTree};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ struct Status {
     /// Packets dropped, by reason; reasons that never occurred are left out. `None`: the
     /// forwarder does not tell (other forwarders than Namewire).
     drops: Option<BTreeMap<String, u64>>,
+    /// What happened in normal work, by name.
+    events: Option<BTreeMap<String, u64>>,
 }
 
 /// One tree of TagNet in short; `namewire tag locator` tells more.
@@ -120,12 +123,14 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
         true => client.status_list("tags", "trees").await.unwrap_or_default(),
         false => Vec::new(),
     };
+    let (events, drops) = drops.map(told_apart).unzip();
     let status = Status {
         tag_trees: trees.iter().map(TagTreeStatus::of).collect(),
         fib,
         privileges: privileges.and_then(|entries| entries.first().map(PrivilegesStatus::of)),
         store,
-        drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
+        drops,
+        events,
         transport: client.transport().map(|uri| uri.to_string()).unwrap_or_default(),
         version: general.nfd_version,
         start_time_ms: general.start_timestamp_ms,
@@ -167,12 +172,20 @@ fn holders_text(holdings: &[PoolHolding]) -> String {
     holdings.iter().map(|of| line(of) + "\n").collect()
 }
 
+/// Events and drops, by name.
+fn told_apart(counters: Vec<DropCounter>) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    counters.into_iter().map(|counter| (counter.reason, counter.count)).partition(|(name, _)| is_event(name))
+}
+
 fn text(s: &Status) -> String {
     let uptime = quantity::ms(s.uptime_ms);
+    let counts = |counts: &BTreeMap<String, u64>| {
+        counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join("  ")
+    };
     let drops = match &s.drops {
         None => NOT_TOLD.to_owned(),
         Some(drops) if drops.is_empty() => "none".to_owned(),
-        Some(drops) => drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join("  "),
+        Some(drops) => counts(drops),
     };
     let mut lines = vec![
         ("Forwarder", format!("version {}, up {uptime}, at {}", s.version, s.transport)),
@@ -190,6 +203,7 @@ fn text(s: &Status) -> String {
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
         ("Drops", drops),
     ];
+    lines.extend(s.events.iter().filter(|events| !events.is_empty()).map(|events| ("Events", counts(events))));
     lines.extend(s.privileges.iter().map(|privileges| ("Process", privileges.text())));
     lines.extend(s.store.iter().flat_map(Usage::counts));
     lines.extend(s.tag_trees.iter().map(|tree| ("TagNet", tree.text())));

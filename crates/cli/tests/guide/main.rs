@@ -15,7 +15,7 @@ use std::{fs, path::Path};
 /// Blocks of commands that no test runs, by the first line of the block, and why.
 const NOT_RUN: &[(&str, &str, &str)] = &[
     ("tutorial", "make build", "the program that the test has is built already"),
-    ("replacing-nfd", "cp /etc/ndn/nfd.conf .", "the test puts a configuration of NFD there"),
+    ("replacing-nfd", "cd /etc/ndn", "the test puts a configuration of NFD there"),
     ("replacing-nfd", "nfdc status report > before.txt", NEEDS_NFD),
     ("replacing-nfd", "systemctl disable --now nfd", NEEDS_NFD),
     ("replacing-nfd", "systemctl enable --now namewire", "no systemd runs in a namespace"),

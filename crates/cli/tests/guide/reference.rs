@@ -193,7 +193,7 @@ fn counters() -> BTreeMap<String, String> {
 
 #[test]
 fn drops() {
-    let about = "Every counter that `namewire status` may show under *Drops*, with its meaning in the code; a test makes \
+    let about = "Every counter that `namewire status` may show under *Drops* or *Events*, with its meaning in the code; a test makes \
         this page. [The guide](../guide.md#drops-by-reason) says what each place is, [limits](../limits.md#the-pools) what \
         a POOL is, and [troubleshooting](../troubleshooting.md#drops) what to do. `namewire drops` shows the last packets \
         that were dropped.";

@@ -35,4 +35,10 @@ pub(super) const METRICS: &[Metric] = &[
         }
     })
     .labels(&["reason"]),
+    Metric::counter("namewire_events", "What happened in normal work, anywhere in the node.", |view, samples| {
+        for event in view.snapshot.events.iter().filter(|event| event.count > 0).take(ROWS_MAX) {
+            samples.add([&event.reason], event.count);
+        }
+    })
+    .labels(&["event"]),
 ];

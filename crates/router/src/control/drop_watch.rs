@@ -9,6 +9,7 @@
 //! Memory: an entry for each reason that `status/drops` shows. Time and counters are arguments.
 
 use crate::shared::Shared;
+use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::DropCounter;
 use std::collections::HashMap;
 
@@ -18,23 +19,8 @@ const LOOK_NS: u64 = 2_000_000_000;
 /// Between two lines about one reason.
 const PAUSE_NS: u64 = 10_000_000_000;
 
-/// Counters of what is no loss, is counted elsewhere too, or has lines of its own (closed faces, denials).
-const NOT_DROPS: [&str; 14] = [
-    "cut.",
-    "management-cut.",
-    "limit.cs-evicted",
-    "path-mtu.",
-    "state.",
-    "tag.in-",
-    "core.",
-    "reliability.",
-    "congestion.",
-    "face-closed.",
-    "denied.",
-    "link.in-tag-packets",
-    "link.out-tag-packets",
-    "tag.out-packets",
-];
+/// Counters of what is counted elsewhere too, or has lines of its own (denials).
+const TOLD_ELSEWHERE: [&str; 3] = ["cut.", "management-cut.", "denied."];
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,7 +81,7 @@ impl DropWatch {
         self.has_untold = false;
         let mut lines = Vec::new();
         for DropCounter { reason, count: total } in counters {
-            if NOT_DROPS.iter().any(|prefix| reason.starts_with(prefix)) {
+            if is_event(&reason) || TOLD_ELSEWHERE.iter().any(|prefix| reason.starts_with(prefix)) {
                 continue;
             }
             let told = self.told.get(&reason);

@@ -1,7 +1,7 @@
 //! A copy of everything that the node shows (`namewire-observe`), made on the control thread.
 //!
-//! Cost: some microseconds, and one more for each face and route. The observer asks at most four times a second, and
-//! only while somebody looks.
+//! Cost: some microseconds, one more for each face and route, and ten for each application (its name in /proc). The
+//! observer asks at most four times a second, and only while somebody looks.
 //!
 //! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces; the rest is left out.
 
@@ -16,6 +16,7 @@ use namewire_configuration::text::Origin;
 use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
 use namewire_management::Environment;
+use namewire_node_model::counters::is_event;
 use namewire_observe::snapshot::{
     Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, LastDrop, NextHop, Pit, Pool, Privileges,
     Route, Snapshot, StrategyChoice, Worker,
@@ -30,6 +31,9 @@ const FACES_MAX: usize = 20_000;
 impl Control {
     pub(super) fn snapshot(&self) -> Snapshot {
         let (node, status) = (&self.node, self.node.forwarder_status());
+        let counters = node.drop_counters().into_iter();
+        let counters = counters.map(|drop| DropCount { reason: drop.reason, count: drop.count });
+        let (events, drops) = counters.partition(|counter| is_event(&counter.reason));
         Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -38,11 +42,8 @@ impl Control {
             workers: node.workers_shown(),
             faces: node.faces_shown(),
             routes: self.routes_shown(),
-            drops: node
-                .drop_counters()
-                .into_iter()
-                .map(|drop| DropCount { reason: drop.reason, count: drop.count })
-                .collect(),
+            drops,
+            events,
             last_drops: node.last_drops_shown(),
             pools: node.pools_shown(),
             cs: node.content_store_shown(),
@@ -86,6 +87,15 @@ impl Control {
             bytes: usage.bytes,
             capacity_entries: usage.capacity_entries,
         }
+    }
+}
+
+/// The name of a process and its number. The process may have ended, or be hidden from us.
+fn process_shown(pid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    match name.trim_end() {
+        "" => format!("process {pid}"),
+        name => format!("{name} ({pid})"),
     }
 }
 
@@ -137,6 +147,7 @@ impl Node {
         Face {
             id: face.0,
             remote: info.remote.to_string(),
+            process: info.credentials.as_ref().map(|peer| process_shown(peer.pid)),
             local: info.local.to_string(),
             scope: info.scope.to_string(),
             persistency: info.persistency.to_string(),

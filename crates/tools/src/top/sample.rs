@@ -9,6 +9,7 @@ use crate::{
     cs::{is_namewire, own_usage},
 };
 use namewire_client::Client;
+use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::{DropCounter, PoolHolding, StrategyChoice};
 use std::time::Duration;
 
@@ -34,7 +35,10 @@ pub(super) async fn take(client: &Client, taken: Duration) -> Result<Sample, Fai
         cs: client.status_list("cs", "info").await?.into_iter().next().unwrap_or_default(),
         cs_usage: own_usage(client, &status.nfd_version, "cs").await,
         pit: pit.map(|pit| (pit.held, pit.capacity)),
-        drops: drops.map(|drops| drops.into_iter().map(|drop| (drop.reason, drop.count)).collect()),
+        drops: drops.map(|drops| {
+            let counts = drops.into_iter().map(|drop| (drop.reason, drop.count));
+            counts.filter(|(reason, _)| !is_event(reason)).collect()
+        }),
         strategy_choices: client.status_list::<StrategyChoice>("strategy-choice", "list").await?.len(),
         status,
     })

@@ -1,0 +1,25 @@
+//! Counters of `status/drops`: which count losses and refusals, and which count normal work?
+//!
+//! The dataset has both, because programs read it by name. What people read tells them apart: a counter of normal work
+//! never stands under "drops".
+
+/// How the names of counters of normal work begin.
+const EVENTS: [&str; 12] = [
+    "limit.cs-evicted",
+    "limit.cs-version-replaced",
+    "path-mtu.",
+    "state.",
+    "tag.in-",
+    "tag.out-packets",
+    "core.",
+    "reliability.",
+    "congestion.",
+    "face-closed.",
+    "link.in-tag-packets",
+    "link.out-tag-packets",
+];
+
+/// True if the counter of this name counts what a router does in normal work, and no loss.
+pub fn is_event(counter: &str) -> bool {
+    EVENTS.iter().any(|prefix| counter.starts_with(prefix))
+}
