@@ -4,11 +4,10 @@
 //! never stands under "drops".
 
 /// How the names of counters of normal work begin.
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 11] = [
     "limit.cs-evicted",
     "limit.cs-version-replaced",
     "path-mtu.",
-    "state.",
     "tag.in-",
     "tag.out-packets",
     "core.",
