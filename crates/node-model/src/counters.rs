@@ -4,7 +4,7 @@
 //! never stands under "drops".
 
 /// How the names of counters of normal work begin.
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 10] = [
     "limit.cs-evicted",
     "limit.cs-version-replaced",
     "path-mtu.",
@@ -13,7 +13,6 @@ const EVENTS: [&str; 11] = [
     "core.",
     "reliability.",
     "congestion.",
-    "face-closed.",
     "link.in-tag-packets",
     "link.out-tag-packets",
 ];

@@ -19,8 +19,8 @@ const LOOK_NS: u64 = 2_000_000_000;
 /// Between two lines about one reason.
 const PAUSE_NS: u64 = 10_000_000_000;
 
-/// Counters of what is counted elsewhere too, or has lines of its own (denials, the state file).
-const TOLD_ELSEWHERE: [&str; 4] = ["cut.", "management-cut.", "denied.", "state."];
+/// Counters of what is counted elsewhere too, or has lines of its own (closed faces, denials, the state file).
+const TOLD_ELSEWHERE: [&str; 5] = ["cut.", "management-cut.", "face-closed.", "denied.", "state."];
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
