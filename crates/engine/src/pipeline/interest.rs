@@ -95,10 +95,11 @@ fn interest_at_home<'v, C: PartClock>(
     }
     // Only HopLimit changes, so the frame itself is forwarded.
     let onward = OutgoingInterest { packet: PacketRef::Frame(received.frame), nonce, hop_limit, hint_removed };
-    look_up(parts, call, Checked { received, ingress, scope }, onward)
+    look_up(parts, call, Checked { received, ingress, scope }, onward, false)
 }
 
-/// Looks for pending Interests of the name, then for stored Data; then the Interest is forwarded.
+/// Looks for pending Interests of the name, then for stored Data unless the Interest `is_for_one` next hop; then the
+/// Interest is forwarded.
 ///
 /// N.B. There are two copies of it, since Interests that must be rewritten are rare. With one, the packets of both were
 /// merged in memory, which cost 40 instructions.
@@ -108,6 +109,7 @@ fn look_up<'v, C: PartClock>(
     call: &mut Call<'v, '_, C>,
     Checked { received, ingress, scope }: Checked<'_, 'v>,
     onward: OutgoingInterest,
+    is_for_one: bool,
 ) -> Option<CsId> {
     let (interest, cs) = (received.packet, &parts.tables.pit_cs);
     let (now, name_hash) = (call.outbound.now, received.hashes.full_hash());
@@ -126,8 +128,6 @@ fn look_up<'v, C: PartClock>(
         }
         is_new = parts.tables.state(entry).satisfied;
     }
-    // Management asks this one neighbour, whatever others have said before.
-    let is_for_one = received.headers().next_hop_face_id.is_some() && received.face() == FaceId::INTERNAL;
     let looks_up = is_new && parts.config.cs_serve && !is_for_one;
     let stored = if looks_up { content_store_match(&parts.tables, now, &at) } else { None };
     call.clock.end_of_part(Stage::Verdict);
@@ -198,7 +198,9 @@ fn rewritten_interest<'v, C: PartClock>(
         return dropped(parts, DropReason::TooLargeWithNonce);
     }
     let onward = OutgoingInterest { packet, nonce, hop_limit, hint_removed };
-    look_up(parts, call, Checked { received, ingress, scope }, onward)
+    // Management, whose Interests come without a nonce, asks this one neighbour, whatever others have said before.
+    let is_for_one = received.headers().next_hop_face_id.is_some() && received.face() == FaceId::INTERNAL;
+    look_up(parts, call, Checked { received, ingress, scope }, onward, is_for_one)
 }
 
 /// Writes `hop_limit` into an Interest that is known to be well-formed.
