@@ -35,6 +35,7 @@ fn full(face_count: u64) -> Snapshot {
         faces: (1..=face_count).rev().map(face).collect(),
         routes: vec![Route::default()],
         drops,
+        events: vec![DropCount { reason: "limit.cs-evicted".into(), count: 7 }],
         pools: vec![Pool { name: "faces".into(), used: 3, capacity: 10, holders: 2, refused: 1 }],
         ..Default::default()
     };
@@ -72,6 +73,7 @@ fn open_metrics_text() {
         "namewire_face_answer_seconds_count{face=\"1\",",
         "namewire_face_answer_seconds_sum{face=\"1\",",
         "namewire_drops_total{reason=\"no-route\"} 3\n",
+        "namewire_events_total{event=\"limit.cs-evicted\"} 7\n",
         "namewire_faces_not_shown 0\n",
     ] {
         assert!(text.contains(line), "{line:?} is missing in\n{text}");
