@@ -142,7 +142,7 @@ mod tests {
             changes.iter().map(|change| change.recent.is_degraded()).collect::<Vec<_>>()
         };
         assert_eq!((changes(0, 0), changes(2, 1), changes(4, 9)), (vec![], vec![true], vec![]));
-        assert_eq!((changes(14, 9), changes(16, 9)), (vec![], vec![false]));
+        assert_eq!((changes(12, 9), changes(14, 9)), (vec![], vec![false]), "ten seconds without one");
     }
 
     #[test]
