@@ -33,6 +33,12 @@ impl Network {
         broken
     }
 
+    /// Data that the node dropped because it had not asked for it, or had asked another face.
+    pub fn data_not_wanted(&self, node: NodeId) -> u64 {
+        let counters = self.counters(node);
+        counters.dropped(DropReason::UnsolicitedData) + counters.dropped(DropReason::DataNotAsked)
+    }
+
     fn audit_node(&self, node: NodeId, broken: &mut Vec<String>) {
         let mut law = |what: &str, left: u64, right: u64| law(broken, &format!("node {}: {what}", node.0), left, right);
         let (engine, links) = (self.counters(node), self.link_total(node));
@@ -118,6 +124,8 @@ fn interest_drops(counters: &Counters) -> u64 {
         DropReason::Malformed,
         DropReason::NameTooLong,
         DropReason::UnsolicitedData,
+        DropReason::DataNotAsked,
+        DropReason::ForgedManagement,
         DropReason::NackOnMultiAccess,
         DropReason::UnmatchedNack,
         DropReason::NackNotPassedOn,

@@ -4,8 +4,8 @@
 //! routers stand still, so that their clocks jump, and start again without their tables. At
 //! each router there is a local consumer and one on another host. At one router a hostile host with 40 faces does its
 //! worst for the whole time: Interests of an hour that nobody answers, others that are answered, Interests for what the
-//! honest ones want, Data that nobody asked for, Nacks, and bytes that are no packet. PITs are small, so that the host
-//! could fill them many times over.
+//! honest ones want, forged Data for what they want, Nacks, and bytes that are no packet. PITs are small, so that the
+//! host could fill them many times over. No honest consumer gets a forgery, and no router stores one.
 //!
 //! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks hostile:: -- --nocapture` runs
 //! more networks, and `NAMEWIRE_SIM_SEED=2` other ones.
@@ -51,7 +51,10 @@ impl Attacker {
                 let (consumer, number) = (number % 8, number >> 32);
                 (bare, interest(name(&format!("/p/{consumer}/{}", number % NAMES)), 60_000))
             }
-            13 => (bare, DataBuilder::new(name(&format!("/p/{}/{}", number % 8, number >> 54))).sign_digest()),
+            13 => {
+                let wanted = name(&format!("/p/{}/{}", number % 8, (number >> 32) % NAMES));
+                (bare, DataBuilder::new(wanted).freshness_ms(3_600_000).content(b"forged").sign_digest())
+            }
             14 => {
                 let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
                 (nack, interest(name(&format!("/p/{}/{}", number % 8, number >> 54)), 4000))

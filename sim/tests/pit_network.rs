@@ -70,7 +70,7 @@ fn run(fingerprint_bits: u8, workers: u8, drops_collided_mark: bool) -> Outcome 
     Outcome {
         answered: asked.iter().map(|consumer| consumer.satisfied()).sum(),
         cores: cores.map(|core| net.counters(core)),
-        dropped_at_edges: net.counters(near).dropped(DropReason::UnsolicitedData),
+        dropped_at_edges: net.data_not_wanted(near),
     }
 }
 

@@ -31,7 +31,7 @@ pub use faces::{
 };
 pub use fib::FibSection;
 pub use log::LogSection;
-use namewire_engine::EngineConfig;
+use namewire_engine::{DataFrom, EngineConfig};
 use namewire_management::ReadvertiseConfig;
 use namewire_tables::PageSize;
 pub use pit::{FaceListChoice, PitSection, Role};
@@ -168,6 +168,8 @@ pub struct TablesSection {
     pub measurement_capacity: u32,
     /// A ForwardingHint that names a prefix of one of these is removed here.
     pub regions: Vec<Prefix>,
+    /// From which faces Data is accepted.
+    pub data_from: Choice<DataFrom>,
 }
 
 /// `[rib]`.
@@ -289,6 +291,7 @@ impl Default for TablesSection {
             dead_nonces: engine.dead_nonce_capacity as u32,
             measurement_capacity: engine.measurement_capacity,
             regions: engine.region_names.into_iter().map(Prefix).collect(),
+            data_from: Choice(engine.data_from),
         }
     }
 }

@@ -20,6 +20,19 @@ namewire_packet::names! {
     }
 }
 
+namewire_packet::names! {
+    /// From which faces Data is accepted for a pending Interest. A face that was not asked could forge what another
+    /// produces, and the Content Store would keep the forgery.
+    #[derive(Default)]
+    pub enum DataFrom {
+        /// From those that the Interest was sent to.
+        #[default]
+        Asked = "asked",
+        /// From all, as NFD does. For networks in which answers come back by other links than Interests went.
+        Any = "any",
+    }
+}
+
 /// Settings of one engine. Capacities are per engine: a router with several workers divides its totals by the number of
 /// workers.
 #[derive(Clone, Debug)]
@@ -63,6 +76,8 @@ pub struct EngineConfig {
     pub measurement_capacity: u32,
     /// What happens to unsolicited Data.
     pub unsolicited: UnsolicitedPolicy,
+    /// From which faces Data is accepted.
+    pub data_from: DataFrom,
     /// This router removes a ForwardingHint that names a prefix of one of these.
     pub region_names: Vec<NameBuf>,
     /// Order of the stages of a batch; changes speed, never a verdict. Default vector.
@@ -90,6 +105,7 @@ impl Default for EngineConfig {
             dead_nonce_capacity: 131_072,
             measurement_capacity: 16_384,
             unsolicited: UnsolicitedPolicy::DropAll,
+            data_from: DataFrom::Asked,
             region_names: Vec::new(),
             schedule: Schedule::default(),
             pages: PageSize::default(),

@@ -45,7 +45,7 @@ pub use batch::{
     order::{BATCH_PACKETS, Schedule},
     output::{HandOver, Output, PacketRef, RouteRequest, Transmit},
 };
-pub use config::{EngineConfig, UnsolicitedPolicy};
+pub use config::{DataFrom, EngineConfig, UnsolicitedPolicy};
 pub use core::{CoreConfig, PitRole};
 pub use counters::{
     Counters,

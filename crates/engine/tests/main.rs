@@ -4,6 +4,7 @@
 
 mod content_store;
 mod core_role;
+mod data_from_asked;
 mod dispatch;
 mod face_share;
 mod incoming_data;

@@ -2,7 +2,7 @@
 //! scalar twin). Every packet is accounted for once, no state is left over, and no bytes cause a panic.
 
 use namewire_engine::{
-    Answer, CoreConfig, Counters, DropNote, DropReason, EngineConfig, FaceId, PitRole, Schedule,
+    Answer, CoreConfig, Counters, DataFrom, DropNote, DropReason, EngineConfig, FaceId, PitRole, Schedule,
     Strategy as ForwardingStrategy, StrategyContext, StrategyTable, UnsolicitedPolicy, WithoutEntry,
     batch::measured::MeasuredOrder,
 };
@@ -138,9 +138,10 @@ fn settings() -> impl Strategy<Value = Settings> {
     let policy = proptest::sample::select(&[DropAll, AdmitLocal, AdmitNetwork, AdmitAll][..]);
     let cs_capacity_bytes = proptest::sample::select(&[STORES_NOTHING_BYTES, 64 << 20][..]);
     let record_capacity = proptest::sample::select(&[0_u32, 1, 65_536][..]);
+    let data_from = proptest::sample::select(&DataFrom::ALL[..]);
     let strategies = [(); 2].map(|()| proptest::sample::select(&STRATEGIES[..]));
-    (policy, cs_capacity_bytes, record_capacity, proptest::bool::weighted(0.8), strategies, pit_role()).prop_map(
-        |(unsolicited, cs_capacity_bytes, record_capacity, cs_admit, strategies, pit_role)| {
+    ((policy, data_from), cs_capacity_bytes, record_capacity, proptest::bool::weighted(0.8), strategies, pit_role())
+        .prop_map(|((unsolicited, data_from), cs_capacity_bytes, record_capacity, cs_admit, strategies, pit_role)| {
             let config = EngineConfig {
                 pit_role,
                 measurement_capacity: 2,
@@ -152,12 +153,12 @@ fn settings() -> impl Strategy<Value = Settings> {
                 cs_admit,
                 dead_nonce_capacity: 20,
                 unsolicited,
+                data_from,
                 region_names: vec![uri("/region/here")],
                 ..EngineConfig::default()
             };
             Settings { config, strategies }
-        },
-    )
+        })
 }
 
 /// Core, with so few fingerprints that names collide.
@@ -270,8 +271,13 @@ fn interest_ends(node: &Forwarder, hop_limit_was_zero: bool) -> u64 {
 }
 
 fn data_ends(counters: &Counters) -> u64 {
-    let reasons =
-        [DropReason::UnknownFace, DropReason::ScopeViolation, DropReason::UnsolicitedData, DropReason::DataSentAlready];
+    let reasons = [
+        DropReason::UnknownFace,
+        DropReason::ScopeViolation,
+        DropReason::UnsolicitedData,
+        DropReason::DataNotAsked,
+        DropReason::DataSentAlready,
+    ];
     reasons.into_iter().map(|reason| counters.dropped(reason)).sum()
 }
 

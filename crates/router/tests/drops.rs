@@ -168,6 +168,14 @@ fn packets_that_are_wrong() -> BTreeSet<&'static str> {
     one.send(&DataBuilder::new(name("/unasked")).content(b"x").sign_digest());
     bench.find(DropReason::UnsolicitedData, Some("/unasked"));
 
+    one.send(&DataBuilder::new(name("/localhost/nfd/status/general")).content(b"x").sign_digest());
+    bench.find(DropReason::ForgedManagement, Some("/localhost/nfd/status/general"));
+
+    // Another application answers what the producer of `/loop` was asked.
+    let mut forger = bench.application();
+    forger.send(&DataBuilder::new(name("/loop/1")).content(b"x").sign_digest());
+    bench.find(DropReason::DataNotAsked, Some("/loop/1"));
+
     let interest = one.interest(name("/never/asked")).build();
     one.send_with(&LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() }, &interest);
     bench.find(DropReason::UnmatchedNack, Some("/never/asked"));

@@ -13,7 +13,7 @@ use namewire_designs::fib::{
     string_differentiation::DefaultRoute,
 };
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName};
-use namewire_engine::UnsolicitedPolicy;
+use namewire_engine::{DataFrom, UnsolicitedPolicy};
 use namewire_tables::{PageSize, PrefixLookup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -61,6 +61,7 @@ named! {
     AdmissionName: &Self::ALL;
     PrefixLookup: &Self::ALL;
     UnsolicitedPolicy: &Self::ALL;
+    DataFrom: &Self::ALL;
     Role: &Self::ALL;
     StateSync: &Self::ALL;
     LogArea: &Self::ALL;

@@ -26,6 +26,7 @@ impl Settings {
             dead_nonce_capacity: tables.dead_nonces as usize,
             measurement_capacity: tables.measurement_capacity,
             unsolicited: cs.unsolicited.0,
+            data_from: tables.data_from.0,
             region_names: tables.regions.iter().map(|region| region.0.clone()).collect(),
             pages: tables.pages.0,
             ..defaults

@@ -49,6 +49,10 @@ namewire_packet::reasons! {
         RewrittenFull = "rewritten-full",
         /// Data that no Interest asked for, or that came too late, and that was not stored either.
         UnsolicitedData = "unsolicited-data",
+        /// Data for a pending Interest that was not sent to this face. It goes nowhere and is not stored.
+        DataNotAsked = "data-not-asked",
+        /// Data under `/localhost/nfd` from an application: only the router's management produces it.
+        ForgedManagement = "forged-management",
         /// A Nack on a link with several peers, where it must be ignored.
         NackOnMultiAccess = "nack-on-multi-access",
         /// A Nack that fits no pending Interest: wrong name, nonce or face.

@@ -36,7 +36,7 @@ impl Workers {
 ///
 /// ```text
 ///  bytes  0..8   8      9
-///          left   last   flags: 1 first, 2 answered
+///          left   last   flags: 1 first, 2 answered, 4 refused
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visits {
@@ -48,6 +48,8 @@ pub struct Visits {
     pub(crate) is_first: bool,
     /// An Interest was pending for it at an earlier worker.
     pub(crate) answered: bool,
+    /// An Interest was pending for it, but its face was not asked.
+    pub(crate) refused: bool,
 }
 
 impl Default for Visits {
@@ -63,9 +65,10 @@ impl Visits {
 
     const FIRST: u8 = 1;
     const ANSWERED: u8 = 2;
+    const REFUSED: u8 = 4;
 
     pub(super) const fn new(left: Workers, last: u8) -> Self {
-        Visits { left, last, is_first: true, answered: false }
+        Visits { left, last, is_first: true, answered: false, refused: false }
     }
 
     pub(super) const fn only(worker: u8) -> Self {
@@ -109,6 +112,11 @@ impl Visits {
         self.is_first && !self.answered && self.is_over()
     }
 
+    /// The same; an Interest was pending for the Data.
+    pub(crate) const fn with_answer(self) -> Self {
+        Visits { answered: true, ..self }
+    }
+
     /// The remaining visits, for the next worker.
     pub(crate) const fn going_on(self) -> Self {
         Visits { is_first: false, ..self }
@@ -119,7 +127,9 @@ impl Visits {
         let mut bytes = [0; Visits::BYTES];
         bytes[..8].copy_from_slice(&self.left.0.to_le_bytes());
         bytes[8] = self.last;
-        bytes[9] = u8::from(self.is_first) * Visits::FIRST + u8::from(self.answered) * Visits::ANSWERED;
+        bytes[9] = u8::from(self.is_first) * Visits::FIRST
+            + u8::from(self.answered) * Visits::ANSWERED
+            + u8::from(self.refused) * Visits::REFUSED;
         bytes
     }
 
@@ -131,6 +141,7 @@ impl Visits {
             last,
             is_first: flags & Visits::FIRST != 0,
             answered: flags & Visits::ANSWERED != 0,
+            refused: flags & Visits::REFUSED != 0,
         }
     }
 }

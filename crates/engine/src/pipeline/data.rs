@@ -15,6 +15,7 @@ use crate::{
     },
     parts::Parts,
     pipeline::{
+        asked::{is_forged_management, was_asked},
         call::{Call, DataAtHand, Received},
         content_store::{Asked, content_store_insert, index_under_interest_name},
         scope::NameScope,
@@ -45,13 +46,20 @@ pub(crate) fn incoming_data<'v, C: PartClock>(
         return parts.counters.drop(DropReason::UnknownFace);
     };
     let name = received.packet.name().value();
-    if NameScope::of(name).forbids(ingress) {
+    let scope = NameScope::of(name);
+    if scope.forbids(ingress) {
         return parts.counters.drop(DropReason::ScopeViolation);
+    }
+    if scope == NameScope::Localhost && is_forged_management(name, received.face()) {
+        return parts.counters.drop(DropReason::ForgedManagement);
     }
     let (own_name, by_token) = name_groups(parts, received);
     let is_expected = by_token == own_name && by_token.is_some() || !came_by_token(parts, received);
+    let from = (received.face(), ingress);
     match only_match(parts, received, own_name) {
-        Some(entry) if is_expected => answer_only(parts, call, received, ingress, entry, own_name),
+        Some(entry) if is_expected && was_asked(parts, call.outbound.faces, from, entry) => {
+            answer_only(parts, call, received, ingress, entry, own_name)
+        }
         _ => answer_all(parts, call, received, ingress, own_name, by_token),
     }
 }
@@ -102,7 +110,7 @@ fn answer_only<'v, C: PartClock>(
     }
     satisfy(parts, call, received, entry, &AnswerVerdict::NOTHING);
     if !received.visits().is_over() {
-        hand_over(call, received, visits, true);
+        hand_over(call, received, visits.with_answer());
     }
 }
 
@@ -120,7 +128,10 @@ fn answer_all<'v, C: PartClock>(
     let Some(visits) = visits_with_token_checked(parts, call, received, by_token) else { return };
     let mut matches = std::mem::take(&mut parts.scratch.matches);
     collect_matches(parts, received, own_name, &mut matches);
+    let pending = matches.len();
+    matches.retain(|&entry| was_asked(parts, call.outbound.faces, (received.face(), ingress), entry));
     let mut at = DataAtHand { received, ingress, visits, own_name, matches: &matches };
+    at.visits.refused |= matches.len() < pending;
     call.clock.end_of_part(Stage::Verdict);
     let by_fingerprint = match parts.core.is_some() {
         true => satisfy_fingerprint(parts, call, &at),
@@ -136,22 +147,15 @@ fn answer_all<'v, C: PartClock>(
         send_to_ports(parts, call, &at, found);
     }
     if !at.visits.is_over() {
-        hand_over(call, received, at.visits, at.visits.answered);
+        hand_over(call, received, at.visits);
     }
     parts.scratch.matches = matches;
 }
 
 /// The Data goes on to the next worker.
 #[cold]
-fn hand_over<C: PartClock>(
-    call: &mut Call<'_, '_, C>,
-    received: &Received<'_, '_, Data<'_>>,
-    visits: Visits,
-    answered: bool,
-) {
-    let mut visits = visits.going_on();
-    visits.answered = answered;
-    call.outbound.out.hand_over.push(HandOver { frame: received.frame, visits });
+fn hand_over<C: PartClock>(call: &mut Call<'_, '_, C>, received: &Received<'_, '_, Data<'_>>, visits: Visits) {
+    call.outbound.out.hand_over.push(HandOver { frame: received.frame, visits: visits.going_on() });
 }
 
 /// No Interest is pending for it here by name. It is stored if one is pending by fingerprint, or was pending at another
@@ -171,6 +175,8 @@ fn data_without_entry<C: PartClock>(
         store(parts, call.outbound.now, at, Asked::By(requests));
     } else if matches!(by_fingerprint, ByFingerprint::SentAlready) {
         parts.counters.drop(DropReason::DataSentAlready);
+    } else if at.visits.is_over() && at.visits.refused {
+        parts.counters.drop(DropReason::DataNotAsked);
     } else if at.visits.is_over() {
         data_unsolicited(parts, call, at);
     }

@@ -39,7 +39,8 @@ pub(super) fn send_first<'v, C: PartClock>(
     let group = pit.group();
     pit.state.expiry_watched |= to.has_others;
     let record = RecordPool::begin(&mut pit.state.out_records);
-    *record = OutRecord { face, nonce, sent: outbound.now, expires, non_discovery, ..OutRecord::default() };
+    let asked = (face, to.attributes.holder);
+    *record = OutRecord::first(asked, nonce, non_discovery, (outbound.now, expires));
     parts.counters.out_interests += 1;
     let headers = LpHeaders {
         incoming_face_id: Some(received.face()),

@@ -1,5 +1,6 @@
 //! What happens to a packet: one file per pipeline, with the names of NFD's developer guide (§4).
 
+pub(crate) mod asked;
 pub(crate) mod call;
 mod content_store;
 pub(crate) mod data;

@@ -34,7 +34,7 @@ pub(crate) fn outgoing_interest(
     let token = attributes.wants_tokens().then(|| tables.token(tables.pit_cs.pit(entry).group()));
     let expires = outbound.now.plus_ms(trigger.lifetime_ms.min(parts.config.max_lifetime_ms));
     let (state, records) = tables.state_mut(entry);
-    let Some(record) = records.upstream_or_insert(state, face) else {
+    let Some(record) = records.upstream_or_insert(state, face, attributes.holder) else {
         return Err(DropReason::OutRecordsFull);
     };
     record.renew(trigger.nonce, trigger.non_discovery, outbound.now, expires);

@@ -42,26 +42,58 @@ pub struct OutRecord {
     pub face: FaceId,
     /// Nonce last sent to it.
     pub nonce: Nonce,
+    /// Whose face it is.
+    pub holder: HolderId,
+    /// The Nack that came back, if one did.
+    pub nack: Option<NackReason>,
+    marks: UpstreamMarks,
     /// When it was last sent.
     pub sent: Instant,
     /// When the Interest sent expires.
     pub expires: Instant,
-    /// The Nack that came back, if one did.
-    pub nack: Option<NackReason>,
-    /// The Interest sent must not be flooded.
-    pub non_discovery: bool,
-    /// Its silence has been counted ([`crate::StrategyContext::next_unanswered`]).
-    pub silence_counted: bool,
     /// Retransmission suppression per upstream (multicast), nanoseconds; 0 is the initial value.
     pub suppression_ns: u64,
 }
 
+/// What is yes or no of an upstream, a bit each: as two `bool`s they would make each PIT entry 8 bytes larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct UpstreamMarks(u8);
+
+impl UpstreamMarks {
+    const NON_DISCOVERY: u8 = 1;
+    const SILENCE_COUNTED: u8 = 2;
+}
+
 impl OutRecord {
+    /// The first upstream of an entry, asked now.
+    #[inline(always)]
+    pub(crate) fn first(to: (FaceId, HolderId), nonce: Nonce, non_discovery: bool, times: (Instant, Instant)) -> Self {
+        let ((face, holder), (sent, expires)) = (to, times);
+        let marks = UpstreamMarks(u8::from(non_discovery) * UpstreamMarks::NON_DISCOVERY);
+        OutRecord { face, nonce, holder, nack: None, marks, sent, expires, suppression_ns: 0 }
+    }
+
+    /// The Interest sent must not be flooded.
+    pub fn non_discovery(&self) -> bool {
+        self.marks.0 & UpstreamMarks::NON_DISCOVERY != 0
+    }
+
+    /// Whether its silence has been counted ([`crate::StrategyContext::next_unanswered`]).
+    pub(crate) fn silence_counted(&self) -> bool {
+        self.marks.0 & UpstreamMarks::SILENCE_COUNTED != 0
+    }
+
+    /// Notes that its silence has been counted.
+    pub(crate) fn count_silence(&mut self) {
+        self.marks.0 |= UpstreamMarks::SILENCE_COUNTED;
+    }
+
     /// Notes that a copy of the Interest is sent now.
     #[inline(always)]
     pub(crate) fn renew(&mut self, nonce: Nonce, non_discovery: bool, sent: Instant, expires: Instant) {
         (self.nonce, self.sent, self.expires, self.nack) = (nonce, sent, expires, None);
-        self.non_discovery = non_discovery;
+        let silence = self.marks.0 & UpstreamMarks::SILENCE_COUNTED;
+        self.marks = UpstreamMarks(silence + u8::from(non_discovery) * UpstreamMarks::NON_DISCOVERY);
     }
 
     /// Notes that the link to the upstream went down. The record stays: the copy that was sent may still loop back.
@@ -236,6 +268,7 @@ impl Records {
         &'a mut self,
         state: &'a mut PitState,
         face: FaceId,
+        holder: HolderId,
     ) -> Option<&'a mut OutRecord> {
         if self.upstream(state, face).is_some() {
             return self.upstream_mut(state, face);
@@ -249,7 +282,7 @@ impl Records {
             self.shares.out_records.give_back(state.holder, is_further.into());
             return None;
         };
-        *place = OutRecord { face, ..OutRecord::default() };
+        *place = OutRecord { face, holder, ..OutRecord::default() };
         Some(place)
     }
 

@@ -291,10 +291,10 @@ impl<'v> StrategyContext<'_, 'v, '_> {
         let (state, records) = self.parts.tables.state_mut(self.entry);
         let is_unanswered = |record: &OutRecord| {
             let has_reason = record.nack.is_some() || record.is_lost();
-            !record.silence_counted && !has_reason && now.since_ns(record.sent) >= after_ns
+            !record.silence_counted() && !has_reason && now.since_ns(record.sent) >= after_ns
         };
         let record = records.upstreams.find_mut(&mut state.out_records, is_unanswered)?;
-        record.silence_counted = true;
+        record.count_silence();
         Some(record.face)
     }
 

@@ -24,7 +24,7 @@ use super::{
     parameters::{InvalidParameter, Parameters},
     retx_suppression::{RetxSuppression, Suppression},
 };
-use crate::{DropReason, strategy::answer::Answer};
+use crate::{DropReason, state::pit_state::OutRecord, strategy::answer::Answer};
 use namewire_packet::{Data, FaceId, NackReason, Name};
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ impl Strategy for SelfLearning {
     }
 
     fn before_satisfy(&self, context: &mut StrategyContext<'_, '_, '_>, answer: &mut Answer<'_>) {
-        let Some(asked) = context.upstream(context.ingress()).map(|record| record.non_discovery) else { return };
+        let Some(asked) = context.upstream(context.ingress()).map(OutRecord::non_discovery) else { return };
         if asked {
             // Only downstreams that asked by discovery get the announcement.
             let is_wanted = context.downstreams().any(|record| !record.non_discovery);
@@ -138,7 +138,7 @@ impl Strategy for SelfLearning {
 
     fn after_receive_nack(&self, context: &mut StrategyContext<'_, '_, '_>, reason: NackReason) {
         if reason == NackReason::NoRoute {
-            let asked = context.upstream(context.ingress()).is_some_and(|record| record.non_discovery);
+            let asked = context.upstream(context.ingress()).is_some_and(OutRecord::non_discovery);
             if asked {
                 context.forget_route();
             }

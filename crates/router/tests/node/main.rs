@@ -10,6 +10,7 @@ mod face_commands;
 mod face_life;
 mod fib_designs;
 mod floods;
+mod forgeries;
 mod links;
 mod lossy_fib;
 mod lossy_links;

@@ -28,7 +28,7 @@ mod mixed;
 
 use crate::experiment::{Context, Experiment, Outcome, Scale};
 use anyhow::ensure;
-use namewire_engine::{CoreConfig, DropReason, EngineConfig, PitRole};
+use namewire_engine::{CoreConfig, EngineConfig, PitRole};
 use namewire_sim::{AppId, Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
@@ -200,7 +200,7 @@ fn simulate(context: &Context, middle: Middle, names: usize) -> anyhow::Result<S
     Ok(Seen {
         asked: consumers.len() * names,
         answered: asked.iter().map(|consumer| consumer.satisfied()).sum(),
-        extra: [near, far].iter().map(|edge| net.counters(*edge).dropped(DropReason::UnsolicitedData)).sum(),
+        extra: [near, far].into_iter().map(|edge| net.data_not_wanted(edge)).sum(),
         collided: counters.iter().map(|core| core.fingerprints_collided).sum(),
         core_data: counters.iter().map(|core| core.in_data).sum(),
         entries_max,

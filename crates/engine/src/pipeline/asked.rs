@@ -1,0 +1,54 @@
+//! Data only from who was asked: may this face answer that pending Interest?
+//!
+//! Without the question, any neighbour or application could forge what another produces: it sends Data for names that
+//! are asked for often, consumers get it, and the Content Store keeps it. NFD accepts Data from any face.
+//!
+//! | face of the Data | accepted |
+//! | --- | --- |
+//! | the Interest was sent there | yes. A link with several members (multicast) is one face, so any of them may answer |
+//! | another one, and the face asked has closed | if both are of one holder: a peer that connected anew |
+//! | any other | no: [`DropReason::DataNotAsked`](crate::DropReason::DataNotAsked) |
+//!
+//! With [`DataFrom::Any`] all are accepted. Data under `/localhost/nfd` comes from management alone, always: its
+//! requests are sent to no one else, but an application may register such a prefix.
+//!
+//! Limits: whoever is a next hop of a prefix may answer for it, and Data that answers one Interest is stored for all.
+//! Where holders share a number, or are not told apart (all of `loopback`), one may answer in place of another whose
+//! face has closed. Fingerprints of the [core role](crate::core) keep no upstream: there any face may answer.
+//!
+//! Cost: one comparison with the first upstream, which Data's pipeline reads anyway.
+
+use crate::{DataFrom, FaceAttributes, FaceTable, parts::Parts};
+use namewire_packet::FaceId;
+use namewire_tables::PitId;
+
+/// Whether Data from `face`, with these attributes, may answer the entry.
+#[inline(always)]
+pub(super) fn was_asked(
+    parts: &Parts,
+    faces: &FaceTable,
+    (face, attributes): (FaceId, &FaceAttributes),
+    entry: PitId,
+) -> bool {
+    let first = parts.tables.state(entry).out_records.first();
+    first.is_some_and(|record| record.face == face) || may_answer_too(parts, faces, (face, attributes), entry)
+}
+
+#[cold]
+fn may_answer_too(
+    parts: &Parts,
+    faces: &FaceTable,
+    (face, attributes): (FaceId, &FaceAttributes),
+    entry: PitId,
+) -> bool {
+    let mut upstreams = parts.tables.records.upstreams(parts.tables.state(entry));
+    parts.config.data_from == DataFrom::Any
+        || upstreams
+            .any(|record| record.face == face || record.holder == attributes.holder && faces.get(record.face).is_none())
+}
+
+/// Whether Data of this name, under `/localhost`, is forged: management alone produces what is under `/localhost/nfd`.
+#[cold]
+pub(super) fn is_forged_management(name_value: &[u8], from: FaceId) -> bool {
+    from != FaceId::INTERNAL && name_value.starts_with(b"\x08\x09localhost\x08\x03nfd")
+}
