@@ -189,13 +189,33 @@ impl Management {
         };
         match result {
             Ok(Some(body)) => {
-                let by = log_lines::Sender { faces: &self.faces, incoming, interest };
-                log_lines::command_done(verb, &body, before.as_ref(), &by);
+                self.log_done(verb, &body, before.as_ref(), incoming, interest);
                 self.replies.succeed(reply_to, body, out);
                 self.keep_answer(now, prefix, incoming, reply_to, out);
             }
             Ok(None) => {} // the answer comes when the face command is done
             Err(refusal) => self.replies.refuse(reply_to, &refusal, out),
+        }
+    }
+
+    /// Logs what a command did, and whether two users have a prefix of `/localhost` since.
+    fn log_done(
+        &self,
+        verb: Verb,
+        done: &ControlParameters,
+        before: Option<&Route>,
+        incoming: FaceId,
+        interest: &Interest<'_>,
+    ) {
+        let by = log_lines::Sender { faces: &self.faces, incoming, interest };
+        log_lines::command_done(verb, done, before, &by);
+        let new_prefix = done.name.as_ref().filter(|_| verb == Verb::RibRegister && before.is_none());
+        let contested = new_prefix.and_then(|prefix| {
+            let other = self.routes.rib.held_by_another(prefix.as_name(), self.faces.holder(incoming))?;
+            Some((prefix, other.face))
+        });
+        if let Some((prefix, other)) = contested {
+            log_lines::prefix_contested(prefix, &self.faces, incoming, other);
         }
     }
 

@@ -132,6 +132,16 @@ pub(crate) fn command_done(verb: Verb, done: &ControlParameters, before: Option<
     }
 }
 
+/// A user registered a prefix of `/localhost` for which another user, with the face `held_by`, has a route.
+pub(crate) fn prefix_contested(prefix: &NameBuf, faces: &FaceRegistry, incoming: FaceId, held_by: FaceId) {
+    let user = |face| faces.get(face).and_then(|face| face.credentials.as_ref()).map(|peer| peer.uid);
+    tracing::warn!(
+        target: "routes", prefix = %Shown(Some(prefix)), face = incoming.0, uid = user(incoming),
+        held_by = held_by.0, held_by_uid = user(held_by),
+        "two users have routes for a prefix of this machine: either may answer"
+    );
+}
+
 /// A command or request got another code than 200.
 pub(crate) fn refused(to: &ReplyTo, refusal: &ControlResponse) {
     let name = to.name.as_name();

@@ -47,6 +47,9 @@ use std::{
 /// Longest prefix of a route, FIB entry or strategy choice, in components (answer 414).
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
 
+/// Names that do not leave this machine begin with this component.
+const LOCALHOST: &[u8] = b"\x08\x09localhost";
+
 /// Longest prefix of a route, FIB entry or strategy choice, in bytes of its TLV-VALUE (answer 414). NDN-DPDK has the
 /// same limit.
 pub const MAX_PREFIX_BYTES: usize = 2048;
@@ -379,16 +382,30 @@ impl Rib {
     /// The entry as datasets show it; `None` if they do not.
     fn shown(&self, now_ns: u64, name: Name<'_>, routes: &Routes) -> Option<RibEntry> {
         let left_ms = |at_ns: NonZero<u64>| at_ns.get().saturating_sub(now_ns) / 1_000_000;
+        let is_contested = |route: &Route| self.held_by_another(name, route.holder).map(|_| true);
         let record = |route: &Route| RouteRecord {
             face_id: route.face,
             origin: route.origin,
             cost: route.cost,
             flags: route.flags,
             expiration_period_ms: route.expires_at_ns.map(left_ms),
+            is_contested: is_contested(route),
         };
         let is_live = |route: &&Route| route.expires_at_ns.is_none_or(|at_ns| at_ns.get() > now_ns);
         let routes: Vec<RouteRecord> = self.live(routes).iter().filter(is_live).map(record).collect();
         (!routes.is_empty()).then(|| RibEntry { name: name.to_buf(), routes })
+    }
+
+    /// A route for this prefix of `/localhost`, or for a shorter one there, that another than `holder` had registered:
+    /// two users who speak for one service of this machine. `None` for prefixes elsewhere, where producers may be many.
+    pub(crate) fn held_by_another(&self, prefix: Name<'_>, holder: HolderId) -> Option<Route> {
+        if !prefix.value().starts_with(LOCALHOST) {
+            return None;
+        }
+        let own = self.entries.get(prefix).into_iter();
+        let above = self.entries.ancestors(prefix).filter(|(key, _)| key.value().starts_with(LOCALHOST));
+        let mut routes = own.chain(above.map(|(_, routes)| routes)).flatten();
+        routes.find(|route| route.holder != holder && !self.is_gone(route.face)).copied()
     }
 
     /// Prefixes with routes at and under `prefix`, in canonical order. With `after`, only those behind it.

@@ -213,6 +213,37 @@ fn a_user_that_registers_without_end_leaves_room_for_others() {
     assert_eq!(bench.command("rib/register", &for_prefix("/a/1000")).code, 200);
 }
 
+/// Under multicast, the default there, both are asked, and the first answer counts: users must know that they are two.
+#[test]
+fn two_users_with_one_prefix_of_this_machine_are_told() {
+    let mut bench = Bench::new();
+    let user = |face, number| FaceProperties {
+        face: FaceId(face),
+        holder: HolderId::from_index(number).expect("local"),
+        ..local_face()
+    };
+    bench.add_face(user(400, 2));
+    bench.add_face(user(401, 2));
+    bench.command("rib/register", &for_prefix("/localhost/app"));
+    bench.command("rib/register", &for_prefix("/app"));
+    for (face, prefix) in
+        [(400, "/localhost/app/x"), (400, "/app"), (400, "/localhost/other"), (401, "/localhost/other")]
+    {
+        bench.send_from(FaceId(face), &signed_command("rib/register", &for_prefix(prefix)));
+        assert_eq!(bench.answer().code, 200);
+    }
+    let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    let contested = entries.iter().filter(|entry| entry.routes.iter().any(|route| route.is_contested == Some(true)));
+    assert_eq!(contested.map(|entry| entry.name.to_string()).collect::<Vec<_>>(), ["/localhost/app/x"]);
+    bench.send_from(FaceId(401), &signed_command("rib/register", &for_prefix("/localhost/app")));
+    let entries: Vec<RibEntry> = decode_dataset(&bench.fetch("/localhost/nfd/rib/list")).expect("decodes");
+    let of_both = entries.iter().find(|entry| entry.name == uri("/localhost/app")).expect("the entry");
+    assert!(
+        of_both.routes.len() == 2 && of_both.routes.iter().all(|route| route.is_contested == Some(true)),
+        "{of_both:?}"
+    );
+}
+
 #[test]
 fn a_command_from_another_host_is_refused() {
     let mut bench = Bench::new();

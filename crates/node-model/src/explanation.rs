@@ -457,6 +457,7 @@ mod tests {
             cost: 10,
             flags,
             expiration_period_ms: None,
+            is_contested: None,
         };
         Tables {
             fib: vec![

@@ -182,7 +182,14 @@ fn tables() {
         ],
     };
     check_entry("M-fibentry", &fib);
-    let route = Route { face_id: FaceId(261), origin: 255, cost: 10, flags: 1, expiration_period_ms: Some(60_000) };
+    let route = Route {
+        face_id: FaceId(261),
+        origin: 255,
+        cost: 10,
+        flags: 1,
+        expiration_period_ms: Some(60_000),
+        is_contested: None,
+    };
     check_entry("M-ribentry", &RibEntry { name: name("/example/A"), routes: vec![route] });
     let strategy = name("/localhost/nfd/strategy/best-route/54=%05");
     check_entry("M-strategychoice", &StrategyChoice { name: NameBuf::new(), strategy });

@@ -82,11 +82,18 @@ struct Route {
     child_inherit: bool,
     capture: bool,
     expires_ms: Option<u64>,
+    /// Another user has a route for this prefix of `/localhost`, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contested: Option<bool>,
 }
 
 impl Route {
     fn flags(&self) -> String {
-        let words = [(self.child_inherit, "child-inherit"), (self.capture, "capture")];
+        let words = [
+            (self.child_inherit, "child-inherit"),
+            (self.capture, "capture"),
+            (self.contested == Some(true), "contested"),
+        ];
         let words: Vec<&str> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
         if words.is_empty() { "-".to_owned() } else { words.join(",") }
     }
@@ -138,6 +145,7 @@ async fn list(global: &Global, filter: &Filter) -> Result<(), Failure> {
             child_inherit: route.flags & route_flags::CHILD_INHERIT != 0,
             capture: route.flags & route_flags::CAPTURE != 0,
             expires_ms: route.expiration_period_ms,
+            contested: Some(route.is_contested == Some(true)),
         }));
     }
     global.output().print(&routes, || {
@@ -157,7 +165,11 @@ async fn list(global: &Global, filter: &Filter) -> Result<(), Failure> {
                 },
             ]
         }));
-        table(&rows, "no routes")
+        let contested = match routes.iter().any(|route| route.contested == Some(true)) {
+            true => "contested: another user of this machine has a route for the prefix, too; either may answer\n",
+            false => "",
+        };
+        table(&rows, "no routes") + contested
     })?;
     Ok(())
 }
@@ -185,6 +197,7 @@ async fn add(
         child_inherit: flags & route_flags::CHILD_INHERIT != 0,
         capture: flags & route_flags::CAPTURE != 0,
         expires_ms: done.expiration_period_ms,
+        contested: None,
     };
     global.output().print(&route, || {
         let face = if is_new { "new face" } else { "face" };

@@ -28,6 +28,8 @@ pub mod types {
     pub const FACE_STATE: u32 = 33_028;
     /// As [`FACE_PORT`], after [`FACE_STATE`].
     pub const FACE_PATH_MTU: u32 = 33_030;
+    /// In a Route, after all others, where other programs stop to read.
+    pub const ROUTE_CONTESTED: u32 = 33_032;
 
     // Datasets reuse 128 to 135.
     pub const DATASET_ENTRY: u32 = 128;

@@ -2,7 +2,7 @@
 
 use super::{
     element::element,
-    numbers::types::{COST, DATASET_ENTRY, EXPIRATION_PERIOD, FACE_ID, FLAGS, NESTED_RECORD, ORIGIN},
+    numbers::types::{COST, DATASET_ENTRY, EXPIRATION_PERIOD, FACE_ID, FLAGS, NESTED_RECORD, ORIGIN, ROUTE_CONTESTED},
 };
 use crate::{FaceId, NameBuf, tlv::types::NAME};
 
@@ -21,6 +21,9 @@ element! {
         pub flags: u64 = FLAGS,
         /// Milliseconds left; `None` = never expires.
         pub expiration_period_ms: Option<u64> = EXPIRATION_PERIOD,
+        /// Our addition: the prefix is under `/localhost`, and another user has a route for it or for a shorter prefix
+        /// there. Either may answer. `None` if not.
+        pub is_contested: Option<bool> = ROUTE_CONTESTED,
     }
 }
 

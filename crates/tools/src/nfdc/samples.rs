@@ -61,6 +61,7 @@ pub(crate) fn rib_entry() -> RibEntry {
         cost,
         flags,
         expiration_period_ms,
+        is_contested: None,
     };
     let routes = vec![route(259, 255, 10, 1, None), route(260, 7, 0, 3, Some(59_999))];
     RibEntry { name: "/ex".parse().expect("a name"), routes }
