@@ -12,6 +12,7 @@ use crate::history::{FaceRate, Rates};
 use crate::snapshot::{
     ContentStore, DropCount, Face, Fib, LastDrop, Pit, Pool, Route, Snapshot, StrategyChoice, Worker,
 };
+use crate::timeline::Past;
 
 /// How many faces an event shows.
 pub(crate) const EVENT_FACES_MAX: usize = 1000;
@@ -100,6 +101,11 @@ fn newest(drops: &[LastDrop]) -> Vec<&LastDrop> {
     drops.sort_by_key(|drop| std::cmp::Reverse(drop.time_unix_ms));
     drops.truncate(EVENT_DROPS_MAX);
     drops
+}
+
+/// Means since the start.
+pub(crate) fn past(past: &Past<'_>) -> Vec<u8> {
+    json(past)
 }
 
 /// The whole snapshot with the rates of faces.

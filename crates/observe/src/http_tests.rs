@@ -136,6 +136,7 @@ fn every_path_answers() {
         ("/metrics", "text/plain; version=0.0.4; charset=utf-8", "namewire_build_info{version=\"1.2.3\"} 1"),
         ("/status.json", "application/json", "\"version\":\"1.2.3\""),
         ("/routes.json", "application/json", "\"mark\":"),
+        ("/history.json", "application/json", "\"points\":"),
         ("/healthz", "text/plain; charset=utf-8", "ok"),
         ("/readyz", "text/plain; charset=utf-8", "ready"),
         ("/explain?name=%2Fa%2Fb", "application/json", "{\"name\":\"/a/b\"}"),

@@ -3,7 +3,7 @@
 //! Contract: clients together cause at most one snapshot per [`SNAPSHOT_AGE_MS_MAX`], also those that leave before they
 //! have it. Once a second
 //! the keeper takes one for the rates and for the streams, while a stream is open or somebody asked for the status
-//! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps without a timer.
+//! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps until the [timeline](crate::timeline) is due.
 //!
 //! All of it runs on the observer's thread. Limits: [`STREAMS_MAX`] streams.
 
@@ -20,6 +20,7 @@ use crate::document;
 use crate::history::{History, Rates};
 use crate::snapshot::Snapshot;
 use crate::source::{SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT, Source};
+use crate::timeline::Timeline;
 
 /// How many streams may be open.
 pub(crate) const STREAMS_MAX: usize = 16;
@@ -56,6 +57,7 @@ pub(crate) struct Keeper<S> {
     /// When the source was asked last. The client that asked may have left since.
     last_asked: Cell<Option<Instant>>,
     history: RefCell<History>,
+    timeline: RefCell<Timeline>,
     asked: Cell<Option<Instant>>,
     asking: Notify,
     /// The newest message for streams.
@@ -76,6 +78,7 @@ impl<S: Source> Keeper<S> {
             latest: Mutex::new(None),
             last_asked: Cell::new(None),
             history: RefCell::default(),
+            timeline: RefCell::default(),
             asked: Cell::new(None),
             asking: Notify::new(),
             messages: watch::Sender::default(),
@@ -111,6 +114,11 @@ impl<S: Source> Keeper<S> {
         Ok(document::status(&snapshot, self.rates()))
     }
 
+    /// Means since the start, as JSON.
+    pub(crate) fn past(&self) -> Vec<u8> {
+        document::past(&self.timeline.borrow().past())
+    }
+
     /// A stream of messages, one per second. `None`: there are too many.
     pub(crate) fn stream(self: &Rc<Self>) -> Option<mpsc::Receiver<Bytes>> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
@@ -126,12 +134,14 @@ impl<S: Source> Keeper<S> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if self.is_idle() {
-                self.asking.notified().await;
+                let due = self.started + self.timeline.borrow().due();
+                tokio::select! { () = self.asking.notified() => (), () = sleep_until(due) => () }
             }
             ticks.tick().await;
             let message = match self.current().await {
                 Ok(snapshot) => {
                     self.history.borrow_mut().push(self.started.elapsed(), &snapshot.faces);
+                    self.timeline.borrow_mut().push(self.started.elapsed(), &snapshot);
                     (self.messages.receiver_count() > 0).then(|| self.message(&snapshot))
                 }
                 Err(unavailable) => Some(trouble(unavailable)),
@@ -237,13 +247,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_router_is_left_alone_while_nobody_asks() {
+    async fn the_router_is_asked_rarely_while_nobody_looks() {
         let keeper = Keeper::new(Counted::default());
         tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_secs(600)) => () }
-        assert_eq!(keeper.asked(), 0);
+        let before = keeper.asked();
+        assert!((58..=61).contains(&before), "{before}: every ten seconds");
         keeper.status().await.unwrap();
         tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_secs(600)) => () }
-        assert!((29..=32).contains(&keeper.asked()), "{}", keeper.asked());
+        let after = keeper.asked() - before;
+        assert!((86..=92).contains(&after), "{after}: each second for thirty, then every ten");
+        let past: serde_json::Value = serde_json::from_slice(&keeper.past()).unwrap();
+        let points = past["points"].as_array().unwrap().len();
+        assert!((115..=120).contains(&points), "{points}: also those that nobody saw");
     }
 
     #[tokio::test(start_paused = true)]

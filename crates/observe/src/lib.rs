@@ -17,14 +17,15 @@
 //! | `/metrics` | OpenMetrics or Prometheus text (docs/reference/metrics.md lists the metrics) |
 //! | `/status.json` | the whole snapshot, and the rates of faces |
 //! | `/routes.json` | the routes, for the page |
+//! | `/history.json` | traffic and drops since the start, for the page |
 //! | `/events` | what the page shows, once a second, as Server-Sent Events |
 //! | `/healthz` | 200 if the router answers within a second |
 //! | `/readyz` | 200 if it answers and has a worker |
 //! | `/explain?name=/x` | what the router would do with an Interest for the name |
 //! | `/trace?prefix=/x&sample=10` | what it does with packets under the prefix, as Server-Sent Events, if allowed |
 //!
-//! Cost: nothing while nobody asks. While somebody does, one snapshot per second for rates, and at most four per
-//! second for everybody together.
+//! Cost: one snapshot in ten seconds, and less often as the router grows old. While somebody asks, one snapshot per
+//! second for rates, and at most four per second for everybody together.
 //!
 //! Limits: 64 connections, 16 of them streams and 2 of them traces; a request head of 8 KiB that comes within 10 s; no
 //! request bodies. A client that takes no bytes for 30 s loses its connection. There is no TLS and there are no users:
@@ -44,6 +45,7 @@
 //! | `keeper` | the newest snapshot, shared by all clients |
 //! | `traces` | what the router decides about packets, as it happens |
 //! | [`history`] | rates from counters |
+//! | `timeline` | means since the start |
 //! | `document` | the JSON documents |
 //! | [`metrics`] | the text of `/metrics` |
 
@@ -62,6 +64,7 @@ mod site;
 pub mod snapshot;
 pub mod source;
 mod stall;
+mod timeline;
 mod traces;
 
 pub use observer::{ObserveConfig, Observer, ObserverHandle};

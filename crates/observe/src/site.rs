@@ -24,7 +24,8 @@ use crate::traces::Traces;
 const PAGE: &str = include_str!("page.html");
 /// How fast a healthy router answers.
 const HEALTHY_WAIT: Duration = Duration::from_secs(1);
-const PATHS: &str = "/metrics /status.json /routes.json /healthz /readyz /explain?name=/example /trace?prefix=/example";
+const PATHS: &str =
+    "/metrics /status.json /routes.json /history.json /healthz /readyz /explain?name=/example /trace?prefix=/example";
 const NO_TRACES: &str = "Traces are not allowed here, because they show the names of packets to everyone who reaches \
     this page. The administrator allows them with observe.trace = true. On the command line: namewire trace.";
 
@@ -63,6 +64,7 @@ impl<S: Source> Site<S> {
                 let snapshot = self.keeper.current().await.map_err(unavailable)?;
                 Ok(self.whole(JSON, document::routes(&snapshot)))
             }
+            "/history.json" => Ok(self.whole(JSON, self.keeper.past())),
             "/events" if self.page => self.events(&request.method),
             "/healthz" => self.health().await,
             "/readyz" => self.readiness().await,
