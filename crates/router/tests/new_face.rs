@@ -17,8 +17,9 @@ use std::{
 /// Faces made at once: enough that each of the other workers owns a name.
 const NEW_FACES: usize = 8;
 
-/// Long enough for a handful of losses before the repair.
+/// Long enough for a handful of losses before the repair; a busy machine takes longer to make [`FACES_LEAST`].
 const TRIED: Duration = Duration::from_secs(8);
+const FACES_LEAST: usize = 10 * NEW_FACES;
 
 #[test]
 fn the_first_interest_of_a_new_face_is_decided() {
@@ -48,7 +49,7 @@ fn the_first_interest_of_a_new_face_is_decided() {
     }
     let mut status = Application::connect(&router);
     let (started, mut made) = (Instant::now(), 0);
-    while started.elapsed() < TRIED {
+    while started.elapsed() < TRIED || made < FACES_LEAST {
         let neighbours: Vec<UdpSocket> =
             (0..NEW_FACES).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port")).collect();
         for neighbour in &neighbours {
@@ -63,6 +64,5 @@ fn the_first_interest_of_a_new_face_is_decided() {
     }
     is_over.store(true, Ordering::Relaxed);
     loads.into_iter().for_each(|load| load.join().expect("a load"));
-    assert!(made >= 10 * NEW_FACES, "only {made} faces were made: no test");
     assert_eq!(status.drops("engine.unknown-face"), 0, "of {made} new faces");
 }
