@@ -11,6 +11,7 @@
 //! | `faces` | faces | over UDP a datagram of two bytes from each new port; over streams connections that stay silent; over Ethernet an Interest from each new, forged station address |
 //! | `unread` | bytes of send queues | connections that ask for stored Data of 8 kB and never read |
 //! | `fragments` | bytes of reassembly | first fragments from many ports |
+//! | `forged` | other producers' consumers | Data for names that others are asked for, and for `status/general` |
 //! | `stream` | rings and time | one stream that writes as fast as it can |
 //!
 //! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use namewire_faces::ethernet;
-use namewire_packet::{InterestBuilder, NameBuf, Nonce, nfd::MacAddress, tlv};
+use namewire_packet::{DataBuilder, InterestBuilder, NameBuf, Nonce, nfd::MacAddress, tlv};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sockets of an attack that needs several.
@@ -50,6 +51,10 @@ pub const STORED_NAMES: u64 = 64;
 pub const ATTACK_PREFIX: &str = "/attack";
 /// Prefix of the stored Data.
 pub const STORED_PREFIX: &str = "/stored";
+/// Prefix of the names for which Data is forged: `/asked/0` and so on.
+pub const FORGED_PREFIX: &str = "/asked";
+/// How many of them there are.
+pub const FORGED_NAMES: u64 = 500;
 const HOUR_MS: u64 = 3_600_000;
 const LARGE_BYTES: usize = 8_000;
 /// The same in one frame.
@@ -67,6 +72,7 @@ pub enum Attack {
     Faces,
     Unread,
     Fragments,
+    Forged,
     Stream,
 }
 
@@ -246,6 +252,7 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
             InterestBuilder::new(name_of(&name)).nonce(Nonce::from_u32(number as u32)).build()
         }),
         Attack::Fragments => spread(plan, (FRAGMENTING, 1), first_fragment),
+        Attack::Forged => spread(plan, (PORTS, 1), forged),
         Attack::Stream => write_on(plan)?,
     };
     Ok(sent)
@@ -289,6 +296,15 @@ fn interest(uri: &str, number: u64, parameters: usize) -> Vec<u8> {
         true => builder.build(),
         false => builder.application_parameters(parameters).build(),
     }
+}
+
+/// Data that others produce; each tenth one that management does.
+fn forged(number: u64) -> Vec<u8> {
+    let name = match number % 10 {
+        0 => "/localhost/nfd/status/general/v=18446744073709551615/seg=0".to_owned(),
+        _ => format!("{FORGED_PREFIX}/{}", number / 10 * 7919 % FORGED_NAMES),
+    };
+    DataBuilder::new(name_of(&name)).freshness_ms(HOUR_MS).content(b"forged").sign_digest()
 }
 
 /// The first of two fragments.

@@ -9,7 +9,8 @@
 //! *Goodput* is the share of the offered Interests that were answered within their lifetime of a second. *Status* is
 //! the longest wait for status/general, connecting included. *Recovery* is the time from the end of the attack until
 //! both local and remote applications have a goodput of 0.99 again. *Memory* is the router's resident memory at the end
-//! of the attack, over the sum of what docs/limits.md allows ([`memory_limit_mib`]).
+//! of the attack, over the sum of what docs/limits.md allows ([`memory_limit_mib`]). *Forged accepted* is the number of
+//! answers that are not their producer's ([`forged`]).
 //!
 //! Local and remote applications together offer a tenth of what one worker exchanges over UDP (record
 //! `router-sockets`: 138,605 per second). All processes share the processors, so an attack that takes time from all of
@@ -20,6 +21,8 @@
 //!
 //! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
 //! needs root, as the namespaces do; without, the rows say so.
+
+mod forged;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,6 +87,8 @@ const CASES: &[Case] = &[
     Case { id: "faces, Ethernet", attack: Attack::Faces, way: Way::Ethernet, rate: 5_000 },
     Case { id: "fragments, Ethernet", attack: Attack::Fragments, way: Way::Ethernet, rate: 10_000 },
     Case { id: "fragments, UDP", attack: Attack::Fragments, way: Way::Udp, rate: 10_000 },
+    Case { id: "forged Data, UDP", attack: Attack::Forged, way: Way::Udp, rate: 20_000 },
+    Case { id: "forged Data, Unix", attack: Attack::Forged, way: Way::Unix, rate: 20_000 },
     Case { id: "one stream, TCP", attack: Attack::Stream, way: Way::Tcp, rate: 0 },
     Case { id: "one stream, Unix", attack: Attack::Stream, way: Way::Unix, rate: 0 },
 ];
@@ -168,13 +173,15 @@ impl Run<'_> {
             store_data(&router)?;
         }
         silent_producer(&router)?;
-        let seconds = self.size.lead.as_secs_f64().ceil() as u64 + u64::from(self.size.honest_s) + 2;
+        let checked_s = if case.attack == Attack::Forged { 6 } else { 2 };
+        let seconds = self.size.lead.as_secs_f64().ceil() as u64 + u64::from(self.size.honest_s) + checked_s;
         let attack = self.start_attack(case, &router, seconds)?;
         std::thread::sleep(self.size.lead);
         let count = self.size.rate * self.size.honest_s;
         let ([local, remote], status_s) = self.honest(&router, count, true)?;
         let resident_mib = resident_mib(&router)?;
         let pending = router.control()?.status()?.n_pit_entries;
+        let forged = (case.attack == Attack::Forged).then(|| forged::accepted(&router)).transpose()?;
         drop(attack);
         let ended = Instant::now();
         let recovery_s = loop {
@@ -186,6 +193,9 @@ impl Run<'_> {
         anyhow::ensure!(router.is_alive()?, "the router did not survive the attack");
         let subject = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
         let mut add = |metric, unit, value| self.table.add(case.id, &subject, metric, unit, value);
+        if let Some(accepted) = forged {
+            add("forged accepted", "Data", accepted as f64);
+        }
         add("local goodput", "of 1", local);
         add("remote goodput", "of 1", remote);
         add("status", "s", status_s);
@@ -279,6 +289,7 @@ impl Run<'_> {
             ("hostile_remote_min".to_owned(), medians("remote goodput").fold(1.0, f64::min)),
             ("hostile_status_s_max".to_owned(), medians("status").fold(0.0, f64::max)),
             ("hostile_recovery_s_max".to_owned(), medians("recovery").fold(0.0, f64::max)),
+            ("hostile_forged_accepted".to_owned(), medians("forged accepted").fold(0.0, f64::max)),
             ("hostile_memory_over_limit".to_owned(), medians("resident over limit").fold(0.0, f64::max)),
         ]);
         let notes = vec![
