@@ -65,7 +65,7 @@ pub(crate) fn satisfy_fingerprint<C: PartClock>(
     counters.collided_marks_in += u64::from(is_marked);
     counters.collided_marks_ignored += u64::from(is_marked && at.ingress.is_local());
     let collided_upstream = is_marked && !at.ingress.is_local();
-    let by_name = !at.matches.is_empty() || at.visits.answered;
+    let by_name = !at.matches.is_empty() || at.visits.is_answered();
     let (name_hash, now_ns) = (received.hashes.full_hash(), call.outbound.now.0);
     // No Interest asked for this name since. If anything is pending, it is another name.
     if core.sent_names.is_sent(name_hash) && core.fingerprints.lookup(name_hash, now_ns).is_some() {

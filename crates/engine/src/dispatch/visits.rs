@@ -44,12 +44,7 @@ pub struct Visits {
     left: Workers,
     /// The one of them that comes last: the home of the name.
     last: u8,
-    /// No worker was visited before.
-    pub(crate) is_first: bool,
-    /// An Interest was pending for it at an earlier worker.
-    pub(crate) answered: bool,
-    /// An Interest was pending for it, but its face was not asked.
-    pub(crate) refused: bool,
+    flags: u8,
 }
 
 impl Default for Visits {
@@ -63,12 +58,15 @@ impl Visits {
     /// Bytes of the encoded form.
     pub const BYTES: usize = 10;
 
+    /// No worker was visited before.
     const FIRST: u8 = 1;
+    /// An Interest was pending for it at an earlier worker.
     const ANSWERED: u8 = 2;
+    /// An Interest was pending for it, but its face was not asked.
     const REFUSED: u8 = 4;
 
     pub(super) const fn new(left: Workers, last: u8) -> Self {
-        Visits { left, last, is_first: true, answered: false, refused: false }
+        Visits { left, last, flags: Visits::FIRST }
     }
 
     pub(super) const fn only(worker: u8) -> Self {
@@ -109,17 +107,37 @@ impl Visits {
 
     /// True if no other worker was or will be visited.
     pub const fn is_alone(&self) -> bool {
-        self.is_first && !self.answered && self.is_over()
+        self.flags & (Visits::FIRST | Visits::ANSWERED) == Visits::FIRST && self.is_over()
+    }
+
+    /// No worker was visited before.
+    pub(crate) const fn is_first(&self) -> bool {
+        self.flags & Visits::FIRST != 0
+    }
+
+    /// An Interest was pending for the Data, here or at an earlier worker.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.flags & Visits::ANSWERED != 0
+    }
+
+    /// One was, but not for Data of this face.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.flags & Visits::REFUSED != 0
     }
 
     /// The same; an Interest was pending for the Data.
     pub(crate) const fn with_answer(self) -> Self {
-        Visits { answered: true, ..self }
+        Visits { flags: self.flags | Visits::ANSWERED, ..self }
+    }
+
+    /// The same; an Interest was pending for Data of another face.
+    pub(crate) const fn with_refusal(self) -> Self {
+        Visits { flags: self.flags | Visits::REFUSED, ..self }
     }
 
     /// The remaining visits, for the next worker.
     pub(crate) const fn going_on(self) -> Self {
-        Visits { is_first: false, ..self }
+        Visits { flags: self.flags & !Visits::FIRST, ..self }
     }
 
     /// The encoded form, for a ring.
@@ -127,22 +145,14 @@ impl Visits {
         let mut bytes = [0; Visits::BYTES];
         bytes[..8].copy_from_slice(&self.left.0.to_le_bytes());
         bytes[8] = self.last;
-        bytes[9] = u8::from(self.is_first) * Visits::FIRST
-            + u8::from(self.answered) * Visits::ANSWERED
-            + u8::from(self.refused) * Visits::REFUSED;
+        bytes[9] = self.flags;
         bytes
     }
 
     /// Reads what [`Visits::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8; Visits::BYTES]) -> Self {
         let [left @ .., last, flags] = *bytes;
-        Visits {
-            left: Workers(u64::from_le_bytes(left)),
-            last,
-            is_first: flags & Visits::FIRST != 0,
-            answered: flags & Visits::ANSWERED != 0,
-            refused: flags & Visits::REFUSED != 0,
-        }
+        Visits { left: Workers(u64::from_le_bytes(left)), last, flags }
     }
 }
 
@@ -164,8 +174,9 @@ mod tests {
         }
         let mut visits = whole;
         assert!(!visits.take_only(4) && !visits.take_only(0) && visits.take_only(6) && !visits.take_only(6));
-        let flags = Visits { answered: true, ..whole.going_on() };
-        assert_eq!(Visits::from_bytes(&flags.to_bytes()), flags);
-        assert!(Visits::default().is_over() && Visits::default().is_first);
+        for flags in [whole.going_on().with_answer(), whole.with_refusal(), whole.with_answer().with_refusal()] {
+            assert_eq!(Visits::from_bytes(&flags.to_bytes()), flags);
+        }
+        assert!(Visits::default().is_over() && Visits::default().is_first());
     }
 }

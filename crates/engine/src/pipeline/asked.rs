@@ -16,26 +16,15 @@
 //! Where holders share a number, or are not told apart (all of `loopback`), one may answer in place of another whose
 //! face has closed. Fingerprints of the [core role](crate::core) keep no upstream: there any face may answer.
 //!
-//! Cost: one comparison with the first upstream, which Data's pipeline reads anyway.
+//! Cost: where one upstream was asked and it answers, one comparison (`only_match` in `data.rs`); else a walk over the
+//! upstreams.
 
 use crate::{DataFrom, FaceAttributes, FaceTable, parts::Parts};
 use namewire_packet::FaceId;
 use namewire_tables::PitId;
 
 /// Whether Data from `face`, with these attributes, may answer the entry.
-#[inline(always)]
 pub(super) fn was_asked(
-    parts: &Parts,
-    faces: &FaceTable,
-    (face, attributes): (FaceId, &FaceAttributes),
-    entry: PitId,
-) -> bool {
-    let first = parts.tables.state(entry).out_records.first();
-    first.is_some_and(|record| record.face == face) || may_answer_too(parts, faces, (face, attributes), entry)
-}
-
-#[cold]
-fn may_answer_too(
     parts: &Parts,
     faces: &FaceTable,
     (face, attributes): (FaceId, &FaceAttributes),
@@ -45,10 +34,4 @@ fn may_answer_too(
     parts.config.data_from == DataFrom::Any
         || upstreams
             .any(|record| record.face == face || record.holder == attributes.holder && faces.get(record.face).is_none())
-}
-
-/// Whether Data of this name, under `/localhost`, is forged: management alone produces what is under `/localhost/nfd`.
-#[cold]
-pub(super) fn is_forged_management(name_value: &[u8], from: FaceId) -> bool {
-    from != FaceId::INTERNAL && name_value.starts_with(b"\x08\x09localhost\x08\x03nfd")
 }

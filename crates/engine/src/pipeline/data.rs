@@ -15,7 +15,7 @@ use crate::{
     },
     parts::Parts,
     pipeline::{
-        asked::{is_forged_management, was_asked},
+        asked::was_asked,
         call::{Call, DataAtHand, Received},
         content_store::{Asked, content_store_insert, index_under_interest_name},
         scope::NameScope,
@@ -41,25 +41,18 @@ pub(crate) fn incoming_data<'v, C: PartClock>(
     call: &mut Call<'v, '_, C>,
     received: &Received<'_, 'v, Data<'_>>,
 ) {
-    parts.counters.in_data += u64::from(received.visits().is_first);
+    parts.counters.in_data += u64::from(received.visits().is_first());
     let Some(ingress) = call.outbound.faces.get(received.face()) else {
         return parts.counters.drop(DropReason::UnknownFace);
     };
     let name = received.packet.name().value();
-    let scope = NameScope::of(name);
-    if scope.forbids(ingress) {
-        return parts.counters.drop(DropReason::ScopeViolation);
-    }
-    if scope == NameScope::Localhost && is_forged_management(name, received.face()) {
-        return parts.counters.drop(DropReason::ForgedManagement);
+    if let Some(reason) = NameScope::forbids_data(name, received.face(), ingress) {
+        return parts.counters.drop(reason);
     }
     let (own_name, by_token) = name_groups(parts, received);
     let is_expected = by_token == own_name && by_token.is_some() || !came_by_token(parts, received);
-    let from = (received.face(), ingress);
     match only_match(parts, received, own_name) {
-        Some(entry) if is_expected && was_asked(parts, call.outbound.faces, from, entry) => {
-            answer_only(parts, call, received, ingress, entry, own_name)
-        }
+        Some(entry) if is_expected => answer_only(parts, call, received, ingress, entry, own_name),
         _ => answer_all(parts, call, received, ingress, own_name, by_token),
     }
 }
@@ -78,14 +71,17 @@ fn name_groups(parts: &Parts, received: &Received<'_, '_, Data<'_>>) -> (Option<
     }
 }
 
-/// The pending entry that the Data satisfies, if it is the only one and nothing is to be done beside.
+/// The pending entry that the Data satisfies, if it is the only one, its only upstream is the Data's face, and nothing
+/// is to be done beside.
 #[inline(always)]
 fn only_match(parts: &Parts, received: &Received<'_, '_, Data<'_>>, own_name: Option<GroupId>) -> Option<PitId> {
     let tables = &parts.tables;
     let entry = tables.pit_cs.only_pit_of_group(own_name?)?;
     let is_alone = !tables.has_pending_prefixes(None) && !tables.has_pending_digests(received.packet.name().len() + 1);
-    let is_plain = received.headers().announcement_bytes == 0 && !tables.state(entry).watched;
-    (is_alone && is_plain && parts.core.is_none()).then_some(entry)
+    let state = tables.state(entry);
+    let is_plain = received.headers().announcement_bytes == 0 && !state.watched;
+    let was_asked = state.out_records.only().is_some_and(|record| record.face == received.face());
+    (is_alone && is_plain && was_asked && parts.core.is_none()).then_some(entry)
 }
 
 /// The usual case: stores the Data and sends it to the downstreams of its only match.
@@ -108,7 +104,7 @@ fn answer_only<'v, C: PartClock>(
         Some(record) => send_to(&mut call.outbound, &mut parts.counters, &at, record),
         None => send_to_downstreams(parts, call, at, entry, false, AnswerVerdict::NOTHING),
     }
-    satisfy(parts, call, received, entry, &AnswerVerdict::NOTHING);
+    satisfy(parts, call, received, entry, &AnswerVerdict::NOTHING, true);
     if !received.visits().is_over() {
         hand_over(call, received, visits.with_answer());
     }
@@ -131,14 +127,16 @@ fn answer_all<'v, C: PartClock>(
     let pending = matches.len();
     matches.retain(|&entry| was_asked(parts, call.outbound.faces, (received.face(), ingress), entry));
     let mut at = DataAtHand { received, ingress, visits, own_name, matches: &matches };
-    at.visits.refused |= matches.len() < pending;
+    if matches.len() < pending {
+        at.visits = at.visits.with_refusal();
+    }
     call.clock.end_of_part(Stage::Verdict);
     let by_fingerprint = match parts.core.is_some() {
         true => satisfy_fingerprint(parts, call, &at),
         false => ByFingerprint::NotPending,
     };
     if !at.matches.is_empty() {
-        at.visits.answered = true;
+        at.visits = at.visits.with_answer();
         answer(parts, call, &at, by_fingerprint.requests());
     } else {
         data_without_entry(parts, call, &at, &by_fingerprint);
@@ -167,7 +165,7 @@ fn data_without_entry<C: PartClock>(
     by_fingerprint: &ByFingerprint,
 ) {
     let requests = by_fingerprint.requests();
-    if requests > 0 || at.visits.is_over() && at.visits.answered {
+    if requests > 0 || at.visits.is_over() && at.visits.is_answered() {
         // An Interest for the Data's own name will come here, to its home, and find it.
         if requests == 0 {
             parts.tables.pit_cs.cs_request(at.received.hashes.full_hash());
@@ -175,7 +173,7 @@ fn data_without_entry<C: PartClock>(
         store(parts, call.outbound.now, at, Asked::By(requests));
     } else if matches!(by_fingerprint, ByFingerprint::SentAlready) {
         parts.counters.drop(DropReason::DataSentAlready);
-    } else if at.visits.is_over() && at.visits.refused {
+    } else if at.visits.is_over() && at.visits.is_refused() {
         parts.counters.drop(DropReason::DataNotAsked);
     } else if at.visits.is_over() {
         data_unsolicited(parts, call, at);
@@ -248,7 +246,7 @@ fn answer<'v, C: PartClock>(
             index_under_interest_name(parts, entry, stored);
         }
         send_to_downstreams(parts, call, *at, entry, several, verdict);
-        satisfy(parts, call, received, entry, &verdict);
+        satisfy(parts, call, received, entry, &verdict, false);
     }
 }
 
@@ -373,6 +371,7 @@ fn transmit(at: &DataAtHand<'_, '_>, record: &InRecord) -> Transmit {
 }
 
 /// Marks the entry satisfied and finalizes it at once, unless the strategy wants the answers of the other upstreams.
+/// `one_upstream`: the caller knows that there is no other.
 #[inline(always)]
 fn satisfy<C: PartClock>(
     parts: &mut Parts,
@@ -380,6 +379,7 @@ fn satisfy<C: PartClock>(
     received: &Received<'_, '_, Data<'_>>,
     entry: PitId,
     verdict: &AnswerVerdict,
+    one_upstream: bool,
 ) {
     let (now, from) = (call.outbound.now, received.face());
     if parts.tables.upstream_times.takes(received.hashes.full_hash()) {
@@ -397,7 +397,7 @@ fn satisfy<C: PartClock>(
     // Beyond NFD: also if copies went to other upstreams. They may come back after the entry has ended. Then only a
     // Content Store that still has the Data would stop them (sim/tests/storm.rs: without one, 40 Interests became
     // 120,000).
-    let copies_under_way = pit.state.out_records.len() > 1;
+    let copies_under_way = !one_upstream && pit.state.out_records.len() > 1;
     let keep_nonces = copies_under_way || pit.variant().must_be_fresh() && is_soon_stale;
     parts.tables.remove_entry(now, entry, keep_nonces);
 }

@@ -1,6 +1,7 @@
 //! Name scope: how far may a name travel? (NFD's developer guide §4.2.1; ndn-cxx, scope control.)
 
-use crate::FaceAttributes;
+use crate::{DropReason, FaceAttributes};
+use namewire_packet::FaceId;
 
 /// How far a name may travel (§3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,24 @@ impl NameScope {
         } else {
             Self::Global
         }
+    }
+
+    /// Why Data of this name must not come from `face`. Management alone produces what is under `/localhost/nfd`.
+    #[inline(always)]
+    pub(crate) fn forbids_data(name_value: &[u8], face: FaceId, ingress: &FaceAttributes) -> Option<DropReason> {
+        match Self::of(name_value) {
+            Self::Global | Self::Localhop => None,
+            Self::Localhost => Self::forbids_localhost(name_value, face, ingress),
+        }
+    }
+
+    #[cold]
+    fn forbids_localhost(name_value: &[u8], face: FaceId, ingress: &FaceAttributes) -> Option<DropReason> {
+        if Self::Localhost.forbids(ingress) {
+            return Some(DropReason::ScopeViolation);
+        }
+        let is_forged = face != FaceId::INTERNAL && name_value.starts_with(b"\x08\x09localhost\x08\x03nfd");
+        is_forged.then_some(DropReason::ForgedManagement)
     }
 
     /// Whether a packet of this scope must not come from `ingress`.

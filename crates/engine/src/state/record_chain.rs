@@ -41,12 +41,6 @@ impl<T> RecordChain<T> {
         self.length == 0
     }
 
-    /// The first record, if there is one.
-    #[inline(always)]
-    pub(crate) fn first(&self) -> Option<&T> {
-        (!self.is_empty()).then_some(&self.first)
-    }
-
     /// Removes the only record, or nothing if there is none. There must be no further ones.
     #[inline(always)]
     pub(crate) fn forget_first(&mut self) {
