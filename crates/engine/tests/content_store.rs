@@ -4,7 +4,7 @@ use namewire_designs::policies::{
     catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions},
     filter::FilterOptions,
 };
-use namewire_engine::{CsCounts, CsReport, DropReason, EngineConfig, LimitMet};
+use namewire_engine::{CsCounts, CsReport, DropReason, EngineConfig, FaceId, LimitMet};
 use namewire_packet::{DataBuilder, counters::Count};
 use namewire_testbed::*;
 
@@ -331,4 +331,17 @@ fn pending_interest_is_not_looked_up_again() {
     node.receive(A, interest("/a", 1));
     node.receive(C, interest("/a", 2));
     assert_eq!(node.counters().cs_misses, 1);
+}
+
+/// Management asks the commanding host itself for a certificate: stored Data may be another's word. An application that
+/// names its next hop gets stored Data, as with NFD.
+#[test]
+fn management_gets_no_stored_data_when_it_asks_one_face() {
+    let mut node = holding(data("/a"), "/a");
+    assert_eq!(node.receive(L, interest("/a", 2).next_hop(C)), ["L Data /a cached"]);
+    let asked = node.receive(FaceId::INTERNAL, bare_interest("/a").next_hop(C));
+    assert_eq!((asked.len(), asked[0].face), (1, C), "its Interests have no nonce");
+    let answer = node.receive(C, data("/a"));
+    assert_eq!((answer.len(), answer[0].face), (1, FaceId::INTERNAL));
+    assert_eq!(node.receive(FaceId::INTERNAL, bare_interest("/a")).len(), 1, "stored Data, where no face is named");
 }
