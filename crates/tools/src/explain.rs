@@ -5,7 +5,7 @@
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_client::Client;
-use namewire_node_model::explanation::{Answers, Explanation, Pending, Route, Stored, Tables, short};
+use namewire_node_model::explanation::{Answers, Explanation, NextHop, Pending, Route, Stored, Tables, short};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{FibUsage, NameLook, decode_dataset},
@@ -51,11 +51,17 @@ pub(crate) async fn blame(client: &Client, failure: Failure, name: NameBuf) -> F
     }
 }
 
+/// The next hops that were asked, as far as that can be known: those of the Interest while it is pending; else those that
+/// are silent by now; else the one that a new Interest would go to.
 fn culprit(explanation: &Explanation, is_nack: bool) -> String {
+    let pending: Vec<u64> = explanation.pending.iter().flat_map(|one| &one.asked).map(|asked| asked.face_id).collect();
     let usable = || explanation.next_hops.iter().filter(|hop| hop.excluded.is_none());
-    let has_choice = usable().any(|hop| hop.is_chosen);
-    let asked: Vec<String> = usable()
-        .filter(|hop| !has_choice || hop.is_chosen)
+    let ways: [&dyn Fn(&&NextHop) -> bool; 4] =
+        [&|hop| pending.contains(&hop.face_id), &|hop| hop.is_silent && !is_nack, &|hop| hop.is_chosen, &|_| true];
+    let found = ways.iter().map(|is_asked| usable().filter(is_asked).collect::<Vec<_>>()).find(|hops| !hops.is_empty());
+    let asked: Vec<String> = found
+        .unwrap_or_default()
+        .into_iter()
         .map(|hop| format!("face {} ({})", hop.face_id, hop.remote_uri.as_deref().unwrap_or("-")))
         .collect();
     match (&asked[..], is_nack) {
@@ -156,7 +162,50 @@ fn write_stored(stored: &Stored, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_node_model::explanation::{Asked, Choice, NextHop};
+    use namewire_node_model::explanation::{Asked, Choice};
+
+    /// The story: all pings went to a next hop that was silent, and the other one, which had not been asked, was named.
+    #[test]
+    fn who_was_asked_is_to_blame() {
+        let hop = |face_id: u64, is_chosen, is_silent| NextHop {
+            face_id,
+            cost: 0,
+            remote_uri: None,
+            local_uri: None,
+            excluded: None,
+            is_chosen,
+            is_silent,
+            answers: None,
+        };
+        let mut explanation = Explanation {
+            name: "/a".to_owned(),
+            strategy: None,
+            prefix: None,
+            mistaken: false,
+            next_hops: vec![hop(257, false, true), hop(259, true, false)],
+            routes: Vec::new(),
+            worker: None,
+            pending: Vec::new(),
+            stored: Vec::new(),
+            outcome: String::new(),
+            hints: Vec::new(),
+        };
+        assert_eq!(culprit(&explanation, false), "no answer came from face 257 (-)");
+        assert_eq!(culprit(&explanation, true), "the Nack came from behind face 259 (-)");
+        let asked = vec![Asked { face_id: 259, sent_ms_ago: 10, failure: None }];
+        let pending = Pending {
+            can_be_prefix: false,
+            must_be_fresh: false,
+            expires_ms: 1,
+            is_answered: false,
+            waiting_face_ids: Vec::new(),
+            asked,
+        };
+        explanation.pending.push(pending);
+        assert_eq!(culprit(&explanation, false), "no answer came from face 259 (-)");
+        explanation.next_hops.clear();
+        assert_eq!(culprit(&explanation, false), "the router here has no next hop for the name");
+    }
 
     #[test]
     fn each_fact_has_a_line() {
