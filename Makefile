@@ -47,7 +47,7 @@ help:
 	@echo 'make budget    instructions of each stage of a packet, compared with lab/budget.json'
 	@echo 'make loom      every thread interleaving: rings between workers, FIB readers and writer'
 	@echo 'make fuzz      libFuzzer targets, SECONDS=20 each'
-	@echo 'make fuzz-long EXECUTIONS=100000000 inputs in sum, most for parsers; the corpus is minimised and kept'
+	@echo 'make fuzz-long EXECUTIONS=100000000 inputs of parsers in one night (HOURS=10); the corpus is kept, and small'
 	@echo 'make sanitize  address sanitizer, thread sanitizer and Miri, with a nightly compiler'
 	@echo 'make interop   python-ndn and NDNts through a running router'
 	@echo 'make system    tests too long for make test: dying links, full disks (need root), 1000 kills, 10^7 Interests through core'
@@ -304,6 +304,7 @@ tidy:
 	@tools/tidy.py --self-test
 	@tools/tidy.py
 	@tools/setup_test.py
+	@fuzz/run_test.py
 	@packaging/test_installer.py
 
 # Status 3: DPDK cannot be had here, as the set-up has said.
@@ -355,12 +356,13 @@ interop: dpdk-libraries
 	cargo build --locked --workspace $(WITH_DPDK) --bins --examples
 	@NAMEWIRE=$(TARGET)/debug/namewire interop/run.py
 
-# Not part of `make test`: takes hours.
+# Not part of `make test`: takes a night.
 EXECUTIONS := 100000000
+HOURS := 10
 fuzz-long:
-	$(call say,fuzz-long: $(EXECUTIONS) inputs in sum)
+	$(call say,fuzz-long: $(EXECUTIONS) inputs of parsers within $(HOURS) hours)
 	@tools/setup.sh rust cxx python
-	@fuzz/run.py --executions $(EXECUTIONS)
+	@fuzz/run.py --executions $(EXECUTIONS) --hours $(HOURS)
 
 # Over the crates whose files may contain `unsafe` (docs/unsafe.md).
 sanitize:
