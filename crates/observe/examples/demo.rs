@@ -5,10 +5,12 @@
 //! It prints the address, and serves until it is ended. All values follow from the time since the start, so that two
 //! runs show the same. `--large` shows 1,000 faces and 10,000 routes.
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namewire_observe::snapshot::*;
+use namewire_observe::source::{Admitted, Place};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
 use serde_json::json;
 
@@ -56,6 +58,10 @@ struct Demo {
 }
 
 impl Source for Demo {
+    fn admit(&self, _client: IpAddr, _place: Place) -> Result<Admitted, String> {
+        Ok(Box::new(()))
+    }
+
     async fn snapshot(&self) -> Option<Snapshot> {
         let now_unix_ms = unix_ms();
         let seconds = (now_unix_ms - self.start_unix_ms) as f64 / 1000.0;

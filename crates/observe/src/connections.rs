@@ -1,8 +1,12 @@
 //! Connections: from a listener to answers, within limits.
 //!
-//! Contract: a connection that breaks a limit ends, and no other one notices. Over [`Limits::connections`], a new
-//! connection gets a short 503 and ends. A request head over 8 KiB gets 431. A head that does not come in time ends
-//! its connection, and so does silence between requests.
+//! Contract: a connection that breaks a limit ends, and no other one notices. A connection for which the source has no
+//! place gets a 503 with the reason and ends. A request head over 8 KiB gets 431. A head that does not come in time
+//! ends its connection, and so does silence between requests.
+//!
+//! A socket that is closed with unread bytes resets the connection, and what was sent may be lost with it. So a refused
+//! connection is read until its client closes it, for [`REFUSAL_WAIT`] at most, and [`REFUSED_AT_ONCE`] at a time.
+//! Further ones get the answer and are closed at once.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -15,13 +19,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{self, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use crate::site::Site;
-use crate::source::Source;
+use crate::site::{Ends, Site};
+use crate::source::{Place, Source};
 use crate::stall::Stall;
 
 /// The largest request head: the least that hyper takes.
@@ -29,14 +34,14 @@ const HEAD_BYTES_MAX: usize = 8192;
 const HEADERS_MAX: usize = 64;
 /// How long to wait when the system gives no descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 33\r\n\
-    Retry-After: 5\r\nConnection: close\r\n\r\nToo many connections are open.  \n";
+/// How long a refused connection stays, so that its client reads why.
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
+/// How many refused connections stay.
+const REFUSED_AT_ONCE: usize = 8;
 
-/// What connections may take. Tests have smaller ones.
+/// How long connections may wait. Tests have less patience.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections of all listeners together.
-    pub(crate) connections: usize,
     /// How long a request head may take, and silence between requests.
     pub(crate) head_wait: Duration,
     /// How long a client may take nothing of what is sent.
@@ -45,46 +50,71 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 64, head_wait: Duration::from_secs(10), write_wait: Duration::from_secs(30) }
+        Self { head_wait: Duration::from_secs(10), write_wait: Duration::from_secs(30) }
     }
 }
 
 /// Serves all listeners. Never ends.
 pub(crate) async fn serve<S: Source>(listeners: Vec<TcpListener>, site: Site<S>, limits: Limits) {
     let site = Rc::new(site);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     for listener in listeners {
-        spawn_local(accept(listener, Rc::clone(&site), Arc::clone(&places), limits));
+        spawn_local(accept(listener, Rc::clone(&site), Arc::clone(&refusals), limits));
     }
     site.keeper.run().await;
 }
 
-async fn accept<S: Source>(listener: TcpListener, site: Rc<Site<S>>, places: Arc<Semaphore>, limits: Limits) {
+async fn accept<S: Source>(listener: TcpListener, site: Rc<Site<S>>, refusals: Arc<Semaphore>, limits: Limits) {
     let bound = listener.local_addr().map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
     loop {
-        let Ok((socket, _)) = listener.accept().await else {
+        let Ok((socket, client)) = listener.accept().await else {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            let _ = socket.try_write(FULL);
-            continue;
-        };
-        let site = Rc::clone(&site);
-        spawn_local(async move {
-            serve_connection(socket, bound, site, limits).await;
-            drop(place);
-        });
+        let ends = Ends { bound, client: client.ip() };
+        match site.keeper.source.admit(ends.client, Place::Connection) {
+            Ok(place) => {
+                let site = Rc::clone(&site);
+                spawn_local(async move {
+                    serve_connection(socket, ends, site, limits).await;
+                    drop(place);
+                });
+            }
+            Err(why) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(turn) => {
+                    spawn_local(async move {
+                        let _ = timeout(REFUSAL_WAIT, refuse(socket, &why)).await;
+                        drop(turn);
+                    });
+                }
+                Err(_) => drop(socket.try_write(refusal(&why).as_bytes())),
+            },
+        }
     }
 }
 
-async fn serve_connection<S: Source>(socket: TcpStream, bound: IpAddr, site: Rc<Site<S>>, limits: Limits) {
+/// Answers a connection for which there is no place, whatever it asks for, and reads until the client closes it.
+async fn refuse(mut socket: TcpStream, why: &str) -> io::Result<()> {
+    socket.write_all(refusal(why).as_bytes()).await?;
+    socket.shutdown().await?;
+    io::copy(&mut socket.take(HEAD_BYTES_MAX as u64), &mut io::sink()).await.map(drop)
+}
+
+fn refusal(why: &str) -> String {
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Retry-After: 5\r\nConnection: close\r\n\r\n{why}\n",
+        why.len() + 1
+    )
+}
+
+async fn serve_connection<S: Source>(socket: TcpStream, ends: Ends, site: Rc<Site<S>>, limits: Limits) {
     let _ = socket.set_nodelay(true);
     let service = service_fn(|request: Request<Incoming>| {
         let site = Rc::clone(&site);
         async move {
             let (parts, _) = request.into_parts();
-            Ok::<_, Infallible>(site.answer(&parts, bound).await)
+            Ok::<_, Infallible>(site.answer(&parts, ends).await)
         }
     });
     let connection = http1::Builder::new()

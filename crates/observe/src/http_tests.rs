@@ -1,20 +1,26 @@
 //! The observer over real sockets, with small limits.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::connections::Limits;
 use crate::snapshot::{Face, Route, Worker};
+use crate::source::{Admitted, Place};
 use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source, TraceNews, TraceReader};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-const LIMITS: Limits =
-    Limits { connections: 20, head_wait: Duration::from_millis(400), write_wait: Duration::from_millis(400) };
+const LIMITS: Limits = Limits { head_wait: Duration::from_millis(400), write_wait: Duration::from_millis(400) };
+/// Places, by kind.
+const CONNECTIONS: usize = 20;
+const STREAMS: usize = 16;
+const TRACES: usize = 2;
 
 /// What a made-up router does.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,15 +33,33 @@ enum Mood {
     Huge,
 }
 
-impl Source for Mood {
+/// A made-up router.
+struct Router {
+    mood: Mood,
+    places: [Arc<Semaphore>; 3],
+}
+
+impl From<Mood> for Router {
+    fn from(mood: Mood) -> Self {
+        Router { mood, places: [CONNECTIONS, STREAMS, TRACES].map(|places| Arc::new(Semaphore::new(places))) }
+    }
+}
+
+impl Source for Router {
+    fn admit(&self, client: IpAddr, place: Place) -> Result<Admitted, String> {
+        assert!(client.is_loopback());
+        let taken = Arc::clone(&self.places[place as usize]).try_acquire_owned();
+        Ok(Box::new(taken.map_err(|_| format!("There is no {place:?} left."))?))
+    }
+
     async fn snapshot(&self) -> Option<Snapshot> {
-        let workers = if *self == Self::NoWorkers { 0 } else { 2 };
-        match self {
-            Self::Stopped => return None,
-            Self::Hung => std::future::pending().await,
+        let workers = if self.mood == Mood::NoWorkers { 0 } else { 2 };
+        match self.mood {
+            Mood::Stopped => return None,
+            Mood::Hung => std::future::pending().await,
             _ => (),
         }
-        let routes = if *self == Self::Huge { 200_000 } else { 1 };
+        let routes = if self.mood == Mood::Huge { 200_000 } else { 1 };
         Some(Snapshot {
             version: "1.2.3".into(),
             workers: vec![Worker::default(); workers],
@@ -84,9 +108,9 @@ impl Drop for Made {
     }
 }
 
-fn start(source: impl Source) -> ObserverHandle {
+fn start(mood: Mood) -> ObserverHandle {
     let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true, trace: true };
-    Observer::bind_with(&config, LIMITS).unwrap().serve(source).unwrap()
+    Observer::bind_with(&config, LIMITS).unwrap().serve(Router::from(mood)).unwrap()
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -213,7 +237,7 @@ fn a_foreign_host_is_refused_with_the_reason() {
 #[test]
 fn no_page_without_the_setting() {
     let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false, trace: false };
-    let handle = Observer::bind(&config).unwrap().serve(Mood::Well).unwrap();
+    let handle = Observer::bind(&config).unwrap().serve(Router::from(Mood::Well)).unwrap();
     assert_eq!(header(&get(&handle, "/"), "content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(status(&get(&handle, "/events")), 404);
     assert_eq!(status(&get(&handle, "/metrics")), 200);
@@ -273,7 +297,7 @@ fn streams_are_limited() {
         socket.read_exact(&mut first).unwrap();
         (socket, String::from_utf8_lossy(&first).into_owned())
     };
-    let streams: Vec<_> = (0..16).map(|_| open()).collect();
+    let streams: Vec<_> = (0..STREAMS).map(|_| open()).collect();
     assert!(streams.iter().all(|(_, first)| first == "HTTP/1.1 200"));
     assert_eq!(open().1, "HTTP/1.1 503");
     drop(streams);
@@ -292,16 +316,35 @@ fn connections_are_limited() {
         socket.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         socket
     };
-    let mut kept: Vec<_> = (0..16).map(|_| keep()).collect();
+    let mut kept: Vec<_> = (0..STREAMS).map(|_| keep()).collect();
     for socket in &mut kept {
         socket.read_exact(&mut [0; 12]).unwrap();
     }
-    let silent: Vec<_> = (16..LIMITS.connections).map(|_| connect(handle.addresses()[0])).collect();
-    assert!(get(&handle, "/healthz").contains("Too many connections"));
+    let silent: Vec<_> = (STREAMS..CONNECTIONS).map(|_| connect(handle.addresses()[0])).collect();
+    let answer = get(&handle, "/healthz");
+    assert_eq!((status(&answer), body(&answer)), (503, "There is no Connection left.\n"));
+    assert_eq!((header(&answer, "retry-after"), header(&answer, "connection")), (Some("5"), Some("close")));
     drop(silent);
     let deadline = Instant::now() + PATIENCE;
     while status(&get(&handle, "/healthz")) != 200 {
         assert!(Instant::now() < deadline, "a closed connection keeps its place");
+    }
+}
+
+/// The story: the socket was closed with the request unread, which resets the connection. The client saw the reset, or
+/// the answer, by chance.
+#[test]
+fn a_refused_client_is_answered_and_never_reset() {
+    let handle = start(Mood::Well);
+    let _silent: Vec<_> = (0..CONNECTIONS).map(|_| connect(handle.addresses()[0])).collect();
+    // They are accepted in order, so from here on there is no place, until heads are late.
+    for _ in 0..20 {
+        let mut socket = connect(handle.addresses()[0]);
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(4000));
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an end without a reset");
+        assert!(status(&answer) == 503 || status(&answer) == 200, "{answer}");
     }
 }
 
@@ -426,7 +469,7 @@ fn a_trace_is_a_stream_that_ends_with_its_client() {
 #[test]
 fn traces_are_refused_unless_the_administrator_allows_them() {
     let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], ..ObserveConfig::default() };
-    let handle = Observer::bind_with(&config, LIMITS).unwrap().serve(Mood::Well).unwrap();
+    let handle = Observer::bind_with(&config, LIMITS).unwrap().serve(Router::from(Mood::Well)).unwrap();
     let answer = get(&handle, "/trace?prefix=/a");
     assert_eq!(status(&answer), 403);
     assert!(body(&answer).contains("observe.trace = true"), "{answer}");

@@ -5,25 +5,22 @@
 //! the keeper takes one for the rates and for the streams, while a stream is open or somebody asked for the status
 //! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps until the [timeline](crate::timeline) is due.
 //!
-//! All of it runs on the observer's thread. Limits: [`STREAMS_MAX`] streams.
+//! All of it runs on the observer's thread. Limits: the source says how many streams there may be.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use crate::document;
 use crate::history::{History, Rates};
 use crate::snapshot::Snapshot;
-use crate::source::{SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT, Source};
+use crate::source::{Admitted, SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT, Source};
 use crate::timeline::Timeline;
 
-/// How many streams may be open.
-pub(crate) const STREAMS_MAX: usize = 16;
 /// For how long after a question the keeper takes a snapshot per second.
 const ASKED_RECENTLY: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_secs(1);
@@ -62,7 +59,6 @@ pub(crate) struct Keeper<S> {
     asking: Notify,
     /// The newest message for streams.
     messages: watch::Sender<Bytes>,
-    streams: Arc<Semaphore>,
 }
 
 struct Latest {
@@ -82,7 +78,6 @@ impl<S: Source> Keeper<S> {
             asked: Cell::new(None),
             asking: Notify::new(),
             messages: watch::Sender::default(),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         }
     }
 
@@ -119,13 +114,12 @@ impl<S: Source> Keeper<S> {
         document::past(&self.timeline.borrow().past())
     }
 
-    /// A stream of messages, one per second. `None`: there are too many.
-    pub(crate) fn stream(self: &Rc<Self>) -> Option<mpsc::Receiver<Bytes>> {
-        let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
+    /// A stream of messages, one per second. It has the place until its client leaves.
+    pub(crate) fn stream(self: &Rc<Self>, place: Admitted) -> mpsc::Receiver<Bytes> {
         let (sender, receiver) = mpsc::channel(1);
         self.measure();
-        tokio::task::spawn_local(Rc::clone(self).feed(sender, permit));
-        Some(receiver)
+        tokio::task::spawn_local(Rc::clone(self).feed(sender, place));
+        receiver
     }
 
     /// Takes a snapshot per second while it is wanted. Never ends.
@@ -153,7 +147,7 @@ impl<S: Source> Keeper<S> {
     }
 
     /// Sends the present state, then each new message. A client that is slow misses some. Ends with the client.
-    async fn feed(self: Rc<Self>, sender: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+    async fn feed(self: Rc<Self>, sender: mpsc::Sender<Bytes>, _place: Admitted) {
         let mut messages = self.messages.subscribe();
         let mut message = match self.current().await {
             Ok(snapshot) => self.message(&snapshot),
@@ -175,7 +169,7 @@ impl<S: Source> Keeper<S> {
 
     fn is_idle(&self) -> bool {
         let asked_recently = self.asked.get().is_some_and(|asked| asked.elapsed() < ASKED_RECENTLY);
-        !asked_recently && self.streams.available_permits() == STREAMS_MAX
+        !asked_recently && self.messages.receiver_count() == 0
     }
 
     fn rates(&self) -> Rates {
@@ -195,12 +189,15 @@ fn trouble(unavailable: Unavailable) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use tokio::time::{advance, sleep};
 
     use super::*;
     use crate::snapshot::{Face, FaceCounters};
+    use crate::source::Place;
 
     /// Counts how often it is asked. One face receives 100 packets per snapshot.
     #[derive(Default)]
@@ -209,6 +206,10 @@ mod tests {
     }
 
     impl Source for Counted {
+        fn admit(&self, _client: IpAddr, _place: Place) -> Result<Admitted, String> {
+            Ok(Box::new(()))
+        }
+
         async fn snapshot(&self) -> Option<Snapshot> {
             let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
             let counters = FaceCounters { in_data: asked * 100, ..Default::default() };
@@ -273,16 +274,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn streams_end_with_their_client_and_are_limited() {
+    async fn a_stream_and_its_place_end_with_the_client() {
         let local = tokio::task::LocalSet::new();
         let streams = async {
             let keeper = Rc::new(Keeper::new(Counted::default()));
-            let mut open: Vec<_> = (0..STREAMS_MAX).map(|_| keeper.stream().unwrap()).collect();
-            assert!(keeper.stream().is_none());
+            let place = Arc::new(());
+            let mut open: Vec<_> = (0..16).map(|_| keeper.stream(Box::new(Arc::clone(&place)))).collect();
             assert!(open[0].recv().await.unwrap().starts_with(b"data: {"));
+            assert_eq!(Arc::strong_count(&place), 17);
             drop(open);
             sleep(Duration::from_millis(1)).await;
-            assert!(keeper.stream().is_some());
+            assert_eq!(Arc::strong_count(&place), 1);
         };
         local.run_until(streams).await;
     }
@@ -291,6 +293,10 @@ mod tests {
     struct Hung;
 
     impl Source for Hung {
+        fn admit(&self, _client: IpAddr, _place: Place) -> Result<Admitted, String> {
+            Err("no place".to_owned())
+        }
+
         async fn snapshot(&self) -> Option<Snapshot> {
             std::future::pending().await
         }

@@ -27,10 +27,11 @@
 //! Cost: one snapshot in ten seconds, and less often as the router grows old. While somebody asks, one snapshot per
 //! second for rates, and at most four per second for everybody together.
 //!
-//! Limits: 64 connections, 16 of them streams and 2 of them traces; a request head of 8 KiB that comes within 10 s; no
-//! request bodies. A client that takes no bytes for 30 s loses its connection. There is no TLS and there are no users:
-//! listen on loopback, or put a server in front that has both. A listener on loopback answers only requests that name
-//! a loopback host, so that no foreign web page can read it through a name of its own (DNS rebinding).
+//! Limits: the source says which client may have how many connections, streams and traces; a request head of 8 KiB that
+//! comes within 10 s; no request bodies. A client that takes no bytes for 30 s loses its connection. There is no TLS
+//! and there are no users: listen on loopback, or put a server in front that has both. A listener on loopback answers
+//! only requests that name a loopback host, so that no foreign web page can read it through a name of its own (DNS
+//! rebinding).
 //!
 //! | module | what it holds |
 //! | --- | --- |

@@ -18,8 +18,8 @@ use crate::document;
 use crate::keeper::{Keeper, Unavailable};
 use crate::metrics::{Format, encode};
 use crate::request::{self, Refusal};
-use crate::source::{EXPLAIN_WAIT, NOT_OFFERED, Source};
-use crate::traces::Traces;
+use crate::source::{Admitted, EXPLAIN_WAIT, NOT_OFFERED, Place, Source};
+use crate::traces;
 
 const PAGE: &str = include_str!("page.html");
 /// How fast a healthy router answers.
@@ -34,27 +34,34 @@ pub(crate) struct Site<S> {
     pub(crate) keeper: Rc<Keeper<S>>,
     /// Whether `/` and `/events` are answered.
     page: bool,
-    /// `None`: not allowed.
-    traces: Option<Traces>,
+    /// Whether `/trace` is.
+    trace: bool,
     policy: HeaderValue,
+}
+
+/// The addresses of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// Of the listener.
+    pub(crate) bound: IpAddr,
+    pub(crate) client: IpAddr,
 }
 
 impl<S: Source> Site<S> {
     pub(crate) fn new(source: S, page: bool, trace: bool) -> Self {
-        let traces = trace.then(Traces::default);
-        Self { keeper: Rc::new(Keeper::new(source)), page, traces, policy: content_policy(PAGE) }
+        Self { keeper: Rc::new(Keeper::new(source)), page, trace, policy: content_policy(PAGE) }
     }
 
-    /// The answer to a request that came to a listener at `bound`.
-    pub(crate) async fn answer(&self, request: &Parts, bound: IpAddr) -> Answer {
-        let answer = match request::check(request, bound) {
-            Ok(()) => self.answer_path(request).await,
+    /// The answer to a request.
+    pub(crate) async fn answer(&self, request: &Parts, ends: Ends) -> Answer {
+        let answer = match request::check(request, ends.bound) {
+            Ok(()) => self.answer_path(request, ends.client).await,
             Err(refusal) => Err(refusal),
         };
         answer.unwrap_or_else(|refusal| refused(&refusal, &self.policy))
     }
 
-    async fn answer_path(&self, request: &Parts) -> Result<Answer, Refusal> {
+    async fn answer_path(&self, request: &Parts, client: IpAddr) -> Result<Answer, Refusal> {
         match request.uri.path() {
             "/" if self.page => Ok(self.whole(HTML, PAGE)),
             "/" => Ok(self.whole(TEXT, format!("Namewire shows: {PATHS}\n"))),
@@ -65,11 +72,11 @@ impl<S: Source> Site<S> {
                 Ok(self.whole(JSON, document::routes(&snapshot)))
             }
             "/history.json" => Ok(self.whole(JSON, self.keeper.past())),
-            "/events" if self.page => self.events(&request.method),
+            "/events" if self.page => self.events(&request.method, client),
             "/healthz" => self.health().await,
             "/readyz" => self.readiness().await,
             "/explain" => self.explain(request.uri.query()).await,
-            "/trace" => self.trace(request).await,
+            "/trace" => self.trace(request, client).await,
             _ => Err(Refusal::new(StatusCode::NOT_FOUND, format!("Nothing here. There are: {PATHS}"))),
         }
     }
@@ -81,12 +88,11 @@ impl<S: Source> Site<S> {
         Ok(self.whole(format.content_type(), encode(&snapshot, format)))
     }
 
-    fn events(&self, method: &Method) -> Result<Answer, Refusal> {
+    fn events(&self, method: &Method, client: IpAddr) -> Result<Answer, Refusal> {
         if method == Method::HEAD {
             return Ok(self.whole(EVENT_STREAM, ""));
         }
-        let refuse = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Too many streams are open.");
-        let stream = AnswerBody::Stream(self.keeper.stream().ok_or_else(refuse)?);
+        let stream = AnswerBody::Stream(self.keeper.stream(self.admit(client, Place::Stream)?));
         Ok(answer(StatusCode::OK, EVENT_STREAM, &self.policy, stream))
     }
 
@@ -116,15 +122,22 @@ impl<S: Source> Site<S> {
         }
     }
 
-    async fn trace(&self, request: &Parts) -> Result<Answer, Refusal> {
-        let refuse = || Refusal::new(StatusCode::FORBIDDEN, NO_TRACES);
-        let traces = self.traces.as_ref().ok_or_else(refuse)?;
+    async fn trace(&self, request: &Parts, client: IpAddr) -> Result<Answer, Refusal> {
+        if !self.trace {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, NO_TRACES));
+        }
         let wanted = request::trace_wanted(request.uri.query())?;
         if request.method == Method::HEAD {
             return Ok(self.whole(EVENT_STREAM, ""));
         }
-        let stream = AnswerBody::Stream(traces.open(&self.keeper.source, wanted).await?);
+        let place = self.admit(client, Place::Trace)?;
+        let stream = AnswerBody::Stream(traces::open(&self.keeper.source, wanted, place).await?);
         Ok(answer(StatusCode::OK, EVENT_STREAM, &self.policy, stream))
+    }
+
+    fn admit(&self, client: IpAddr, place: Place) -> Result<Admitted, Refusal> {
+        let admitted = self.keeper.source.admit(client, place);
+        admitted.map_err(|why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why))
     }
 
     fn whole(&self, content_type: &'static str, body: impl Into<hyper::body::Bytes>) -> Answer {

@@ -4,10 +4,14 @@
 //! clients ask, and not at all while no client does. A source must not block that thread: it sends a request to the
 //! threads that own the state, and awaits the answer.
 //!
+//! The source also decides which client gets a place, because it knows who shares them ([`Source::admit`]). It does so
+//! without waiting.
+//!
 //! Limits: the observer waits [`SNAPSHOT_WAIT`] for a snapshot, [`EXPLAIN_WAIT`] for an explanation and [`TRACE_WAIT`]
 //! for the beginning of a trace, then drops the future and answers 503.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::snapshot::Snapshot;
@@ -23,8 +27,29 @@ pub const TRACE_WAIT: Duration = Duration::from_secs(5);
 /// What [`Source::explain`] and [`Source::trace`] answer when the source has no such thing.
 pub const NOT_OFFERED: &str = "not offered";
 
+/// What a client has one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A connection.
+    Connection,
+    /// The page's news, over a connection.
+    Stream,
+    /// A trace, over a connection.
+    Trace,
+}
+
+/// A place that a client has. Dropping it gives the place back.
+pub type Admitted = Box<dyn Send>;
+
 /// What a node shows. Everything is a copy, made off the data path.
 pub trait Source: Send + Sync + 'static {
+    /// Gives the client at this address a place. Asked before a connection is served, and before a stream or a trace
+    /// begins.
+    ///
+    /// # Errors
+    /// Why it gets none, for people. The client is answered 503 with this text.
+    fn admit(&self, client: IpAddr, place: Place) -> Result<Admitted, String>;
+
     /// Everything at this moment. `None`: the router has stopped.
     fn snapshot(&self) -> impl Future<Output = Option<Snapshot>> + Send;
 

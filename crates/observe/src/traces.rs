@@ -7,21 +7,19 @@
 //! router, but this server shows its page to all who reach it. So the administrator must allow traces here
 //! ([`crate::ObserveConfig::trace`]).
 //!
-//! Limits: [`TRACES_MAX`] traces. The source bounds what waits between two looks, and a router never waits for it.
+//! Limits: the source says how many traces there may be. It bounds what waits between two looks, and a router never
+//! waits for it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::request::{Refusal, TraceWanted};
-use crate::source::{NOT_OFFERED, Source, TRACE_WAIT, TraceReader};
+use crate::source::{Admitted, NOT_OFFERED, Source, TRACE_WAIT, TraceReader};
 
-/// How many traces may run.
-const TRACES_MAX: usize = 2;
 /// How many packets an event shows.
 const PACKETS_MAX: usize = 100;
 /// How often the source is asked.
@@ -29,41 +27,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After so long without an event, a comment shows that the stream lives.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Places for traces.
-pub(crate) struct Traces(Arc<Semaphore>);
-
-impl Default for Traces {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(TRACES_MAX)))
-    }
-}
-
-impl Traces {
-    /// Begins a trace. Runs on a local set.
-    pub(crate) async fn open(
-        &self,
-        source: &impl Source,
-        wanted: TraceWanted,
-    ) -> Result<mpsc::Receiver<Bytes>, Refusal> {
-        let unavailable = |text: String| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
-        let full = || unavailable(format!("{TRACES_MAX} traces are open here; there may be no more."));
-        let permit = Arc::clone(&self.0).try_acquire_owned().map_err(|_| full())?;
-        let begun = timeout(TRACE_WAIT, source.trace(wanted.prefix, wanted.one_in)).await;
-        let reader = match begun.map_err(|_| unavailable("The router does not answer.".to_owned()))? {
-            Ok(reader) => reader,
-            Err(text) if text == NOT_OFFERED => {
-                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "This router offers no traces."));
-            }
-            Err(text) => return Err(Refusal::new(StatusCode::BAD_REQUEST, text)),
-        };
-        let (sender, receiver) = mpsc::channel(1);
-        tokio::task::spawn_local(feed(reader, sender, permit));
-        Ok(receiver)
-    }
+/// Begins a trace, which has the place until it ends. Runs on a local set.
+pub(crate) async fn open(
+    source: &impl Source,
+    wanted: TraceWanted,
+    place: Admitted,
+) -> Result<mpsc::Receiver<Bytes>, Refusal> {
+    let unavailable = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "The router does not answer.");
+    let begun = timeout(TRACE_WAIT, source.trace(wanted.prefix, wanted.one_in)).await;
+    let reader = match begun.map_err(|_| unavailable())? {
+        Ok(reader) => reader,
+        Err(text) if text == NOT_OFFERED => {
+            return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "This router offers no traces."));
+        }
+        Err(text) => return Err(Refusal::new(StatusCode::BAD_REQUEST, text)),
+    };
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::task::spawn_local(feed(reader, sender, place));
+    Ok(receiver)
 }
 
 /// Sends what each look finds. Ends with the client or the router.
-async fn feed(mut reader: Box<dyn TraceReader>, sender: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+async fn feed(mut reader: Box<dyn TraceReader>, sender: mpsc::Sender<Bytes>, _place: Admitted) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // At once, so that the client knows that it began.

@@ -270,7 +270,7 @@ impl Control {
             ToControl::RouteLost { face, name } => self.route_lost(face, &name, effects),
             ToControl::TagRouting { face, packet } => self.node.tag_packet(face, &packet),
             ToControl::Accepted(connection) => self.node.faces.add_accepted(vec![connection]),
-            ToControl::ShortOfDescriptors { holder } => {
+            ToControl::ShortOfConnections { holder } => {
                 for worker in self.node.workers.iter() {
                     worker.send(ToWorker::DisplaceIdle { holder });
                 }

@@ -11,8 +11,11 @@
 //! If none is to be had, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The refused
 //! peer finds room when it tries again.
 
-use crate::messages::ToControl;
-use namewire_shares::{Holder, HolderId, HolderTable, Pool, PoolConfig, PoolReader, Refusal, SharedPool, Taken};
+use crate::{
+    holder_pool::{Held, HolderPool, Refused},
+    messages::ToControl,
+};
+use namewire_shares::{Holder, HolderTable, PoolConfig, PoolReader};
 use rustix::process::{Resource, getrlimit};
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -41,23 +44,13 @@ const WITHOUT_LIMIT: u64 = 1 << 30;
 /// See the module documentation. Clones are the same descriptors.
 #[derive(Clone)]
 pub(crate) struct Descriptors {
-    pool: SharedPool,
-    holders: HolderTable,
+    pool: HolderPool,
     events: UnboundedSender<ToControl>,
     last_search: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Descriptors that a connection uses; dropping it gives them back.
-pub(crate) struct TakenDescriptors {
-    taken: Taken,
-    holders: HolderTable,
-}
-
-impl Drop for TakenDescriptors {
-    fn drop(&mut self) {
-        self.holders.leave(self.taken.holder());
-    }
-}
+pub(crate) type TakenDescriptors = Held;
 
 impl Descriptors {
     /// Those that the process has left.
@@ -68,7 +61,7 @@ impl Descriptors {
         Self::new(limit.saturating_sub(in_use + files(limit)), holders, events)
     }
 
-    fn new(capacity: u64, holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
+    pub(crate) fn new(capacity: u64, holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
         let config = PoolConfig {
             name: "descriptors",
             capacity,
@@ -76,46 +69,36 @@ impl Descriptors {
             management_reserve: capacity / 16,
             local_reserve: capacity / 8,
         };
-        let pool = SharedPool::new(Pool::new(config, holders.groups()));
-        Descriptors { pool, holders: holders.clone(), events, last_search: Arc::default() }
+        Descriptors { pool: HolderPool::new(config, holders), events, last_search: Arc::default() }
     }
 
     /// For reports.
     pub(crate) fn reader(&self) -> PoolReader {
-        self.pool.lock().reader()
+        self.pool.reader()
     }
 
-    /// Takes descriptors for a connection. `None`: its holder has its share, or there are none. That is counted.
-    pub(crate) fn take(&self, holder: &Holder, count: u64) -> Option<TakenDescriptors> {
-        let id = self.holders.enter(holder);
-        match self.pool.try_take(id, count) {
-            Ok(taken) => Some(TakenDescriptors { taken, holders: self.holders.clone() }),
-            Err(refusal) => {
-                self.look_for_idle(id, refusal);
-                self.holders.leave(id);
-                None
-            }
-        }
+    /// Takes descriptors for a connection.
+    ///
+    /// # Errors
+    /// Its holder has its share, or there are none. That is counted, and idle connections make room.
+    pub(crate) fn take(&self, holder: &Holder, count: u64) -> Result<TakenDescriptors, Refused> {
+        self.pool.try_take(holder, count).inspect_err(|refused| self.make_room(&self.pool, *refused))
     }
 
     /// Takes a descriptor for a face that the operator makes.
     pub(crate) fn take_for_operator(&self) -> TakenDescriptors {
-        let taken = self.pool.take(self.holders.enter(&Holder::Management), OF_STREAM);
-        TakenDescriptors { taken, holders: self.holders.clone() }
+        self.pool.take(&Holder::Management, OF_STREAM)
     }
 
-    fn look_for_idle(&self, refused: HolderId, refusal: Refusal) {
+    /// Lets workers close idle connections, because this pool, which connections use, has refused one.
+    pub(crate) fn make_room(&self, pool: &HolderPool, refused: Refused) {
         let mut last_search = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
         if last_search.is_some_and(|last| last.elapsed() < PAUSE) {
             return;
         }
         *last_search = Some(Instant::now());
-        let others = match refusal {
-            Refusal::ShareUsed => None,
-            Refusal::PoolFull => self.pool.lock().heaviest_beside(refused),
-        };
         // Control is gone only when the router stops.
-        let _ = self.events.send(ToControl::ShortOfDescriptors { holder: others.unwrap_or(refused) });
+        let _ = self.events.send(ToControl::ShortOfConnections { holder: pool.who_makes_room(refused) });
     }
 }
 
@@ -136,11 +119,11 @@ mod tests {
         let descriptors = Descriptors::new(800, &HolderTable::default(), events);
         let remote = |number: u32| Holder::Ipv4(number.into());
         let mut taken = Vec::new();
-        while let Some(connection) = descriptors.take(&remote(1), OF_STREAM) {
+        while let Ok(connection) = descriptors.take(&remote(1), OF_STREAM) {
             taken.push(connection);
         }
         assert_eq!(taken.len(), (800 - 50 - 100) * 4 / 5);
-        assert!(matches!(queue.try_recv(), Ok(ToControl::ShortOfDescriptors { .. })));
+        assert!(matches!(queue.try_recv(), Ok(ToControl::ShortOfConnections { .. })));
         for number in 2..10_000 {
             taken.extend(descriptors.take(&remote(number), OF_WEBSOCKET));
         }
@@ -149,6 +132,6 @@ mod tests {
         let applications: Vec<_> = (0..80).map(|_| of_user(1000).expect("four fifths of the reserve")).collect();
         let _operators: Vec<_> = (0..50).map(|_| descriptors.take_for_operator()).collect();
         drop((taken, applications));
-        assert_eq!(descriptors.pool.lock().used(), 50);
+        assert_eq!(descriptors.pool.used(), 50);
     }
 }

@@ -307,7 +307,7 @@ impl Accepted {
             peer => {
                 // A connection that was reset meanwhile has no facts; one beyond its share is counted there.
                 let Ok(info) = acceptor.face_info(&socket) else { return };
-                let Some(descriptors) = self.descriptors.take(&info.holder(), OF_STREAM) else { return };
+                let Ok(descriptors) = self.descriptors.take(&info.holder(), OF_STREAM) else { return };
                 let waiting = Waiting { socket, info, descriptors };
                 match peer {
                     Peer::LeftWords => self.parted.push_back(waiting),

@@ -100,7 +100,7 @@ async fn connect(
     descriptors: &Descriptors,
     place: OwnedSemaphorePermit,
 ) -> Option<AcceptedConnection> {
-    let taken: TakenDescriptors = descriptors.take(&memory::holder(handshake.as_fd()), OF_MEMORY)?;
+    let taken: TakenDescriptors = descriptors.take(&memory::holder(handshake.as_fd()), OF_MEMORY).ok()?;
     let port = timeout(HANDSHAKE_TIMEOUT, shake_hands(handshake)).await.ok()?.ok()?;
     if !memory::has_usable_buffers(&port) {
         return None;

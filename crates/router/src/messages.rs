@@ -60,7 +60,7 @@ pub(crate) enum ToWorker {
     Reconnect { face: FaceId, socket: StreamSocket },
     /// Close a face of this worker.
     RemoveFace { face: FaceId },
-    /// Close the longest idle connections of a holder: the process is short of descriptors.
+    /// Close the longest idle connections of a holder: the process is short of descriptors, or a listener of places.
     DisplaceIdle { holder: HolderId },
     /// Change a face of this worker.
     UpdateFace { face: FaceId, change: FaceChange },
@@ -157,8 +157,9 @@ pub(crate) enum ToControl {
     CsErased { ticket: Ticket, erased: u64 },
     /// A listener accepted a connection.
     Accepted(AcceptedConnection),
-    /// A listener has refused a connection for lack of descriptors; idle connections of this holder should close.
-    ShortOfDescriptors { holder: HolderId },
+    /// A listener has refused a connection for lack of descriptors or of a place; idle connections of this holder
+    /// should close.
+    ShortOfConnections { holder: HolderId },
     /// A worker has traffic again. Control had asked for this message.
     Traffic,
     /// A worker has freed much memory.

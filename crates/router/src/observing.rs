@@ -1,11 +1,15 @@
 //! What the observer shows of this router: copies that the control thread makes, and traces, which it begins.
 
-use crate::{messages::ToControl, requests::Request};
+use crate::{messages::ToControl, observer_places::ObserverPlaces, requests::Request};
 use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
 use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
-use namewire_observe::{Snapshot, Source, TraceNews, TraceReader};
+use namewire_observe::{
+    Snapshot, Source, TraceNews, TraceReader,
+    source::{Admitted, Place},
+};
 use namewire_packet::{NameBuf, nfd::CaptureRecord};
 use std::{
+    net::IpAddr,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -19,6 +23,7 @@ pub(crate) struct RouterSource {
     events: UnboundedSender<ToControl>,
     /// Warnings of the start.
     notes: Vec<String>,
+    places: ObserverPlaces,
     last: Mutex<Busy>,
     traces_begun: AtomicU64,
 }
@@ -38,8 +43,8 @@ pub(crate) struct Taken {
 }
 
 impl RouterSource {
-    pub(crate) fn new(events: UnboundedSender<ToControl>, notes: Vec<String>) -> Self {
-        RouterSource { events, notes, last: Mutex::default(), traces_begun: AtomicU64::new(0) }
+    pub(crate) fn new(events: UnboundedSender<ToControl>, notes: Vec<String>, places: ObserverPlaces) -> Self {
+        RouterSource { events, notes, places, last: Mutex::default(), traces_begun: AtomicU64::new(0) }
     }
 
     /// The share of time in which each worker had packets since the last copy.
@@ -58,6 +63,10 @@ impl RouterSource {
 }
 
 impl Source for RouterSource {
+    fn admit(&self, client: IpAddr, place: Place) -> Result<Admitted, String> {
+        self.places.admit(client, place).map_err(|refused| refused.text().to_owned())
+    }
+
     async fn snapshot(&self) -> Option<Snapshot> {
         let (reply, answer) = oneshot::channel();
         self.events.send(ToControl::Operate(Request::Snapshot(reply))).ok()?;

@@ -18,6 +18,7 @@ use crate::{
     mesh,
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
+    observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
     senders::ControlSender,
@@ -28,7 +29,7 @@ use crate::{
 use namewire_configuration::{
     Configuration,
     in_force::InForce,
-    settings::{ObserveSection, Settings, TablesSection},
+    settings::{FacesSection, ObserveSection, Settings, TablesSection},
     trust_anchors::TrustAnchors,
 };
 use namewire_designs::fib::catalogue::FibDesign;
@@ -37,7 +38,7 @@ use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
-use namewire_shares::HolderTable;
+use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize, head_room};
 use std::{
     io,
@@ -192,7 +193,6 @@ impl Router {
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
         let sender = ControlSender { events: events.clone(), interests };
         let ids = FaceIdAllocator::new();
-        let (channels, udp) = (listeners.channels(), listeners.udp.clone());
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
         require(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
@@ -200,15 +200,16 @@ impl Router {
             worker_threads::start(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
 
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
-        shared.add_pools(vec![descriptors.reader()]);
         let trusted = faces.websocket.trusted_certificates.clone();
-        let websockets = WebSockets::start(trusted, websocket_listeners, events.clone(), descriptors.clone())?;
+        let connections = websocket::Connections::new(&shared.holders, descriptors.clone());
+        let websockets = WebSockets::start(trusted, websocket_listeners, events.clone(), connections)?;
+        let places = ObserverPlaces::new(&shared.holders, descriptors.clone());
+        shared.add_pools(listener_pools(&descriptors, &websockets, observer.as_ref().map(|_| &places)));
         let websocket = websockets.channels().to_vec();
         let accepts = Arc::<AcceptCounters>::default();
         let parts =
             FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
-        let (outgoing_tcp, outgoing_udp) = (faces.tcp.outgoing, faces.udp.outgoing);
-        let listening = Listening { udp: udp.clone(), channels, outgoing_tcp, outgoing_udp };
+        let listening = listening(faces, &listeners);
         let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         node.in_force = InForce::new(settings, sources);
@@ -216,12 +217,12 @@ impl Router {
         warnings.extend(core_role(settings.fib.design.0));
         let (desk, operator) = OperatorDesk::open(events.clone(), faces.udp.mtu.0);
         let control = Control::new(node, management, anchors, desk)?;
-        let tcp = listeners.tcp_addresses();
+        let (tcp, udp) = (listeners.tcp_addresses(), listeners.udp.clone());
         require_memory()?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (acceptors, socket) = listeners.register(&runtime)?;
         let threads = Threads { control, workers: worker_threads, descriptors };
-        let source = RouterSource::new(events.clone(), warnings.clone());
+        let source = RouterSource::new(events.clone(), warnings.clone(), places);
         let observed = observer.map(|observer| observer.serve(source)).transpose()?;
         let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
         Ok(RouterHandle {
@@ -244,6 +245,26 @@ fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
     let ObserveSection { listen, page, trace } = settings.observe.clone();
     let config = ObserveConfig { listen, page, trace };
     (!config.listen.is_empty()).then(|| Observer::bind(&config)).transpose()
+}
+
+/// What management knows of the listeners.
+fn listening(faces: &FacesSection, listeners: &Listeners) -> Listening {
+    Listening {
+        udp: listeners.udp.clone(),
+        channels: listeners.channels(),
+        outgoing_tcp: faces.tcp.outgoing,
+        outgoing_udp: faces.udp.outgoing,
+    }
+}
+
+/// The pools from which listeners take for whoever connects.
+fn listener_pools(
+    descriptors: &Descriptors,
+    websockets: &WebSockets,
+    observer: Option<&ObserverPlaces>,
+) -> Vec<PoolReader> {
+    let of_observer = observer.into_iter().flat_map(ObserverPlaces::readers);
+    [descriptors.reader(), websockets.pool()].into_iter().chain(of_observer).collect()
 }
 
 fn management_config(configuration: &Configuration, holders: &HolderTable) -> ManagementConfig {

@@ -130,3 +130,64 @@ fn an_address_in_use_is_an_error_of_the_start() {
     let error = namewire_router::Router::start(&config).err().expect("an error");
     assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
 }
+
+/// Connections to an observer whose requests are not complete, so that an answer can only be a refusal.
+fn pile_up(observer: SocketAddr) -> Vec<TcpStream> {
+    let open = |_| {
+        let mut stream = TcpStream::connect(observer).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    (0..40).map(open).collect()
+}
+
+/// What those that were refused meanwhile were told.
+fn refusals(streams: &[TcpStream]) -> Vec<String> {
+    let told = |mut stream: &TcpStream| {
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).unwrap_or(0);
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    streams.iter().map(told).filter(|answer| !answer.is_empty()).collect()
+}
+
+/// The story: one remote client opened 64 connections. The listener on loopback had no place for the operator's own
+/// browser, and Prometheus none either.
+#[test]
+fn a_remote_host_leaves_places_for_this_machine_and_is_told_why_it_gets_no_more() {
+    let any = ["127.0.0.1:0", "0.0.0.0:0"].map(|address| address.parse().unwrap());
+    let (router, _directory) = start_with(1, |config| config.settings.observe.listen = any.to_vec());
+    let [loopback, everywhere] = *router.observed_at() else { panic!("{:?}", router.observed_at()) };
+    let mut operator = Application::connect(&router);
+    // From its own address that is not loopback, this machine is a remote host.
+    let own = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let own = own.connect("192.0.2.1:9").and_then(|()| own.local_addr()).map(|address| address.ip());
+    let mut assert_refused = |observer| {
+        let (streams, mut told) = (pile_up(observer), Vec::new());
+        eventually("some are refused", || {
+            told.extend(refusals(&streams));
+            !told.is_empty()
+        });
+        let is_told = |answer: &String| answer.starts_with("HTTP/1.1 503 ") && answer.contains("as its share allows");
+        assert!(told.iter().all(is_told), "{told:?}");
+        assert!(operator.drops("share-used.observer-connections") >= told.len() as u64);
+        streams
+    };
+    let _remote = match own {
+        Ok(address) if !address.is_loopback() => assert_refused(SocketAddr::new(address, everywhere.port())),
+        _ => Vec::new(),
+    };
+    get(loopback, "/healthz");
+    let local = assert_refused(loopback);
+    drop(local);
+    eventually("places are given back", || {
+        let mut stream = TcpStream::connect(loopback).unwrap();
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    });
+    let metrics = get(loopback, "/metrics");
+    assert!(metrics.contains("observer-connections"), "{metrics}");
+}

@@ -4,14 +4,13 @@
 //! Each connection resolves the host name again, so that a permanent face follows its server. A `wss` server must have
 //! a certificate for that name, from an issuer that we trust.
 
-use super::{Call, Called, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, tls};
+use super::{Call, Called, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, connections::ConnectionPlace, tls};
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::WebSocketUrl;
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
-    sync::OwnedSemaphorePermit,
     task::spawn_local,
     time::timeout,
 };
@@ -32,7 +31,7 @@ impl Caller {
 
     /// Connects, answers, and carries packets until the connection ends.
     pub(super) async fn call(self, Call { url, answer }: Call) {
-        let Ok(permit) = Arc::clone(&self.context.connections).try_acquire_owned() else {
+        let Ok(place) = self.context.connections.enter_for_operator() else {
             self.context.counters.count(WebSocketDrop::TooManyConnections);
             let _ = answer.send(Err(io::Error::other("too many WebSocket connections")));
             return;
@@ -40,14 +39,14 @@ impl Caller {
         let patience = Duration::from_secs(HANDSHAKE_SECONDS);
         let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "Connection timed out");
         let result = tokio::select! {
-            result = timeout(patience, self.connect(&url, permit)) => result.unwrap_or_else(|_| Err(timed_out())),
+            result = timeout(patience, self.connect(&url, place)) => result.unwrap_or_else(|_| Err(timed_out())),
             () = self.context.stopped() => return,
         };
         // The requester is gone when the router stops.
         let _ = answer.send(result);
     }
 
-    async fn connect(&self, url: &WebSocketUrl, permit: OwnedSemaphorePermit) -> io::Result<Called> {
+    async fn connect(&self, url: &WebSocketUrl, place: ConnectionPlace) -> io::Result<Called> {
         let tcp = TcpStream::connect((url.host.as_str(), url.port)).await?;
         let _ = tcp.set_nodelay(true); // only slower without
         let (local, remote) = (tcp.local_addr()?, tcp.peer_addr()?);
@@ -55,9 +54,9 @@ impl Caller {
         let socket = if url.is_secure {
             let name = ServerName::try_from(url.host.clone()).map_err(io::Error::other)?;
             let config = tls::client_config(self.trusted.as_ref())?;
-            self.carry(shake_hands(TlsConnector::from(config).connect(name, tcp).await?, &text).await?, permit)?
+            self.carry(shake_hands(TlsConnector::from(config).connect(name, tcp).await?, &text).await?, place)?
         } else {
-            self.carry(shake_hands(tcp, &text).await?, permit)?
+            self.carry(shake_hands(tcp, &text).await?, place)?
         };
         Ok(Called { socket: StreamSocket::Unix(socket), local, remote })
     }
@@ -66,7 +65,7 @@ impl Caller {
     fn carry<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         &self,
         socket: WebSocketStream<S>,
-        permit: OwnedSemaphorePermit,
+        place: ConnectionPlace,
     ) -> io::Result<std::os::unix::net::UnixStream> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -74,7 +73,7 @@ impl Caller {
         let context = Arc::clone(&self.context);
         spawn_local(async move {
             bridge::bridge(socket, ours, &context.counters, context.stopped()).await;
-            drop(permit);
+            drop(place);
         });
         Ok(theirs)
     }

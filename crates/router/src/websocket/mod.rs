@@ -11,20 +11,22 @@
 //!
 //! When the router stops, each peer gets a Close frame; the thread waits [`STOP_TIMEOUT`] at most for their answers.
 //!
-//! Limits: [`CONNECTIONS_MAX`] connections, messages of 8800 bytes, handshakes of [`HANDSHAKE_SECONDS`]. [`bridge`] and
-//! [`half_open`] have more limits. Each refusal is a [`WebSocketDrop`].
+//! Limits: messages of 8800 bytes, handshakes of [`HANDSHAKE_SECONDS`]. [`connections`], [`bridge`] and [`half_open`]
+//! have more limits. Each refusal is a [`WebSocketDrop`].
 
 mod bridge;
 mod client;
+mod connections;
 mod half_open;
 mod server;
 mod tls;
 
 use self::half_open::HalfOpen;
-use crate::{StartError, descriptors::Descriptors, messages::ToControl};
+use crate::{StartError, messages::ToControl};
 use namewire_configuration::settings::WebSocketSection;
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::{FaceUri, WebSocketUrl};
+use namewire_shares::PoolReader;
 use std::{
     io,
     net::SocketAddr,
@@ -38,17 +40,14 @@ use std::{
 };
 use tokio::{
     runtime,
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     task::{LocalSet, spawn_local},
     time::timeout,
 };
 
+pub(crate) use connections::Connections;
 pub(crate) use server::Listener;
 use tls::TlsFiles;
-
-/// Most connections at once. A connection that we make counts from its start, an accepted one from the end of its
-/// handshake.
-const CONNECTIONS_MAX: usize = 4096;
 
 /// Time for TLS and the WebSocket handshake together.
 const HANDSHAKE_SECONDS: u64 = 10;
@@ -62,7 +61,7 @@ const CALLS_MAX: usize = 256;
 namewire_packet::reasons! {
     /// Why a connection or message was refused.
     pub(crate) enum WebSocketDrop {
-        /// The number of connections has reached its limit.
+        /// A connection found no place or no descriptors, or its holder has its share. It was answered 503.
         TooManyConnections = "too-many-connections",
         /// No descriptor or no memory for a connection.
         AcceptFailed = "accept-failed",
@@ -116,9 +115,8 @@ struct Call {
 /// What all connections of the thread share.
 struct Context {
     counters: Arc<WebSocketCounters>,
-    connections: Arc<Semaphore>,
+    connections: Arc<Connections>,
     events: mpsc::UnboundedSender<ToControl>,
-    descriptors: Descriptors,
     /// Its sender is dropped when the router stops.
     stop: watch::Receiver<()>,
 }
@@ -135,7 +133,7 @@ pub(crate) struct WebSockets {
     /// Certificates that `wss://` servers are checked against; the system's if there are none.
     trusted_certificates: Option<PathBuf>,
     events: mpsc::UnboundedSender<ToControl>,
-    descriptors: Descriptors,
+    connections: Arc<Connections>,
     counters: Arc<WebSocketCounters>,
     running: Option<Running>,
     channels: Vec<FaceUri>,
@@ -162,11 +160,12 @@ impl WebSockets {
         trusted_certificates: Option<PathBuf>,
         listeners: Vec<Listener>,
         events: mpsc::UnboundedSender<ToControl>,
-        descriptors: Descriptors,
+        connections: Connections,
     ) -> io::Result<Self> {
+        let connections = Arc::new(connections);
         let channels = listeners.iter().map(Listener::uri).collect();
         let mut websockets =
-            WebSockets { trusted_certificates, events, descriptors, counters: Arc::default(), running: None, channels };
+            WebSockets { trusted_certificates, events, connections, counters: Arc::default(), running: None, channels };
         if !listeners.is_empty() {
             websockets.run(listeners)?;
         }
@@ -176,6 +175,11 @@ impl WebSockets {
     /// Reasons of refused connections and messages, with counts.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.counters.counts()
+    }
+
+    /// The pool of places for connections.
+    pub(crate) fn pool(&self) -> PoolReader {
+        self.connections.reader()
     }
 
     /// The channels, as management lists them.
@@ -207,9 +211,8 @@ impl WebSockets {
         let (running, stop) = watch::channel(());
         let context = Arc::new(Context {
             counters: Arc::clone(&self.counters),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            connections: Arc::clone(&self.connections),
             events: self.events.clone(),
-            descriptors: self.descriptors.clone(),
             stop,
         });
         let caller = client::Caller::new(self.trusted_certificates.clone(), Arc::clone(&context));
@@ -223,7 +226,7 @@ impl WebSockets {
                     spawn_local(caller.clone().call(call));
                 }
                 drop(running);
-                let _ = timeout(STOP_TIMEOUT, context.connections.acquire_many(CONNECTIONS_MAX as u32)).await;
+                let _ = timeout(STOP_TIMEOUT, context.connections.ended()).await;
             });
             // A resolver that still waits for a name server must not delay the router's end.
             runtime.shutdown_timeout(Duration::ZERO);

@@ -7,15 +7,20 @@
 //! page in a browser on this machine, and every client of a proxy on it, would have the rights of a local application.
 //! Here a connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
+//!
+//! Limits: [`super::connections`] and [`super::half_open`]. A peer for which there is no descriptor is told so if it
+//! sends its request within [`REFUSAL_TIMEOUT`], and if fewer than [`REFUSED_AT_ONCE`] others are being told.
 
 use super::{
     Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,
+    connections::ConnectionPlace,
     half_open::{HalfOpen, Place},
     tls::{ServerTls, TlsFiles},
 };
 use crate::{
     StartError,
-    descriptors::{OF_WEBSOCKET, TakenDescriptors},
+    descriptors::TakenDescriptors,
+    holder_pool::Refused,
     messages::{self, AcceptedConnection, ToControl},
 };
 use namewire_faces::{FaceInfo, StreamSocket, tcp};
@@ -23,7 +28,6 @@ use namewire_packet::{
     MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, WebSocketUrl},
 };
-use namewire_shares::Holder;
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdTcpListener},
@@ -33,7 +37,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_local,
     time::{sleep, timeout},
 };
@@ -41,13 +45,20 @@ use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::{
     WebSocketStream, accept_hdr_async_with_config,
     tungstenite::{
+        Error,
         handshake::server::{ErrorResponse, Request, Response},
-        http::HeaderMap,
+        http::{HeaderMap, HeaderValue, StatusCode, header},
     },
 };
 
 /// Connections whose handshake is complete and whose faces control does not know yet.
 const ACCEPTED_AT_ONCE: usize = 64;
+
+/// Connections without a descriptor of their own that are being answered 503.
+const REFUSED_AT_ONCE: usize = 4;
+
+/// Time for the request of such a connection.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause after a failed accept. It fails when descriptors run out, and an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -92,6 +103,7 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
     let Listener { socket, mut tls, .. } = listener;
     let Ok(socket) = TcpListener::from_std(socket) else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
+    let refusals = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
@@ -107,9 +119,15 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
                 continue;
             }
         };
-        // Counted as of a peer without local rights, because the request that decides has not come yet.
-        let Some(descriptors) = context.descriptors.take(&Holder::of_address(remote.ip(), false), OF_WEBSOCKET) else {
-            continue;
+        let admission = match context.connections.accept(remote.ip()) {
+            Ok(descriptors) => Admission::Open { _descriptors: descriptors },
+            Err(refused) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(turn) => Admission::Closed { refused, _turn: turn },
+                Err(_) => {
+                    context.counters.count(WebSocketDrop::TooManyConnections);
+                    continue;
+                }
+            },
         };
         let (place, has_displaced) = half_open.enter(remote.ip());
         if has_displaced {
@@ -121,10 +139,18 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
             }
             TlsAcceptor::from(tls.config())
         });
-        let connection = Connection { socket: connection, remote, place, _descriptors: descriptors };
+        let connection = Connection { socket: connection, remote, place, admission };
         let (context, places) = (Arc::clone(&context), Arc::clone(&places));
         spawn_local(async move { connection.converse(acceptor, &context, places).await });
     }
+}
+
+/// Whether a connection may ask for a place.
+enum Admission {
+    /// It has a descriptor until its request has come.
+    Open { _descriptors: TakenDescriptors },
+    /// It has none, and is told why.
+    Closed { refused: Refused, _turn: OwnedSemaphorePermit },
 }
 
 /// An accepted connection, before its handshake.
@@ -132,65 +158,107 @@ struct Connection {
     socket: TcpStream,
     remote: SocketAddr,
     place: Place,
-    _descriptors: TakenDescriptors,
+    admission: Admission,
 }
 
 impl Connection {
     /// The whole connection, from the handshake to the end.
     async fn converse(self, tls: Option<TlsAcceptor>, context: &Context, places: Arc<Semaphore>) {
-        let Connection { socket, remote, place, _descriptors } = self;
+        let Connection { socket, remote, place, admission } = self;
         let _ = socket.set_nodelay(true); // only slower without
         // This fails for a connection that was reset already.
         let Ok(local) = socket.local_addr() else { return context.counters.count(WebSocketDrop::HandshakeFailed) };
-        let is_secure = tls.is_some();
+        let ends = Ends { local, remote, is_secure: tls.is_some() };
+        let patience = match admission {
+            Admission::Open { .. } => Duration::from_secs(HANDSHAKE_SECONDS),
+            Admission::Closed { .. } => REFUSAL_TIMEOUT,
+        };
+        let admit = move |headers: &HeaderMap| match &admission {
+            Admission::Open { .. } => {
+                let info = ends.face_info(comes_from_elsewhere(headers));
+                context.connections.enter(&info.holder()).map(|place| (info, place))
+            }
+            Admission::Closed { refused, .. } => Err(*refused),
+        };
         match tls {
             None => {
-                let Some((socket, from)) = in_time(shake_hands(socket), place, context).await else { return };
-                carry(socket, face_info(local, remote, is_secure, from), context, places).await;
+                let Some(shaken) = in_time(shake_hands(socket, admit), patience, place, context).await else { return };
+                carry(shaken, context, places).await;
             }
             Some(tls) => {
-                let shaken = async { shake_hands(tls.accept(socket).await?).await };
-                let Some((socket, from)) = in_time(shaken, place, context).await else { return };
-                carry(socket, face_info(local, remote, is_secure, from), context, places).await;
+                let shaken = async {
+                    let socket = tls.accept(socket).await.map_err(|_| WebSocketDrop::HandshakeFailed)?;
+                    shake_hands(socket, admit).await
+                };
+                let Some(shaken) = in_time(shaken, patience, place, context).await else { return };
+                carry(shaken, context, places).await;
             }
         }
     }
 }
 
-/// The result of a handshake. `None`, and counted, if it failed, took too long or lost its place.
-async fn in_time<T>(handshake: impl Future<Output = io::Result<T>>, mut place: Place, context: &Context) -> Option<T> {
-    let shaken = tokio::select! {
-        biased;
-        shaken = timeout(Duration::from_secs(HANDSHAKE_SECONDS), handshake) => shaken.ok().and_then(Result::ok),
-        () = place.taken_away() => return None, // counted when the place was taken
-    };
-    if shaken.is_none() {
-        context.counters.count(WebSocketDrop::HandshakeFailed);
-    }
-    shaken
-}
-
-/// Does the WebSocket handshake. Returns whether the request comes from elsewhere.
-async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> io::Result<(WebSocketStream<S>, bool)> {
-    let mut is_from_elsewhere = false;
-    #[expect(clippy::result_large_err, reason = "the library's signature")]
-    let look = |request: &Request, response: Response| -> Result<Response, ErrorResponse> {
-        is_from_elsewhere = comes_from_elsewhere(request.headers());
-        Ok(response)
-    };
-    let socket = accept_hdr_async_with_config(socket, look, Some(bridge::limits())).await;
-    Ok((socket.map_err(io::Error::other)?, is_from_elsewhere))
-}
-
-async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+/// A connection whose handshake is complete.
+struct Shaken<S> {
     socket: WebSocketStream<S>,
     info: FaceInfo,
+    place: ConnectionPlace,
+}
+
+/// The result of a handshake. `None`, and counted, if it failed, took too long, was refused or lost its place.
+async fn in_time<S>(
+    handshake: impl Future<Output = Result<Shaken<S>, WebSocketDrop>>,
+    patience: Duration,
+    mut place: Place,
     context: &Context,
-    places: Arc<Semaphore>,
-) {
-    let Ok(_connection) = Arc::clone(&context.connections).try_acquire_owned() else {
-        return context.counters.count(WebSocketDrop::TooManyConnections);
+) -> Option<Shaken<S>> {
+    let shaken = tokio::select! {
+        biased;
+        shaken = timeout(patience, handshake) => shaken.unwrap_or(Err(WebSocketDrop::HandshakeFailed)),
+        () = place.taken_away() => return None, // counted when the place was taken
     };
+    shaken.map_err(|drop| context.counters.count(drop)).ok()
+}
+
+/// Does the WebSocket handshake. `admit` decides by the headers of the request; who is refused is answered 503.
+async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: S,
+    admit: impl FnOnce(&HeaderMap) -> Result<(FaceInfo, ConnectionPlace), Refused> + Unpin,
+) -> Result<Shaken<S>, WebSocketDrop> {
+    let mut admitted = None;
+    #[expect(clippy::result_large_err, reason = "the library's signature")]
+    let look = |request: &Request, response: Response| -> Result<Response, ErrorResponse> {
+        admitted = Some(admit(request.headers()).map_err(unavailable)?);
+        Ok(response)
+    };
+    let shaken = accept_hdr_async_with_config(socket, look, Some(bridge::limits())).await;
+    match shaken {
+        Ok(socket) => {
+            let (info, place) = admitted.ok_or(WebSocketDrop::HandshakeFailed)?;
+            Ok(Shaken { socket, info, place })
+        }
+        Err(Error::Http(_)) => Err(WebSocketDrop::TooManyConnections),
+        Err(_) => Err(WebSocketDrop::HandshakeFailed),
+    }
+}
+
+/// The answer to a request for which there is no place.
+fn unavailable(refused: Refused) -> ErrorResponse {
+    let text = format!("{}\n", refused.text());
+    let mut response = ErrorResponse::new(None);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, text.len().into());
+    for (name, value) in
+        [(header::CONTENT_TYPE, "text/plain"), (header::RETRY_AFTER, "5"), (header::CONNECTION, "close")]
+    {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    *response.body_mut() = Some(text);
+    response
+}
+
+async fn carry<S: AsyncRead + AsyncWrite + Unpin>(shaken: Shaken<S>, context: &Context, places: Arc<Semaphore>) {
+    let Shaken { socket, info, place: _connection } = shaken;
     let pair = std::os::unix::net::UnixStream::pair().and_then(|(ours, theirs)| {
         ours.set_nonblocking(true)?;
         Ok((UnixStream::from_std(ours)?, theirs))
@@ -207,16 +275,27 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     bridge::bridge(socket, ours, &context.counters, context.stopped()).await;
 }
 
-fn face_info(local: SocketAddr, remote: SocketAddr, is_secure: bool, comes_from_elsewhere: bool) -> FaceInfo {
-    let is_on_this_machine = local.ip().to_canonical().is_loopback() && remote.ip().to_canonical().is_loopback();
-    FaceInfo {
-        remote: FaceUri::WebSocketClient(remote),
-        local: uri(local, is_secure),
-        scope: if is_on_this_machine && !comes_from_elsewhere { FaceScope::Local } else { FaceScope::NonLocal },
-        persistency: FacePersistency::OnDemand,
-        link_type: LinkType::PointToPoint,
-        mtu: MAX_PACKET_BYTES,
-        credentials: None,
+/// The ends of the TCP connection.
+#[derive(Clone, Copy)]
+struct Ends {
+    local: SocketAddr,
+    remote: SocketAddr,
+    is_secure: bool,
+}
+
+impl Ends {
+    fn face_info(self, comes_from_elsewhere: bool) -> FaceInfo {
+        let Ends { local, remote, is_secure } = self;
+        let is_on_this_machine = local.ip().to_canonical().is_loopback() && remote.ip().to_canonical().is_loopback();
+        FaceInfo {
+            remote: FaceUri::WebSocketClient(remote),
+            local: uri(local, is_secure),
+            scope: if is_on_this_machine && !comes_from_elsewhere { FaceScope::Local } else { FaceScope::NonLocal },
+            persistency: FacePersistency::OnDemand,
+            link_type: LinkType::PointToPoint,
+            mtu: MAX_PACKET_BYTES,
+            credentials: None,
+        }
     }
 }
 
@@ -251,10 +330,11 @@ mod tests {
         let here: SocketAddr = "127.0.0.1:9696".parse().unwrap();
         let mapped: SocketAddr = "[::ffff:127.0.0.1]:4000".parse().unwrap();
         let there: SocketAddr = "192.0.2.1:4000".parse().unwrap();
-        assert_eq!(face_info(here, mapped, false, false).scope, FaceScope::Local);
-        assert_eq!(face_info(here, mapped, false, true).scope, FaceScope::NonLocal);
-        assert_eq!(face_info(here, there, false, false).scope, FaceScope::NonLocal);
-        let info = face_info(here, there, true, false);
+        let ends = |remote, is_secure| Ends { local: here, remote, is_secure };
+        assert_eq!(ends(mapped, false).face_info(false).scope, FaceScope::Local);
+        assert_eq!(ends(mapped, false).face_info(true).scope, FaceScope::NonLocal);
+        assert_eq!(ends(there, false).face_info(false).scope, FaceScope::NonLocal);
+        let info = ends(there, true).face_info(false);
         assert_eq!(
             (info.remote.to_string().as_str(), info.local.to_string().as_str()),
             ("wsclient://192.0.2.1:4000", "wss://127.0.0.1:9696")

@@ -35,7 +35,7 @@ fn connect_from(address: Ipv4Addr, server: SocketAddr) -> std::io::Result<TcpStr
 }
 
 /// True if this process may open this many files. It holds both ends of all connections.
-fn may_open(files: u64) -> bool {
+pub(crate) fn may_open(files: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

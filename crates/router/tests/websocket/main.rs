@@ -3,5 +3,6 @@
 mod goodbyes;
 mod half_open;
 mod peer;
+mod places;
 mod routers;
 mod server;
