@@ -13,10 +13,13 @@
 //! | `fragments` | bytes of reassembly | first fragments from many ports |
 //! | `forged` | other producers' consumers | Data for names that others are asked for, and for `status/general` |
 //! | `stream` | rings and time | one stream that writes as fast as it can |
+//! | `websocket-places`, `observer-places` | connections of these listeners | connections that are let in and kept |
 //!
 //! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
 //!
 //! Limits: the number of sockets is limited by the process's file descriptors, which it raises as far as it may.
+
+mod places;
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -28,6 +31,8 @@ use anyhow::Context as _;
 use namewire_faces::ethernet;
 use namewire_packet::{DataBuilder, InterestBuilder, NameBuf, Nonce, nfd::MacAddress, tlv};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::knock::Door;
 
 /// Sockets of an attack that needs several.
 const PORTS: usize = 40;
@@ -74,6 +79,8 @@ pub enum Attack {
     Fragments,
     Forged,
     Stream,
+    WebsocketPlaces,
+    ObserverPlaces,
 }
 
 /// Over which sockets.
@@ -98,7 +105,7 @@ pub struct AttackPlan {
     /// Sockets to use
     #[arg(long, value_enum)]
     pub way: Way,
-    /// Where the router listens for UDP and TCP
+    /// Where the router listens for UDP and TCP, or where the listener is whose places are to be taken
     #[arg(long)]
     pub router: Option<SocketAddr>,
     /// The router's Unix socket
@@ -254,6 +261,8 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
         Attack::Fragments => spread(plan, (FRAGMENTING, 1), first_fragment),
         Attack::Forged => spread(plan, (PORTS, 1), forged),
         Attack::Stream => write_on(plan)?,
+        Attack::WebsocketPlaces => places::run(plan, Door::Websocket, plan.router.context("--router is missing")?),
+        Attack::ObserverPlaces => places::run(plan, Door::Observer, plan.router.context("--router is missing")?),
     };
     Ok(sent)
 }

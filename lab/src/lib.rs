@@ -10,7 +10,7 @@
 //!   ours.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
 //! * `scenario`: simulated networks from a file, for the program `namewire-sim`.
-//! * `attack`: what `hostile` sets on a router.
+//! * `attack`: what `hostile` sets on a router, and `knock`: honest clients beside it.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
 //!   another process puts on it.
 //!
@@ -31,6 +31,7 @@ mod hardware_counters;
 mod instruction_count;
 pub mod interrupt;
 pub mod kept_records;
+pub mod knock;
 pub mod load;
 pub mod machine;
 mod name_arena;

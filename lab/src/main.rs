@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use namewire_lab::attack::{self, AttackPlan};
 use namewire_lab::experiment::{Context, Experiment, Input, Scale};
 use namewire_lab::kept_records::{Age, KeptRecords};
+use namewire_lab::knock::{self, KnockPlan};
 use namewire_lab::load::{self, LoadPlan, relay};
 use namewire_lab::machine::source_commit;
 use namewire_lab::paper_results::{self, Records};
@@ -84,6 +85,9 @@ enum Command {
     /// Copy packets between two sockets (used by the experiments)
     #[command(hide = true)]
     Relay(relay::RelayPlan),
+    /// Ask a listener of a router for connections, one after the other (used by `hostile`)
+    #[command(hide = true)]
+    Knock(KnockPlan),
     /// Attack a router (used by `hostile`)
     #[command(hide = true)]
     Attack(AttackPlan),
@@ -173,6 +177,7 @@ fn main() -> ExitCode {
         Command::Power(command) => interrupt::listen().and_then(|()| power::command::run(&command)),
         Command::Load(plan) => make_load(&plan),
         Command::Relay(plan) => relay::run(&plan),
+        Command::Knock(plan) => knock(&plan),
         Command::Attack(plan) => attack::run(&plan).map(|sent| println!("{sent}")),
     };
     match result {
@@ -191,6 +196,11 @@ fn main() -> ExitCode {
 
 fn make_load(plan: &LoadPlan) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(&load::run(plan)?)?);
+    Ok(())
+}
+
+fn knock(plan: &KnockPlan) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(&knock::run(plan))?);
     Ok(())
 }
 

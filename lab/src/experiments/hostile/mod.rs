@@ -19,10 +19,15 @@
 //! Attackers over Ethernet are on the cable of the remote applications. *Faces, Ethernet* forges the address of each
 //! frame; the others come from one station.
 //!
+//! *Places* are connections of the WebSocket listener and of the observer. Each listens for remote hosts and on
+//! loopback. While one host keeps as many as it gets, honest clients ask for connections: from another host, and on
+//! loopback. *Let in* is the share of them that get one within a second.
+//!
 //! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
 //! needs root, as the namespaces do; without, the rows say so.
 
 mod forged;
+mod places;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,6 +41,7 @@ use namewire_packet::{DataBuilder, Interest, InterestBuilder, NameBuf, Nonce, lp
 
 use crate::attack::{ATTACK_PREFIX, Attack, STORED_NAMES, STORED_PREFIX, Way};
 use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::knock::{Door, KnockReport};
 use crate::load::{LoadReport, Transport};
 use crate::namespaces::{Network, Peer, interface, router_station};
 use crate::process::{self, BoundProcess};
@@ -57,6 +63,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "crates/router/src",
         "crates/tables/src",
         "crates/shares/src",
+        "crates/observe/src",
     ],
 };
 
@@ -91,6 +98,8 @@ const CASES: &[Case] = &[
     Case { id: "forged Data, Unix", attack: Attack::Forged, way: Way::Unix, rate: 20_000 },
     Case { id: "one stream, TCP", attack: Attack::Stream, way: Way::Tcp, rate: 0 },
     Case { id: "one stream, Unix", attack: Attack::Stream, way: Way::Unix, rate: 0 },
+    Case { id: "WebSocket places", attack: Attack::WebsocketPlaces, way: Way::Tcp, rate: 2_000 },
+    Case { id: "observer places", attack: Attack::ObserverPlaces, way: Way::Tcp, rate: 100 },
 ];
 
 /// Sizes of a run.
@@ -126,6 +135,9 @@ const RECOVERED: f64 = 0.99;
 /// Interests of one look at recovery.
 const PROBED: u32 = 200;
 const STATUS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Clients of another host, and of this machine, beside an attack on places: their share, and how long they waited.
+const LET_IN: [[&str; 2]; 2] = [["remote let in", "remote let in, p99"], ["local let in", "local let in, p99"]];
 
 struct Run<'a> {
     context: &'a Context,
@@ -167,18 +179,20 @@ fn refused(why: &str) -> Outcome {
 
 impl Run<'_> {
     fn measure(&mut self, case: &Case, workers: usize) -> anyhow::Result<()> {
-        let mut router = self.start_router(workers)?;
+        let door = places::door(case.attack);
+        let mut router = self.start_router(workers, door)?;
         let idle_mib = resident_mib(&router)?;
         if case.attack == Attack::Unread {
             store_data(&router)?;
         }
         silent_producer(&router)?;
-        let checked_s = if case.attack == Attack::Forged { 6 } else { 2 };
+        let checked_s = if door.is_some() || case.attack == Attack::Forged { 6 } else { 2 };
         let seconds = self.size.lead.as_secs_f64().ceil() as u64 + u64::from(self.size.honest_s) + checked_s;
         let attack = self.start_attack(case, &router, seconds)?;
         std::thread::sleep(self.size.lead);
         let count = self.size.rate * self.size.honest_s;
         let ([local, remote], status_s) = self.honest(&router, count, true)?;
+        let knocked = door.map(|door| self.knock(door)).transpose()?;
         let resident_mib = resident_mib(&router)?;
         let pending = router.control()?.status()?.n_pit_entries;
         let forged = (case.attack == Attack::Forged).then(|| forged::accepted(&router)).transpose()?;
@@ -200,17 +214,29 @@ impl Run<'_> {
         add("remote goodput", "of 1", remote);
         add("status", "s", status_s);
         add("recovery", "s", recovery_s.max(0.0));
+        for ([share, wait], report) in LET_IN.into_iter().zip(knocked.into_iter().flatten()) {
+            add(share, "of 1", report.let_in);
+            add(wait, "ms", f64::from(report.wait_ns_p99) / 1e6);
+        }
         add("PIT entries", "entries", pending as f64);
         add("resident", "MiB", resident_mib);
         add("resident over limit", "of 1", resident_mib / (idle_mib + memory_limit_mib(workers)));
         Ok(())
     }
 
-    fn start_router(&self, workers: usize) -> anyhow::Result<RouterProcess> {
+    /// What honest clients of another host and of this machine get of a listener.
+    fn knock(&self, door: Door) -> anyhow::Result<[KnockReport; 2]> {
+        let (program, router) = (&self.context.program, self.network.listens());
+        let remote = places::knock(self.network.on_peers(program), door, router, false)?;
+        Ok([remote, places::knock(self.network.on_router(program), door, router, true)?])
+    }
+
+    fn start_router(&self, workers: usize, door: Option<Door>) -> anyhow::Result<RouterProcess> {
         let mut command = self.network.on_router(&self.program);
         let listens = self.network.listens().to_string();
         command.args(["run", "--listen-udp", &listens, "--listen-tcp", &listens, "--workers", &workers.to_string()]);
         command.args(["--ethernet", "--interface", &interface(0)]);
+        command.args(door.into_iter().flat_map(|door| places::options(door, self.network.listens())));
         let router = RouterProcess::start_command(command, self.network.listens(), None)?;
         // For the local attacker, which is another user.
         for path in [router.socket().parent(), Some(router.socket())].into_iter().flatten() {
@@ -232,7 +258,8 @@ impl Run<'_> {
         }
         command.arg("attack").arg(name(&|| clap::ValueEnum::to_possible_value(&case.attack)));
         command.args(["--way", &name(&|| clap::ValueEnum::to_possible_value(&case.way))]);
-        command.args(["--router", &router.udp().to_string()]).arg("--socket").arg(router.socket());
+        let to = places::door(case.attack).map_or(router.udp(), |door| places::addresses(door, router.udp())[0]);
+        command.args(["--router", &to.to_string()]).arg("--socket").arg(router.socket());
         command.args(["--bind", &Peer::Hostile.address().to_string()]);
         command.args(["--interface", &interface(0), "--station", &router_station(0)]);
         command.args(["--seconds", &seconds.to_string(), "--rate", &case.rate.to_string()]);
@@ -288,6 +315,10 @@ impl Run<'_> {
             ("hostile_local_min".to_owned(), medians("local goodput").fold(1.0, f64::min)),
             ("hostile_remote_min".to_owned(), medians("remote goodput").fold(1.0, f64::min)),
             ("hostile_status_s_max".to_owned(), medians("status").fold(0.0, f64::max)),
+            (
+                "hostile_let_in_min".to_owned(),
+                LET_IN.into_iter().flat_map(|[share, _]| medians(share)).fold(1.0, f64::min),
+            ),
             ("hostile_recovery_s_max".to_owned(), medians("recovery").fold(0.0, f64::max)),
             ("hostile_forged_accepted".to_owned(), medians("forged accepted").fold(0.0, f64::max)),
             ("hostile_memory_over_limit".to_owned(), medians("resident over limit").fold(0.0, f64::max)),
