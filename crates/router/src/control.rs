@@ -60,6 +60,7 @@ use namewire_packet::{
     lp::{LpHeaders, PitToken},
     nfd::{FaceCounters, NameLook},
 };
+use namewire_shares::PoolReader;
 use namewire_tables::{NameHashes, head_room};
 use node::Node;
 use std::{fmt::Display, io, sync::Arc, time::Duration};
@@ -113,6 +114,11 @@ impl Control {
             control.run_fib_writer(u64::MAX);
         }
         Ok(control)
+    }
+
+    /// Adds a pool to the report on who holds how much.
+    pub(crate) fn add_pool(&self, pool: PoolReader) {
+        self.node.shared.add_pools(vec![pool]);
     }
 
     /// The channel by which workers and listeners report.

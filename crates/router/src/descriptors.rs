@@ -6,7 +6,8 @@
 //! Listeners refuse connections beyond a holder's share before they become faces.
 //!
 //! The pool has what the limit of the process leaves after the start, except a reserve for files, look-ups and
-//! whatever else takes a descriptor for a moment ([`files`]).
+//! whatever else takes a descriptor for a moment ([`files`]). They are counted when all threads have opened theirs: a
+//! pool that promises more than there is lets connections use up the reserves of others.
 //!
 //! If none is to be had, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The refused
 //! peer finds room when it tries again.
@@ -18,7 +19,7 @@ use crate::{
 use namewire_shares::{Holder, HolderTable, PoolConfig, PoolReader};
 use rustix::process::{Resource, getrlimit};
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::sync::mpsc::UnboundedSender;
@@ -35,6 +36,11 @@ pub(crate) const OF_WEBSOCKET: u64 = 3;
 /// Part of the descriptors that one holder may have if no other has any, in percent.
 const SHARE_PERCENT: u32 = 80;
 
+/// Where there are fewer descriptors, the usual share would leave less than one to others, and [`SHARE_OF_FEW_PERCENT`]
+/// holds.
+const FEW: u64 = 128;
+const SHARE_OF_FEW_PERCENT: u32 = 50;
+
 /// Time between two searches for idle connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -44,7 +50,9 @@ const WITHOUT_LIMIT: u64 = 1 << 30;
 /// See the module documentation. Clones are the same descriptors.
 #[derive(Clone)]
 pub(crate) struct Descriptors {
-    pool: HolderPool,
+    /// Made when it is used first.
+    pool: Arc<OnceLock<HolderPool>>,
+    holders: HolderTable,
     events: UnboundedSender<ToControl>,
     last_search: Arc<Mutex<Option<Instant>>>,
 }
@@ -53,28 +61,26 @@ pub(crate) struct Descriptors {
 pub(crate) type TakenDescriptors = Held;
 
 impl Descriptors {
-    /// Those that the process has left.
+    /// Those that the process will have left when they are counted.
     pub(crate) fn of_process(holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(WITHOUT_LIMIT);
-        // Without /proc, the usual number of a router with a few workers.
-        let in_use = std::fs::read_dir("/proc/self/fd").map_or(64, |open| open.count() as u64);
-        Self::new(limit.saturating_sub(in_use + files(limit)), holders, events)
+        Descriptors { pool: Arc::default(), holders: holders.clone(), events, last_search: Arc::default() }
     }
 
+    /// So many.
+    #[cfg(test)]
     pub(crate) fn new(capacity: u64, holders: &HolderTable, events: UnboundedSender<ToControl>) -> Self {
-        let config = PoolConfig {
-            name: "descriptors",
-            capacity,
-            share_percent: SHARE_PERCENT,
-            management_reserve: capacity / 16,
-            local_reserve: capacity / 8,
-        };
-        Descriptors { pool: HolderPool::new(config, holders), events, last_search: Arc::default() }
+        let descriptors = Self::of_process(holders, events);
+        descriptors.pool.get_or_init(|| HolderPool::new(config(capacity), holders));
+        descriptors
     }
 
-    /// For reports.
-    pub(crate) fn reader(&self) -> PoolReader {
-        self.pool.reader()
+    /// Counts those that the process has left now, unless that was done before. Returns their pool, for reports.
+    pub(crate) fn count(&self) -> PoolReader {
+        self.pool().reader()
+    }
+
+    fn pool(&self) -> &HolderPool {
+        self.pool.get_or_init(|| HolderPool::new(config(left_to_process()), &self.holders))
     }
 
     /// Takes descriptors for a connection.
@@ -82,12 +88,12 @@ impl Descriptors {
     /// # Errors
     /// Its holder has its share, or there are none. That is counted, and idle connections make room.
     pub(crate) fn take(&self, holder: &Holder, count: u64) -> Result<TakenDescriptors, Refused> {
-        self.pool.try_take(holder, count).inspect_err(|refused| self.make_room(&self.pool, *refused))
+        self.pool().try_take(holder, count).inspect_err(|refused| self.make_room(self.pool(), *refused))
     }
 
     /// Takes a descriptor for a face that the operator makes.
     pub(crate) fn take_for_operator(&self) -> TakenDescriptors {
-        self.pool.take(&Holder::Management, OF_STREAM)
+        self.pool().take(&Holder::Management, OF_STREAM)
     }
 
     /// Lets workers close idle connections, because this pool, which connections use, has refused one.
@@ -102,9 +108,28 @@ impl Descriptors {
     }
 }
 
-/// Descriptors kept for files and other things of a moment, of `limit` in all.
+fn config(capacity: u64) -> PoolConfig {
+    PoolConfig {
+        name: "descriptors",
+        capacity,
+        share_percent: if capacity < FEW { SHARE_OF_FEW_PERCENT } else { SHARE_PERCENT },
+        management_reserve: (capacity / 16).max(1),
+        local_reserve: (capacity / 8).max(2),
+    }
+}
+
+/// What the limit leaves for connections.
+fn left_to_process() -> u64 {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(WITHOUT_LIMIT);
+    // Without /proc, the usual number of a router with a few workers.
+    let in_use = std::fs::read_dir("/proc/self/fd").map_or(64, |open| open.count() as u64);
+    limit.saturating_sub(in_use + files(limit))
+}
+
+/// Descriptors kept for files and other things of a moment, of `limit` in all: each listener accepts a connection before
+/// it can refuse it; a state file that is written and a name that is looked up take two.
 fn files(limit: u64) -> u64 {
-    (limit / 16).clamp(8, 64)
+    (limit / 16).clamp(12, 64)
 }
 
 #[cfg(test)]
@@ -132,6 +157,6 @@ mod tests {
         let applications: Vec<_> = (0..80).map(|_| of_user(1000).expect("four fifths of the reserve")).collect();
         let _operators: Vec<_> = (0..50).map(|_| descriptors.take_for_operator()).collect();
         drop((taken, applications));
-        assert_eq!(descriptors.pool.used(), 50);
+        assert_eq!(descriptors.pool().used(), 50);
     }
 }

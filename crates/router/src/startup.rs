@@ -204,7 +204,7 @@ impl Router {
         let connections = websocket::Connections::new(&shared.holders, descriptors.clone());
         let websockets = WebSockets::start(trusted, websocket_listeners, events.clone(), connections)?;
         let places = ObserverPlaces::new(&shared.holders, descriptors.clone());
-        shared.add_pools(listener_pools(&descriptors, &websockets, observer.as_ref().map(|_| &places)));
+        shared.add_pools(listener_pools(&websockets, observer.as_ref().map(|_| &places)));
         let websocket = websockets.channels().to_vec();
         let accepts = Arc::<AcceptCounters>::default();
         let parts =
@@ -258,13 +258,9 @@ fn listening(faces: &FacesSection, listeners: &Listeners) -> Listening {
 }
 
 /// The pools from which listeners take for whoever connects.
-fn listener_pools(
-    descriptors: &Descriptors,
-    websockets: &WebSockets,
-    observer: Option<&ObserverPlaces>,
-) -> Vec<PoolReader> {
+fn listener_pools(websockets: &WebSockets, observer: Option<&ObserverPlaces>) -> Vec<PoolReader> {
     let of_observer = observer.into_iter().flat_map(ObserverPlaces::readers);
-    [descriptors.reader(), websockets.pool()].into_iter().chain(of_observer).collect()
+    [websockets.pool()].into_iter().chain(of_observer).collect()
 }
 
 fn management_config(configuration: &Configuration, holders: &HolderTable) -> ManagementConfig {
@@ -393,6 +389,8 @@ impl Threads {
         accepts: Arc<AcceptCounters>,
         inbox: ControlInbox,
     ) -> Result<JoinHandle<()>, StartError> {
+        // All other threads run, and have what they need.
+        self.control.add_pool(self.descriptors.count());
         let run = move || {
             let Threads { control, workers, descriptors } = { self };
             let local = tokio::task::LocalSet::new();
