@@ -156,7 +156,7 @@ impl Watched {
                     assert!(interest.parameters_digest_is_valid(), "a command is signed");
                     self.expressed.push(interest.name().to_buf());
                 }
-                Effect::ConfigureCs { .. } => {}
+                Effect::ConfigureCs { .. } | Effect::KeepCommand(_) => {}
                 Effect::LookAtName { ticket, .. } => {
                     let Bench { management, now, effects, .. } = &mut self.bench;
                     management.on_name_looked(*now, ticket, &[NameLook::default()], effects);

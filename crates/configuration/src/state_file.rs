@@ -173,6 +173,11 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Where the router that has this state file keeps the commands that keys signed: `FILE.commands`.
+pub fn commands_beside(path: &Path) -> PathBuf {
+    beside(path, "commands")
+}
+
 /// Removes what an unfinished write left beside the state file. True if there was something.
 ///
 /// # Errors

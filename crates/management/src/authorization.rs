@@ -43,6 +43,7 @@ use namewire_security::{
     },
 };
 use namewire_shares::Groups;
+pub use replay::{PASSED_NONCE_BYTES, PassedCommand};
 use replay::{ReplayGuard, Sender};
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 //!
 //! The router carries effects out in order. The reply to a command that changes the FIB follows the change.
 
-use crate::fib_computation::FibChange;
+use crate::{authorization::PassedCommand, fib_computation::FibChange};
 use namewire_packet::{
     FaceId, NameBuf,
     lp::PitToken,
@@ -66,6 +66,8 @@ pub enum Effect {
     /// From now on exactly these announcements may be carried by Data to routers that discovered their way here. Each
     /// is a prefix and its announcing Data.
     Announcements(Vec<(NameBuf, std::sync::Arc<[u8]>)>),
+    /// Keep this command for the next start, before anything that follows ([`crate::Management::keep_commands`]).
+    KeepCommand(PassedCommand),
     /// Change the Content Store; `None` leaves a setting as it is.
     ConfigureCs {
         /// Limit in packets, over all workers.

@@ -59,6 +59,7 @@ mod tag_commands;
 mod tag_plane;
 pub mod trust_config;
 
+pub use authorization::{PASSED_NONCE_BYTES, PassedCommand};
 pub use capture_plane::{CapturePlane, CaptureRefusal, Subject, WantedCapture};
 pub use counters::ManagementCounters;
 pub use cs_erasure::MAX_ERASED;

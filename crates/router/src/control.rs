@@ -35,6 +35,7 @@ pub(crate) use tags::TagControl;
 
 use crate::observing::Taken;
 use crate::{
+    command_journal::CommandJournal,
     cs_settings::{CsChange, parse_policy},
     log_lines,
     messages::{ToControl, ToWorker},
@@ -51,7 +52,7 @@ use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
 use namewire_faces::{CloseReason, FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
-    Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, StrategyError,
+    Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, PassedCommand, StrategyError,
     TablesAboutName, Ticket, TrustConfig,
 };
 use namewire_node_model::explanation::Tables;
@@ -109,6 +110,7 @@ impl Control {
             routes_max: 0,
         };
         control.carry_out(effects);
+        control.remember_commands();
         // Nobody waits for an answer yet, and the workers must find management.
         while control.node.fib_writer.is_behind() {
             control.run_fib_writer(u64::MAX);
@@ -119,6 +121,29 @@ impl Control {
     /// Adds a pool to the report on who holds how much.
     pub(crate) fn add_pool(&self, pool: PoolReader) {
         self.node.shared.add_pools(vec![pool]);
+    }
+
+    /// Takes over the commands of keys that passed before the start, and keeps those that pass from now on.
+    fn remember_commands(&mut self) {
+        let before = self.node.journal.as_ref().map(CommandJournal::read).unwrap_or_default();
+        let now = self.node.times();
+        self.management.remember_commands(now, &before.commands, before.are_all, self.node.counts.start_unix_ms);
+        self.write_journal();
+    }
+
+    fn keep_command(&mut self, command: &PassedCommand) {
+        if !self.node.journal.as_mut().is_some_and(|journal| journal.add(command)) {
+            self.write_journal();
+        }
+    }
+
+    /// Writes the commands of keys that are remembered, if there is a file for them.
+    fn write_journal(&mut self) {
+        let commands = self.management.keep_commands(self.node.journal.is_some());
+        let now_ns = self.node.shared.now_ns();
+        if let Some(journal) = &mut self.node.journal {
+            journal.write(now_ns, &commands);
+        }
     }
 
     /// The channel by which workers and listeners report.
@@ -478,6 +503,10 @@ impl Control {
                 let released = self.node.held_answers.turn(is_on);
                 self.send_answers(released);
             }
+            Request::KeepCommands(path) => {
+                self.node.journal = path.map(CommandJournal::new);
+                self.write_journal();
+            }
             Request::StateWritten(written) => {
                 let released = self.node.held_answers.state_written(written);
                 self.send_answers(released);
@@ -552,6 +581,7 @@ impl Control {
                     let table = Arc::new(table);
                     self.node.shared.strategies.change(|strategies| strategies.set_announcements(table));
                 }
+                Effect::KeepCommand(command) => self.keep_command(&command),
                 Effect::ConfigureCs { capacity_packets, capacity_bytes, policy, admit, serve } => {
                     self.node.cs.change(|cs| {
                         // Management got this text from us.

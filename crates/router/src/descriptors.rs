@@ -126,8 +126,8 @@ fn left_to_process() -> u64 {
     limit.saturating_sub(in_use + files(limit))
 }
 
-/// Descriptors kept for files and other things of a moment, of `limit` in all: each listener accepts a connection before
-/// it can refuse it; a state file that is written and a name that is looked up take two.
+/// Descriptors kept for files and other things of a moment, of `limit` in all: each listener accepts a connection
+/// before it can refuse it; a state file that is written and a name that is looked up take two.
 fn files(limit: u64) -> u64 {
     (limit / 16).clamp(12, 64)
 }

@@ -18,6 +18,7 @@
 //! datagram makes an on-demand face. To follow a packet, start with [`worker`]; to follow a command, with [`control`].
 
 mod answer_times;
+mod command_journal;
 mod content_stores;
 mod control;
 mod cs_settings;

@@ -14,13 +14,14 @@ pub use crate::{
 };
 
 use crate::{messages::ToControl, requests::Request, shared::unix_ms};
-use namewire_configuration::in_force::InForce;
+use namewire_configuration::{in_force::InForce, state_file::commands_beside};
 use namewire_packet::{
     Data, Interest, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FaceUri},
 };
 use std::{
     collections::HashMap,
+    path::Path,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -141,6 +142,15 @@ impl Operator {
     /// If the router has stopped.
     pub fn hold_answers(&self, is_on: bool) -> Result<(), OperatorError> {
         self.ask(Request::HoldAnswers(is_on))
+    }
+
+    /// From now on, keeps the commands that keys sign beside this state file, so that none passes again after a
+    /// restart. The router starts with the state file of its settings.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn keep_commands(&self, state_file: Option<&Path>) -> Result<(), OperatorError> {
+        self.ask(Request::KeepCommands(state_file.map(commands_beside)))
     }
 
     /// Reports an attempt to write the state file. The router counts it and releases answers.

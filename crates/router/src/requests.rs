@@ -9,7 +9,10 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},
 };
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 use tokio::sync::oneshot;
 
 /// Most routes of an [`Inventory`].
@@ -125,6 +128,8 @@ pub(crate) enum Request {
     ConfigureCs(CsChange),
     /// From now on, let answers to commands wait for the state file, or no longer.
     HoldAnswers(bool),
+    /// From now on, keep the commands that keys sign in this file, or in none.
+    KeepCommands(Option<PathBuf>),
     /// Record an attempt to write the state file.
     StateWritten(StateWritten),
     /// Give freed memory back to the system.

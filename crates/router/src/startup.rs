@@ -3,6 +3,7 @@
 
 use crate::{
     StartError,
+    command_journal::CommandJournal,
     content_stores::ContentStores,
     control::{
         Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, Recent,
@@ -30,6 +31,7 @@ use namewire_configuration::{
     Configuration,
     in_force::InForce,
     settings::{FacesSection, ObserveSection, Settings, TablesSection},
+    state_file::commands_beside,
     trust_anchors::TrustAnchors,
 };
 use namewire_designs::fib::catalogue::FibDesign;
@@ -181,6 +183,7 @@ impl Router {
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
         StartError::check(settings)?;
         require_memory()?;
+        let start_unix_ms = unix_ms(); // before the first command can come
         let anchors = TrustAnchors::read(trust);
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings, inherited)?;
@@ -210,7 +213,7 @@ impl Router {
         let parts =
             FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
         let listening = listening(faces, &listeners);
-        let counts = NodeCounts { start_unix_ms: unix_ms(), accepts: Arc::clone(&accepts), ..NodeCounts::default() };
+        let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(&accepts), ..NodeCounts::default() };
         let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
         node.in_force = InForce::new(settings, sources);
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
@@ -306,6 +309,7 @@ fn node(
         pit_capacity_entries: settings.tables.pit_capacity.into(),
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
+        journal: settings.state.file.as_deref().map(|file| CommandJournal::new(commands_beside(file))),
         tags,
         captures: Captures::default(),
         recent: Recent::default(),

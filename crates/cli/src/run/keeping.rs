@@ -343,7 +343,10 @@ impl Keeping {
     fn keep_state_as(&mut self, section: &StateSection) -> Result<(), OperatorError> {
         match &mut self.state {
             Some(state) if section.file == self.configuration.settings.state.file => state.set_sync(section.sync.0),
-            state => *state = StateWriter::new(section),
+            state => {
+                *state = StateWriter::new(section);
+                self.operator.keep_commands(section.file.as_deref())?;
+            }
         }
         self.plan_write();
         self.operator.hold_answers(holds_answers(section))

@@ -2,6 +2,7 @@
 //! real files, real signals.
 
 mod lost_faces;
+mod replay;
 mod state_file;
 mod trust;
 

@@ -2,7 +2,7 @@
 //! authorization.
 
 use super::{
-    Module, Prefix, Request,
+    Module, PassedCommand, Prefix, Request,
     pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source},
 };
 use crate::{
@@ -65,6 +65,19 @@ impl Management {
         self.update_fib(vec![self.localhop_prefix.clone()], out);
     }
 
+    /// What passed before the router started at `start_unix_ms`, of commands that keys signed; `are_all` if none is
+    /// missing. No such command passes again.
+    pub fn remember_commands(&mut self, now: Times, before: &[PassedCommand], are_all: bool, start_unix_ms: u64) {
+        self.authorizer.replay.remember(now, before, are_all, start_unix_ms);
+    }
+
+    /// From now on, tells of each command that a key signed and that passes ([`Effect::KeepCommand`]), or no longer
+    /// does. Returns those that have passed so far and are remembered.
+    pub fn keep_commands(&mut self, is_on: bool) -> Vec<PassedCommand> {
+        self.authorizer.replay.keep_passed(is_on);
+        self.authorizer.replay.all_passed().collect()
+    }
+
     /// Sets the certificates that are in an anchor's file or directory now.
     pub fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
         self.authorizer.set_anchors(path, anchors);
@@ -110,7 +123,10 @@ impl Management {
         let digest = if signature.is_some() { check_parameters_digest(arrival.interest) } else { Ok(()) };
         let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&request));
         let denial = match verdict {
-            Ok(()) => return Ok(Admission::Now),
+            Ok(()) => {
+                out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
+                return Ok(Admission::Now);
+            }
             // The client sent a command again while the first copy is worked on; it gets the first copy's answer.
             Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(arrival.interest.name()) => {
                 return Ok(Admission::Later);

@@ -23,6 +23,12 @@
 //! application that can repeat such a command through the face could also sign a new one. The face's record only
 //! recognises a command that a client repeats.
 //!
+//! A restart forgets the records, unless the router keeps the commands of keys ([`ReplayGuard::take_passed`]) and gives
+//! them back ([`ReplayGuard::remember`]). If some may be missing, commands that a key signed before the start are
+//! refused for [`GRACE_MS`]; after that they are too old in any case. Then a signer whose clock is behind is refused
+//! for as long as it is behind, and a command of a signer whose clock was ahead may pass again. With all commands
+//! there, no clock matters.
+//!
 //! Cost: a check takes O(log n) for a record of n commands. Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`]
 //! in all records; [`MAX_RECORDS`] keys and as many faces. A key's record may be dropped [`RECORD_LIFETIME_NS`] after
 //! its last use.
@@ -63,6 +69,40 @@ pub(crate) enum Sender {
 /// A nonce in a fixed size: up to 16 bytes as they are, otherwise half its SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NonceId([u8; 16], u8);
+
+/// A command that a key signed and that passed, as the router keeps it for the next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedCommand {
+    /// The key.
+    pub key: NameBuf,
+    /// When it was signed, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Identifies it among the commands of that time.
+    pub nonce: [u8; PASSED_NONCE_BYTES],
+}
+
+/// Bytes of [`PassedCommand::nonce`].
+pub const PASSED_NONCE_BYTES: usize = 17;
+
+impl PassedCommand {
+    fn new(key: &NameBuf, (time_ms, NonceId(bytes, length)): (u64, NonceId)) -> Self {
+        let mut nonce = [length; PASSED_NONCE_BYTES];
+        nonce[..bytes.len()].copy_from_slice(&bytes);
+        PassedCommand { key: key.clone(), time_ms, nonce }
+    }
+
+    fn entry(&self) -> (u64, NonceId) {
+        let [bytes @ .., length] = self.nonce;
+        (self.time_ms, NonceId(bytes, length))
+    }
+}
+
+/// Until a moment, commands that a key signed before the start are refused.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    unix_ms: u64,
+    until_ns: u64,
+}
 
 impl NonceId {
     fn new(nonce: &[u8]) -> Self {
@@ -128,6 +168,10 @@ pub(crate) struct ReplayGuard {
     nonces: usize,
     /// The watermark for keys without a record, because they may have had one.
     forgotten_keys: Watermark,
+    /// Set if commands of keys that passed before the start may be unknown.
+    start: Option<Start>,
+    /// Commands of keys that have passed since they were taken; `None` if nobody keeps them.
+    passed: Option<Vec<PassedCommand>>,
     pub(crate) limits_met: ReplayLimitsMet,
 }
 
@@ -151,6 +195,14 @@ impl ReplayGuard {
         let age_ms = now.unix_ms.saturating_sub(time_ms);
         if age_ms > GRACE_MS {
             return Err(Denial::Expired { age_ms, age_ms_max: GRACE_MS });
+        }
+        if let (Sender::Key(_), Some(start)) = (sender, self.start)
+            && now.mono_ns < start.until_ns
+            && time_ms < start.unix_ms
+        {
+            return Err(Denial::Replayed(
+                "signed before this router started, so it may have been carried out then; sign it again",
+            ));
         }
         let known = self.records.get(sender);
         let in_burst = known.map_or(0, |known| known.latest_ms + STEP_MS).min(now.unix_ms.saturating_add(MAX_AHEAD_MS));
@@ -179,7 +231,45 @@ impl ReplayGuard {
             self.make_room(now, sender);
         }
         self.note(now, sender, entry);
+        if let (Some(passed), Sender::Key(key)) = (&mut self.passed, sender) {
+            passed.push(PassedCommand::new(key, entry));
+        }
         Ok(())
+    }
+
+    /// Commands of keys that passed before the router started at `start_unix_ms`. If these are not all of them,
+    /// commands signed before the start are refused.
+    pub(crate) fn remember(&mut self, now: Times, before: &[PassedCommand], are_all: bool, start_unix_ms: u64) {
+        for command in before {
+            let (sender, entry) = (Sender::Key(command.key.clone()), command.entry());
+            match self.records.get(&sender) {
+                Some(record) if record.seen.contains(&entry) => continue, // the file may have it twice
+                Some(_) => {}
+                None => self.make_room(now, &sender),
+            }
+            self.note(now, &sender, entry);
+        }
+        let until_ns = now.mono_ns.saturating_add(GRACE_MS * 1_000_000);
+        self.start = (!are_all).then_some(Start { unix_ms: start_unix_ms, until_ns });
+    }
+
+    /// From now on, holds the commands of keys that pass until they are taken, or no longer does.
+    pub(crate) fn keep_passed(&mut self, is_on: bool) {
+        self.passed = is_on.then(Vec::new);
+    }
+
+    /// The commands of keys that have passed since the last call.
+    pub(crate) fn take_passed(&mut self) -> Vec<PassedCommand> {
+        self.passed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// All commands of keys that are remembered.
+    pub(crate) fn all_passed(&self) -> impl Iterator<Item = PassedCommand> + '_ {
+        let of_keys = self.records.iter().filter_map(|(sender, record)| match sender {
+            Sender::Key(key) => Some((key, record)),
+            Sender::Face(_) => None,
+        });
+        of_keys.flat_map(|(key, record)| record.seen.iter().map(|entry| PassedCommand::new(key, *entry)))
     }
 
     fn note(&mut self, now: Times, sender: &Sender, entry: (u64, NonceId)) {

@@ -200,6 +200,42 @@ fn memory_is_bounded_over_all_signers() {
     assert_eq!(guard.nonces, counted);
 }
 
+/// The story: whoever had seen a key's command sent it again when the router had started again, within two minutes.
+#[test]
+fn a_command_that_passed_before_a_restart_does_not_pass_after_it() {
+    let mut before = ReplayGuard::default();
+    before.keep_passed(true);
+    // One signer's clock is ahead, the other's behind.
+    let sent = [(key(1), START_MS + 60_000), (key(2), START_MS - 60_000), (key(2), START_MS - 59_000)];
+    for (sender, time_ms) in &sent {
+        assert_eq!(check(&mut before, START_MS, sender, *time_ms, 7), Ok(()));
+    }
+    assert_eq!(check(&mut before, START_MS, &FACE, START_MS, 7), Ok(()));
+    let kept = before.take_passed();
+    assert_eq!((kept.len(), before.take_passed(), before.all_passed().count()), (3, vec![], 3));
+
+    let (restart_ms, mut after) = (START_MS + 1000, ReplayGuard::default());
+    after.remember(at(restart_ms), &kept, true, restart_ms);
+    for (sender, time_ms) in &sent {
+        assert!(matches!(check(&mut after, restart_ms, sender, *time_ms, 7), Err(Denial::Replayed(_))));
+        // A new command passes, whatever the signer's clock says.
+        assert_eq!(check(&mut after, restart_ms, sender, *time_ms + 1000, 8), Ok(()));
+    }
+}
+
+#[test]
+fn without_what_passed_before_commands_signed_before_the_start_are_refused_for_a_while() {
+    let (restart_ms, mut guard) = (START_MS + 1000, ReplayGuard::default());
+    guard.remember(at(restart_ms), &[], false, restart_ms);
+    let refused = check(&mut guard, restart_ms + 10, &key(1), restart_ms - 1, 7);
+    assert!(matches!(&refused, Err(Denial::Replayed(why)) if why.contains("sign it again")), "{refused:?}");
+    assert_eq!(check(&mut guard, restart_ms + 10, &FACE, restart_ms - 1, 7), Ok(()), "it can sign it again itself");
+    assert_eq!(check(&mut guard, restart_ms + 10, &key(1), restart_ms, 7), Ok(()));
+    // The clock was ahead when the router started, and is set right: nobody waits until it is there again.
+    let later = Times { unix_ms: restart_ms - 3_600_000, mono_ns: at(restart_ms + GRACE_MS).mono_ns };
+    assert_eq!(pass(&mut guard, later, &key(2), later.unix_ms, 7), Ok(()));
+}
+
 #[test]
 fn nonces_of_any_length_differ() {
     let mut guard = ReplayGuard::default();

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     answer_times::{AnswerTimes, answered},
+    command_journal::CommandJournal,
     content_stores::ContentStores,
     listeners::AcceptCounters,
     logging::Log,
@@ -47,6 +48,8 @@ pub(crate) struct Node {
     pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,
     pub(crate) held_answers: HeldAnswers,
+    /// Where commands of keys are kept for the next start, if they are.
+    pub(crate) journal: Option<CommandJournal>,
     /// `None` while TagNet is off.
     pub(crate) tags: Option<TagControl>,
     pub(crate) captures: Captures,

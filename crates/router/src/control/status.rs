@@ -155,6 +155,8 @@ impl Environment for Node {
         // A line of the log that standard error did not take in time.
         report.add("log.lines-lost", self.log.map_or(0, |log| log.lines_lost()));
         report.add_all("state", self.held_answers.counts());
+        // The file of commands that keys signed could not be written.
+        report.add("state.commands-not-kept", self.journal.as_ref().map_or(0, |journal| journal.failures));
         report.add_all("websocket", self.websockets.counts());
         report.add_all("face-closed", self.faces.counts().by_reason.iter().map(|(reason, count)| (*reason, *count)));
         report.into_counters()
