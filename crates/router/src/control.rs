@@ -11,6 +11,7 @@ mod face_commands;
 mod faces;
 mod fib_writer;
 mod held_answers;
+mod held_requests;
 pub(crate) mod inbox;
 mod interfaces;
 mod link_state;
@@ -28,6 +29,7 @@ pub(crate) use drop_watch::DropLine;
 pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
 pub(crate) use fib_writer::FibWriter;
 pub(crate) use held_answers::HeldAnswers;
+pub(crate) use held_requests::HeldRequests;
 pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
 pub(crate) use recent::Recent;
@@ -47,6 +49,7 @@ use crate::{
 };
 use drop_watch::DropWatch;
 use held_answers::Answer;
+use held_requests::HeldRequest;
 use inbox::ControlInbox;
 use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
@@ -58,7 +61,7 @@ use namewire_management::{
 use namewire_node_model::explanation::Tables;
 use namewire_packet::{
     FaceId, NackReason, Name,
-    lp::{LpHeaders, PitToken},
+    lp::LpHeaders,
     nfd::{FaceCounters, NameLook},
 };
 use namewire_shares::PoolReader;
@@ -210,6 +213,8 @@ impl Control {
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
+        let due = self.node.held_requests.expire(now.mono_ns);
+        self.serve_held(due);
         self.run_fib_writer(now.mono_ns);
     }
 
@@ -234,6 +239,7 @@ impl Control {
             self.node.faces.next_forgetting_ns(),
             self.node.fib_writer.next_run_ns(),
             self.node.held_answers.next_deadline_ns(),
+            self.node.held_requests.next_deadline_ns(),
             self.pages_due_ns,
             self.drop_watch.next_look_ns(),
             self.node.captures.next_deadline_ns(self.node.shared.now_ns()),
@@ -292,7 +298,7 @@ impl Control {
     fn serve(&mut self, event: ToControl, effects: &mut Vec<Effect>) {
         match event {
             ToControl::Interest { incoming, pit_token, packet } => {
-                self.interest(incoming, pit_token, &packet, effects);
+                self.offer(HeldRequest { incoming, pit_token, packet }, effects);
             }
             ToControl::Answer { from, packet, nack } => self.answer(from, &packet, nack, effects),
             ToControl::RouteLearned { face, announcement } => {
@@ -367,11 +373,28 @@ impl Control {
         }
     }
 
-    fn interest(&mut self, incoming: FaceId, pit_token: Option<PitToken>, packet: &[u8], effects: &mut Vec<Effect>) {
+    /// Serves a request, unless it has to wait.
+    fn offer(&mut self, request: HeldRequest, effects: &mut Vec<Effect>) {
+        if let Some(request) = self.node.held_requests.offer(self.node.shared.now_ns(), request) {
+            self.interest(request, effects);
+        }
+    }
+
+    /// Serves requests that have waited.
+    fn serve_held(&mut self, requests: Vec<HeldRequest>) {
+        let mut effects = Vec::new();
+        for request in requests {
+            self.interest(request, &mut effects);
+        }
+        self.carry_out(effects);
+    }
+
+    fn interest(&mut self, request: HeldRequest, effects: &mut Vec<Effect>) {
+        let HeldRequest { incoming, pit_token, packet } = request;
         self.node.counts.internal.n_out_interests += 1;
         self.node.counts.internal.n_out_bytes += packet.len() as u64;
         let now = self.node.times();
-        self.management.on_interest(now, incoming, packet, pit_token, &mut self.node, effects);
+        self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
     }
 
     /// Handles Data for an Interest of management, or a Nack.
@@ -506,6 +529,10 @@ impl Control {
             Request::KeepCommands(path) => {
                 self.node.journal = path.map(CommandJournal::new);
                 self.write_journal();
+            }
+            Request::SetUpDone => {
+                let waiting = self.node.held_requests.release();
+                self.serve_held(waiting);
             }
             Request::StateWritten(written) => {
                 let released = self.node.held_answers.state_written(written);

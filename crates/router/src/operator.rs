@@ -153,6 +153,15 @@ impl Operator {
         self.ask(Request::KeepCommands(state_file.map(commands_beside)))
     }
 
+    /// Reports that all that the state file and the configuration declare is made. A router whose settings name a state
+    /// file answers requests for lists from now on; before, they wait.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn set_up_done(&self) -> Result<(), OperatorError> {
+        self.ask(Request::SetUpDone)
+    }
+
     /// Reports an attempt to write the state file. The router counts it and releases answers.
     ///
     /// # Errors

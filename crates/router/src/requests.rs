@@ -130,6 +130,8 @@ pub(crate) enum Request {
     HoldAnswers(bool),
     /// From now on, keep the commands that keys sign in this file, or in none.
     KeepCommands(Option<PathBuf>),
+    /// All that the state file and the configuration declare is made.
+    SetUpDone,
     /// Record an attempt to write the state file.
     StateWritten(StateWritten),
     /// Give freed memory back to the system.

@@ -6,8 +6,8 @@ use crate::{
     command_journal::CommandJournal,
     content_stores::ContentStores,
     control::{
-        Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, LinkFaces, LinkStates, Recent,
-        TagControl,
+        Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, HeldRequests, LinkFaces, LinkStates,
+        Recent, TagControl,
         inbox::ControlInbox,
         node::{Listening, Node, NodeCounts},
     },
@@ -309,6 +309,7 @@ fn node(
         pit_capacity_entries: settings.tables.pit_capacity.into(),
         fib_writer: FibWriter::default(),
         held_answers: HeldAnswers::default(),
+        held_requests: HeldRequests::new(settings.state.file.is_some()),
         journal: settings.state.file.as_deref().map(|file| CommandJournal::new(commands_beside(file))),
         tags,
         captures: Captures::default(),

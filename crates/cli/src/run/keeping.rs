@@ -155,6 +155,7 @@ impl Keeping {
         }
         self.tell(&problems);
         self.plan_retries();
+        self.operator.set_up_done().map_err(failed)?;
         self.operator.memory_freed().map_err(failed)
     }
 

@@ -2,9 +2,11 @@
 
 use crate::router_process::{NAMEWIRE, Router, eventually, text};
 use namewire_client::Client;
-use namewire_packet::{FaceId, nfd::ControlParameters};
+use namewire_packet::{Data, FaceId, InterestBuilder, lp::LpPacket, nfd::ControlParameters, tlv::element_size};
 use std::{
     fs,
+    io::{Read, Write},
+    os::unix::net::UnixStream,
     path::Path,
     process::Command,
     sync::{
@@ -209,4 +211,46 @@ fn a_reload_changes_when_commands_are_answered() {
     write("1s").unwrap();
     router.hang_up();
     router.ask(&["strategy", "set", "/at-once-again", "multicast"]);
+}
+
+/// The first segment of the list of routes, and what it says of the last one.
+fn first_segment(socket: &Path) -> (Vec<u8>, Vec<u8>) {
+    let mut connection = None;
+    eventually("it listens", || {
+        connection = UnixStream::connect(socket).ok();
+        connection.is_some()
+    });
+    let mut connection = connection.unwrap();
+    // It may wait for the end of the start, for most of its lifetime.
+    let interest = InterestBuilder::new("/localhost/nfd/rib/list".parse().unwrap()).lifetime_ms(300_000);
+    connection.write_all(&interest.can_be_prefix(true).must_be_fresh(true).build()).unwrap();
+    let (mut received, mut bytes) = (Vec::new(), [0; 9000]);
+    while !element_size(&received).is_ok_and(|size| size.is_some_and(|size| size <= received.len())) {
+        let length = connection.read(&mut bytes).unwrap();
+        assert!(length > 0, "no answer");
+        received.extend_from_slice(&bytes[..length]);
+    }
+    let packet = LpPacket::parse(&received).ok().and_then(|packet| packet.fragment).unwrap_or(&received);
+    let segment = Data::parse(packet).unwrap();
+    (segment.content().to_vec(), segment.final_block_id().expect("the last segment").value.to_vec())
+}
+
+/// The story: a list that was asked for right after the start was short, because the router was still making again what
+/// the state file says.
+#[test]
+fn a_list_right_after_the_start_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, socket) = (directory.path().join("state.toml"), directory.path().join("nfd.sock"));
+    let mut text = "version = 1\n[[face]]\nuri = \"udp4://127.0.0.1:7001\"\n".to_owned();
+    for number in 0..2000 {
+        text += &format!("[[route]]\nprefix = \"/kept/{number}\"\nface = \"udp4://127.0.0.1:7001\"\n");
+    }
+    fs::write(&state, text).unwrap();
+    let early = {
+        let socket = socket.clone();
+        std::thread::spawn(move || first_segment(&socket))
+    };
+    let router = Router::run_at(&socket, &["--state", state.to_str().unwrap(), "--state-sync", "always"]);
+    assert_eq!(early.join().unwrap(), first_segment(&socket), "as when all is made");
+    assert_eq!(router.ask(&["route", "list"]).matches("/kept/").count(), 2000);
 }

@@ -5,6 +5,7 @@ use super::{
     faces::Faces,
     fib_writer::FibWriter,
     held_answers::HeldAnswers,
+    held_requests::HeldRequests,
     link_state::LinkStates,
     links::{Followed, LinkFaces},
     recent::{HealthChange, Recent, Totals},
@@ -48,6 +49,7 @@ pub(crate) struct Node {
     pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,
     pub(crate) held_answers: HeldAnswers,
+    pub(crate) held_requests: HeldRequests,
     /// Where commands of keys are kept for the next start, if they are.
     pub(crate) journal: Option<CommandJournal>,
     /// `None` while TagNet is off.
