@@ -402,9 +402,10 @@ system: build
 		$(MAKE) --no-print-directory dpdk && \
 		NAMEWIRE_DPDK=$(TARGET)/dpdk/release cargo test --locked --package namewire-cli --test commands transports_guide::; \
 	fi
-	$(call say,system: a repository on a full disk, and killed 1000 times)
+	$(call say,system: a repository on a full disk, killed 1000 times, and with 10000 damaged files)
 	cargo test --locked --package namewire-cli --test commands -- --ignored repo::
 	NAMEWIRE_KILL_ROUNDS=1000 cargo test --locked --package namewire-repo --test kill
+	NAMEWIRE_DAMAGED_STORES=10000 cargo test --locked --package namewire-repo --test damage
 	$(call say,system: mixed core routers, hostile hosts, 10^7 Interests each)
 	NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release --locked --package namewire-sim --test networks \
 		-- --nocapture mixed_cores:: hostile::

@@ -431,9 +431,6 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         // A reader may close the pipe after the first line. The router goes on.
         let _ = io::stdout().write_all(text.as_bytes());
     }
-    if let Some(repo) = &repo {
-        tracing::info!(target: "repo", "{}", repo.line);
-    }
     notify(&[NotifyState::Ready]);
     keeping.run(&router, hangup, &mut end).await;
     notify(&[NotifyState::Stopping]);

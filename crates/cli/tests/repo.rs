@@ -231,6 +231,137 @@ fn what_commands_acknowledged_is_there_after_kills() {
     assert!(checked.status.success(), "{checked:?}");
 }
 
+/// Stores a film of 100 packets in a folder, with a router of its own; what has the film.
+fn store_a_film(directory: &Path, folder: &str) -> Vec<u8> {
+    let film = directory.join("film");
+    let content = random_file(&film, 100_000);
+    let mut router = Router::run(directory, &["--repo", folder]);
+    router.ask(&["repo", "put", film.to_str().unwrap(), "/example/film", "--chunk-size", "1000"]);
+    router.terminate();
+    content
+}
+
+#[test]
+fn a_router_whose_repository_is_damaged_starts_forwards_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    store_a_film(directory.path(), &path("store"));
+    let records = path("store/records.db");
+    let whole = fs::read(&records).unwrap();
+    fs::write(&records, &whole[..whole.len() / 2]).unwrap();
+
+    let mut router = Router::run(directory.path(), &["--repo", &path("store")]);
+    router.wait_for(&[
+        "/localhost/repo is closed, the router goes on",
+        "the store is damaged",
+        &records,
+        "repo import",
+    ]);
+    let mut server = router.command().args(["pingserver", "-q", "/me"]).spawn().unwrap();
+    eventually("it forwards", || router.tool(&["ping", "/me", "--count", "1", "--timeout", "500"]).status.success());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let said = router.ask(&["repo", "stats"]);
+    assert!(said.contains("failure") && said.contains(&records), "{said}");
+    let put = router.tool(&["repo", "put", &path("film"), "/example/other"]);
+    assert_eq!(put.status.code(), Some(1), "{put:?}");
+    router.terminate();
+
+    // The tools that read the store itself, and a repository beside a router.
+    for tool in [&["repo", "check"][..], &["repo", "export", &path("all.ndn")], &["repo", "run"]] {
+        let refused = namewire(&[tool, &["--folder", &path("store")]].concat());
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{tool:?}: {refused:?}");
+        assert!(message.contains("the store is damaged") && message.contains(&records), "{tool:?}: {message}");
+    }
+}
+
+#[test]
+fn what_is_damaged_is_not_served_and_the_rest_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let film = store_a_film(directory.path(), &path("store"));
+    let records = path("store/records.db");
+    let mut bytes = fs::read(&records).unwrap();
+    let content = &film[50_300..50_340];
+    // Earlier commits may have left the packet in other places, too.
+    let places: Vec<usize> = (0..bytes.len() - 40).filter(|&at| &bytes[at..at + 40] == content).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|&at| bytes[at] ^= 1);
+    fs::write(&records, &bytes).unwrap();
+
+    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--cs-packets", "0"]);
+    let peek = |segment: usize| {
+        router.tool(&["peek", &format!("/example/film/seg={segment}"), "--lifetime", "500ms", "--timeout", "500ms"])
+    };
+    assert_eq!(peek(50).status.code(), Some(5));
+    for segment in [0, 99] {
+        eventually("the others are served", || peek(segment).stdout == film[segment * 1000..][..1000]);
+    }
+    router.wait_for(&["the store is damaged", &records, "repo import"]);
+    let statistics = statistics(&router);
+    assert!(statistics["refusals"]["read-store-failed"].as_u64() > Some(0), "{statistics}");
+    assert!(statistics["store"]["failure"].as_str().unwrap().contains("is not what was written"), "{statistics}");
+    router.terminate();
+
+    let checked = namewire(&["repo", "check", "--folder", &path("store")]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("is not what was written"), "{checked:?}");
+    let exported = namewire(&["repo", "export", &path("some.ndn"), "--folder", &path("store")]);
+    assert_eq!(exported.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&exported.stderr).into_owned();
+    assert!(message.contains(&records) && message.contains("some.ndn has what could be read before"), "{message}");
+    let imported = namewire(&["repo", "import", &path("some.ndn"), "--folder", &path("new")]);
+    assert!(imported.status.success(), "{imported:?}");
+}
+
+#[test]
+fn a_store_of_an_earlier_program_is_refused_with_the_commands_to_type() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("data.mdb"), [0; 4096]).unwrap();
+    let refused = namewire(&["repo", "check", "--folder", directory.path().to_str().unwrap()]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    let export = format!("namewire repo export --folder {}", directory.path().display());
+    assert!(message.contains(&export) && message.contains("namewire repo import"), "{message}");
+    assert!(!directory.path().join("records.db").exists());
+}
+
+/// Another program fills the disk of 64 MiB, which only the router's mount namespace has.
+#[test]
+#[ignore = "it needs root, to mount a small disk"]
+fn a_disk_that_another_program_filled_does_not_stop_deletions() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    random_file(Path::new(&path("film")), 10_000_000);
+    fs::create_dir(path("disk")).unwrap();
+    let socket = directory.path().join("nfd.sock");
+    let run = format!(
+        "mount -t tmpfs -o size=64m none {0} && exec {NAMEWIRE} run --no-udp --no-tcp --cs-packets 0 --socket {1} \
+         --repo {0}/store",
+        path("disk"),
+        socket.display(),
+    );
+    let router = Router::start(&socket, Command::new("unshare").args(["--mount", "sh", "-c", &run]));
+    router.ask(&["repo", "put", &path("film"), "/d/0"]);
+    let process = router.process.id();
+    let other = |command: &str| {
+        let there = format!("cd {} && {command}", path("disk"));
+        Command::new("nsenter")
+            .args(["--mount", "--target", &process.to_string(), "sh", "-c", &there])
+            .output()
+            .unwrap()
+    };
+    assert!(!other("cat /dev/zero > other 2>&1").status.success(), "the disk is full");
+    let refused = router.tool(&["repo", "put", &path("film"), "/d/1"]);
+    assert!(!refused.status.success(), "{refused:?}");
+    assert_eq!(router.ask(&["repo", "delete", "/d/0"]), "deleted /d/0: 1250 packets\n");
+    assert!(other("rm other").status.success());
+    router.ask(&["repo", "put", &path("film"), "/d/1"]);
+    router.ask(&["repo", "get", "/d/1", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == fs::read(path("film")).unwrap());
+}
+
 /// A disk of 64 MiB that only the router's process sees.
 #[test]
 #[ignore = "it needs root, to mount a small disk"]

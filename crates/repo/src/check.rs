@@ -49,20 +49,31 @@ impl CheckReport {
 
 /// Checks a store. Calls `progress` with the records read so far, now and then.
 ///
-/// What changes meanwhile may make the counts differ; the report then says so.
+/// What changes meanwhile may make the counts differ; the report then says so. Damage ends the check, and is its last
+/// problem.
 ///
 /// # Errors
 /// If the store has no order, or cannot be read.
 pub fn check(store: &dyn Store, mut progress: impl FnMut(u64)) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let mut walk = Walk::new(store, &[]);
-    while walk.go_on(|name, record| {
-        report.records += 1;
-        report.bytes += (name.len() + record.encoded_len()) as u64;
-        report.check_record(name, record);
-        ControlFlow::Continue(())
-    })? {
+    loop {
+        let walked = walk.go_on(|name, record| {
+            report.records += 1;
+            report.bytes += (name.len() + record.encoded_len()) as u64;
+            report.check_record(name, record);
+            ControlFlow::Continue(())
+        });
         progress(report.records);
+        match walked {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(StoreError::Damaged(what)) => {
+                report.add(|| what);
+                return Ok(report);
+            }
+            Err(error) => return Err(error),
+        }
     }
     let usage = store.usage()?;
     let (records, bytes) = (report.records, report.bytes);

@@ -1,7 +1,8 @@
-//! The lines that a repository adds to the log of its process: commands taken on, ended and refused. Without a log
+//! The lines that a repository adds to the log of its process: commands taken on, ended and refused, and failures of
+//! the store. Without a log
 //! (`namewire repo run` has none), nothing happens.
 
-use crate::{command::Command, shares::Holder, statistics::Refusal};
+use crate::{command::Command, shares::Holder, statistics::Refusal, store::StoreError};
 use std::fmt;
 
 /// Most bytes of a name that a line shows.
@@ -40,4 +41,9 @@ pub(crate) fn command_ended(command: &str, what: &Command) {
 pub(crate) fn command_refused(command: &str, why: Refusal, face: Holder) {
     let face = face.map(|face| face.0);
     tracing::warn!(target: "repo", command, why = why.name(), face, "command refused");
+}
+
+/// The store could not do what it was asked.
+pub(crate) fn store_failed(error: &StoreError) {
+    tracing::error!(target: "repo", "{error}");
 }

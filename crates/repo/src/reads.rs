@@ -21,7 +21,7 @@
 //! under a prefix looks at [`SCAN_RECORDS_MAX`] records.
 
 use crate::{
-    statistics::{Refusal, Statistics},
+    statistics::Statistics,
     store::{Record, Store, StoreError},
     writer::now_ms,
 };
@@ -86,7 +86,7 @@ impl Reader {
                     missing.into_iter().for_each(|place| replies.push_nack(&batch[place], reason));
                 }
             }
-            Err(_) => self.statistics.refuse(Refusal::ReadStoreFailed),
+            Err(error) => self.statistics.fail_read(&error),
         }
         self.statistics.add_reads(batch.len() as u64, hits, bytes, since.elapsed());
     }

@@ -305,9 +305,12 @@ impl Workshop {
         snapshot
     }
 
-    /// The counters and the store's usage, for clients.
+    /// The counters, the store's usage and how it failed last, for clients.
     pub(crate) fn statistics_json(&self) -> serde_json::Value {
-        self.snapshot().to_json(&*self.store)
+        let mut json = self.snapshot().to_json(&*self.store);
+        let closed = self.store.usage().err().map(|error| error.to_string());
+        json["store"]["failure"] = closed.or_else(|| self.statistics.failure()).into();
+        json
     }
 }
 

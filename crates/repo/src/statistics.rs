@@ -3,12 +3,18 @@
 //! Every thread adds to the same atomic counters, once for a batch. [`Statistics::snapshot`] reads them without a lock,
 //! so counts of one moment may differ by what happened during the reading.
 
-use crate::store::{Store, StoreError};
+use crate::{
+    log_lines,
+    store::{Store, StoreError},
+};
 use namewire_security::trust::Denial;
 use serde_json::{Value, json};
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 /// Durations by powers of two: bucket `n` holds those of less than 2^`n` µs, the last all others.
@@ -16,6 +22,8 @@ pub const LATENCY_BUCKETS: usize = 28;
 
 /// Version of the statistics' JSON form; it grows when a field changes its meaning or goes.
 const JSON_VERSION: u64 = 1;
+/// Between two lines of the log about failures of the store.
+const FAILURE_LINE_PAUSE: Duration = Duration::from_secs(10);
 
 namewire_packet::reasons! {
     /// Why a packet, a command or a connection was refused or failed.
@@ -87,6 +95,14 @@ pub struct Statistics {
     denials: [AtomicU64; Denial::NAMES.len()],
     read_latency: [AtomicU64; LATENCY_BUCKETS],
     write_latency: [AtomicU64; LATENCY_BUCKETS],
+    failure: Mutex<Failure>,
+}
+
+/// How the store failed last, other than for want of room.
+#[derive(Debug, Default)]
+struct Failure {
+    what: Option<String>,
+    told_at: Option<Instant>,
 }
 
 /// The counters at one moment.
@@ -147,6 +163,7 @@ impl Default for Statistics {
             denials: zeros(),
             read_latency: zeros(),
             write_latency: zeros(),
+            failure: Mutex::default(),
         }
     }
 }
@@ -202,11 +219,36 @@ impl Statistics {
 
     /// Counts what went wrong with the store.
     pub(crate) fn refuse_for(&self, error: &StoreError) {
+        self.note_failure(error);
         self.refuse(match error {
             StoreError::Full(_) => Refusal::StoreFull,
             StoreError::Unavailable(_) => Refusal::StoreUnavailable,
             _ => Refusal::StoreFailed,
         });
+    }
+
+    /// A batch of reads that the store failed to answer, or a part of it.
+    pub(crate) fn fail_read(&self, error: &StoreError) {
+        self.note_failure(error);
+        self.refuse(Refusal::ReadStoreFailed);
+    }
+
+    /// Keeps how the store failed, and says it in the log, but not again and again.
+    fn note_failure(&self, error: &StoreError) {
+        if matches!(error, StoreError::Full(_) | StoreError::NotOrdered | StoreError::NoIndex) {
+            return;
+        }
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.what = Some(error.to_string());
+        if failure.told_at.is_none_or(|told_at| told_at.elapsed() >= FAILURE_LINE_PAUSE) {
+            failure.told_at = Some(Instant::now());
+            log_lines::store_failed(error);
+        }
+    }
+
+    /// How the store failed last, other than for want of room.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).what.clone()
     }
 
     pub(crate) fn deny(&self, denial: &Denial) {

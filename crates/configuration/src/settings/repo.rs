@@ -92,7 +92,7 @@ namewire_packet::names! {
     /// Where a repository keeps Data.
     #[derive(Default)]
     pub enum RepoStore {
-        /// In one file (LMDB).
+        /// In one file (redb).
         #[default]
         Embedded = "embedded",
         /// In a file of SQLite.

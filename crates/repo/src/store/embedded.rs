@@ -1,67 +1,69 @@
-//! Embedded: Data in one file of this machine, by LMDB. The default store.
+//! Embedded: Data in one file of this machine, by redb. The default store.
 //!
-//! Question: how does a repository answer from ten million Data at the speed of memory, and survive the end of its
-//! process at any moment?
+//! Question: how does a repository answer from ten million Data, survive the end of its process at any moment, and
+//! notice that its file is damaged before anything believes it?
 //!
-//! Source: LMDB (<http://www.lmdb.tech/doc/>), a B+ tree that is mapped into memory. A commit never changes a page that
+//! Source: redb (<https://github.com/cberner/redb>, `docs/design.md`), a B+ tree. A commit never changes a page that
 //! the former root reaches, and ends by the one write of a new root. So a process that is killed leaves the last whole
-//! commit, no log has to be read at the start, and readers never wait for the writer. `docs/decisions/0010-repo.md`
-//! has the measurement by which it was chosen.
+//! commit, no log has to be read at the start, and readers never wait for the writer. [`checked_file`] checks every
+//! page that is read. `docs/decisions/0010-repo.md` has the measurement by which it was chosen.
 //!
 //! ```text
-//!   folder/data.mdb   data    1 │ name, or its first 1,900 bytes and a SHA-256   →  record
-//!                             2 │ key of a note                                  →  note
-//!                             0 │                                                →  version, records, bytes
-//!          lock.mdb   who reads which version of the tree
+//!   folder/records.db   entries   1 │ name            →  record
+//!                                 2 │ key of a note   →  note
+//!                                 0 │                 →  version, records, bytes
+//!          reserve      room for deletions on a full disk: [`reserve`]
 //! ```
 //!
-//! LMDB's keys have at most 1,982 bytes. So a name of more than [`WHOLE_NAME_BYTES`] is kept by its first bytes and its
-//! SHA-256, and the name itself stands before the record. Such names that share their first bytes are not in canonical
-//! order among themselves.
-//!
-//! Several processes may open one folder: LMDB lets one of them write at a time, and counts are part of each commit.
+//! Several processes may open one folder: redb lets one of them write at a time, and counts are part of each commit.
 //! The folder must be on a local file system. Space of deleted Data is used again; the file does not shrink, but
 //! [`EmbeddedStore::copy_without_free_space`] makes a smaller one.
 //!
-//! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data. Memory: the pages that the kernel
-//! keeps in its page cache, which it takes back when it needs them.
+//! After an error redb refuses everything until it is opened again. So the store closes a database that failed, and the
+//! next call opens it: what is damaged stays an error, and the rest is read.
 //!
-//! On a disk that is full, LMDB cannot even delete, because a commit writes new pages before it frees any. So puts are
-//! refused while the disk and the free pages of the file have less than [`DISK_RESERVE_BYTES`] left.
-//!
-//! Limits: [`EmbeddedOptions::bytes_max`]. Deletions need some free pages; so the map is larger than what puts may
-//! fill.
+//! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data, of which [`CACHE_BYTES`] are kept in
+//! memory. Limits: [`EmbeddedOptions::bytes_max`].
 
-mod environment;
+mod checked_file;
+mod reserve;
 
+use self::checked_file::CheckedFile;
+use self::reserve::Reserve;
 use super::{Change, Record, Store, StoreError, Usage, Written};
-use heed::types::Bytes;
-use heed::{CommitOrAbort, CompactionOption, Database, Env, MdbError, RoTxn, RwTxn};
-use sha2::{Digest, Sha256};
-use std::borrow::Cow;
-use std::io::ErrorKind;
+use redb::{
+    ConcurrencyMode, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
+};
+use std::io::{self, ErrorKind};
 use std::ops::{Bound, ControlFlow};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// LMDB's name of the file in its folder.
-const DATA_FILE: &str = "data.mdb";
-/// Names up to this length are keys as they are.
-const WHOLE_NAME_BYTES: usize = 1_900;
-/// Processes and threads that may read at the same time.
-const READERS_MAX: u32 = 512;
-/// Bytes of the map that puts leave free, beside a page for every page that they fill.
-const MAP_RESERVE_BYTES: usize = 256 << 20;
-/// Bytes of the disk that puts leave free.
-const DISK_RESERVE_BYTES: u64 = 16 << 20;
-/// The format of this code.
-const FORMAT_VERSION: u64 = 1;
+/// The store's file in its folder.
+const DATA_FILE: &str = "records.db";
+/// The file of stores that earlier programs wrote, by LMDB.
+const EARLIER_DATA_FILE: &str = "data.mdb";
+/// Most memory for pages that were read or are to be written.
+const CACHE_BYTES: usize = 32 << 20;
+/// Bytes of entries that a copy writes with one commit.
+const COPY_BATCH_BYTES: usize = 4 << 20;
+/// How often a look-up begins again because another thread met damage meanwhile.
+const RETRIES: u32 = 3;
+/// The format of this code. Version 1 was LMDB's.
+const FORMAT_VERSION: u64 = 2;
+/// Bytes of a unit in which file systems count what a file takes.
+const DISK_UNIT_BYTES: u64 = 512;
 
 /// What kind of entry a key is of: its first byte.
 const FACTS: u8 = 0;
 const DATA: u8 = 1;
 const NOTE: u8 = 2;
 
-type Tree = Database<'static, Bytes, Bytes>;
+const ENTRIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("entries");
+
+type Reading = ReadOnlyTable<&'static [u8], &'static [u8]>;
+type Writing<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
 /// When a commit is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,10 +93,11 @@ impl Default for EmbeddedOptions {
 /// Data in a file.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    env: Env,
-    tree: Tree,
     folder: PathBuf,
-    bytes_max: u64,
+    options: EmbeddedOptions,
+    reserve: Arc<Reserve>,
+    /// Nothing after a failure, until the next call.
+    database: Mutex<Option<Arc<Database>>>,
 }
 
 /// What is true of the whole store, as it is kept.
@@ -123,42 +126,117 @@ impl EmbeddedStore {
     /// Opens the store in a folder, which is made if it is not there.
     ///
     /// # Errors
-    /// If the folder cannot be used, or if a later version of this program wrote it.
+    /// If the folder cannot be used, the store is damaged, or an earlier or later version of this program wrote it.
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, StoreError> {
-        let other = |error: std::io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
+        let other = |error: io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(other)?;
-        // A page holds at least half of what it could; large records take whole pages.
-        let map_bytes = (options.bytes_max as usize).saturating_mul(2).saturating_add(MAP_RESERVE_BYTES);
-        let env = environment::open(folder, map_bytes, READERS_MAX, options.sync == Sync::Os).map_err(failure)?;
-        // Readers that were killed would keep former pages from being used again.
-        env.clear_stale_readers().map_err(failure)?;
-        let transaction = env.write_txn().map_err(failure)?;
-        let tree = env
-            .create_databases_and_commit(transaction, |opener, transaction| {
-                opener.create_database(transaction, None).map(CommitOrAbort::<Database<'_, Bytes, Bytes>, ()>::Commit)
-            })
-            .map_err(failure)?
-            .unwrap_commit();
-        let store = EmbeddedStore { env, tree, folder: folder.to_owned(), bytes_max: options.bytes_max };
-        store.begin_format()?;
+        let store = EmbeddedStore {
+            folder: folder.to_owned(),
+            options,
+            reserve: Arc::new(Reserve::new(folder)),
+            database: Mutex::new(None),
+        };
+        if !store.file().try_exists().map_err(other)? {
+            store.refuse_earlier_format()?;
+            store.begin()?;
+        }
+        store.require_format()?;
+        // Without room for it, nothing will be stored; what is there can be read.
+        let _ = store.reserve.make();
         Ok(store)
     }
 
-    /// Writes the version of the format into a new store, and refuses one that is too new.
-    fn begin_format(&self) -> Result<(), StoreError> {
-        let mut transaction = self.env.write_txn().map_err(failure)?;
-        match self.facts(&transaction)? {
-            Some(Facts { version: FORMAT_VERSION, .. }) => return Ok(()),
-            Some(Facts { version, .. }) => {
-                return Err(StoreError::Other(format!(
-                    "its format has version {version}, and this program knows version {FORMAT_VERSION}: use a later \
-                     release"
-                )));
-            }
-            None => {}
+    fn file(&self) -> PathBuf {
+        self.folder.join(DATA_FILE)
+    }
+
+    fn refuse_earlier_format(&self) -> Result<(), StoreError> {
+        let (folder, file) = (self.folder.display(), self.folder.join(EARLIER_DATA_FILE));
+        if !file.exists() {
+            return Ok(());
         }
-        self.put_facts(&mut transaction, Facts { version: FORMAT_VERSION, usage: Usage::default() })?;
-        transaction.commit().map_err(failure)
+        Err(StoreError::Other(format!(
+            "{} is a store of an earlier namewire (LMDB), which this program does not read. With the earlier program, \
+             type: namewire repo export --folder {folder} all.ndn; then, with this one: namewire repo import --folder \
+             NEW all.ndn",
+            file.display()
+        )))
+    }
+
+    /// Makes an empty store, which appears under its name when it is whole. If another process was faster, the store of
+    /// that one stays.
+    fn begin(&self) -> Result<(), StoreError> {
+        let other = |error: io::Error| StoreError::Other(format!("{}: {error}", self.folder.display()));
+        let new = self.folder.join(format!("{DATA_FILE}.new.{}.{:016x}", std::process::id(), fastrand::u64(..)));
+        let made = self.open_file(&new, true).and_then(|database| {
+            let transaction = database.begin_write().map_err(failure)?;
+            let facts = Facts { version: FORMAT_VERSION, usage: Usage::default() };
+            put_facts(&mut transaction.open_table(ENTRIES).map_err(failure)?, facts)?;
+            transaction.commit().map_err(failure)
+        });
+        let appears = || match std::fs::hard_link(&new, self.file()) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            // Not every file system has links.
+            outcome => outcome
+                .or_else(|_| std::fs::rename(&new, self.file()))
+                .and_then(|()| std::fs::File::open(&self.folder)?.sync_all()),
+        };
+        let appeared = made.and_then(|()| appears().map_err(other));
+        // It has another name now, or is of no use.
+        let _ = std::fs::remove_file(&new);
+        appeared
+    }
+
+    /// Refuses a store of another version.
+    fn require_format(&self) -> Result<(), StoreError> {
+        match self.read(facts)?.version {
+            FORMAT_VERSION => Ok(()),
+            version => Err(StoreError::Other(format!(
+                "{}: its format has version {version}, and this program knows version {FORMAT_VERSION}: use a later \
+                 release",
+                self.file().display()
+            ))),
+        }
+    }
+
+    fn open_file(&self, path: &Path, is_new: bool) -> Result<Database, StoreError> {
+        let syncs = self.options.sync == Sync::Always;
+        let file = CheckedFile::open(path, is_new, syncs, Arc::clone(&self.reserve)).map_err(failure)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::MultiWriter);
+        builder.create_with_backend(file).map_err(failure)
+    }
+
+    /// The database, opened again if it failed.
+    fn database(&self) -> Result<Arc<Database>, StoreError> {
+        let mut current = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*current {
+            return Ok(Arc::clone(database));
+        }
+        let database = Arc::new(self.open_file(&self.file(), false).map_err(|error| self.with_remedy(error))?);
+        *current = Some(Arc::clone(&database));
+        Ok(database)
+    }
+
+    /// Gives up a database that failed.
+    fn give_up(&self, failed: &Arc<Database>, error: StoreError) -> StoreError {
+        let mut current = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        current.take_if(|current| Arc::ptr_eq(current, failed));
+        self.with_remedy(error)
+    }
+
+    /// The error, with the file that is damaged and what to do.
+    fn with_remedy(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Damaged(what) => super::damaged(&self.file(), &what),
+            error => error,
+        }
+    }
+
+    /// Does some reading in one state of the store.
+    fn read<T>(&self, read: impl FnOnce(&Reading) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let database = self.database()?;
+        begin_read(&database).and_then(|entries| read(&entries)).map_err(|error| self.give_up(&database, error))
     }
 
     /// Writes a copy of the store as it is now, without free space, to a new folder. Readers and the writer go on.
@@ -166,140 +244,143 @@ impl EmbeddedStore {
     /// # Errors
     /// If the folder exists or cannot be written.
     pub fn copy_without_free_space(&self, folder: &Path) -> Result<(), StoreError> {
-        let other = |error: std::io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
+        let other = |error: io::Error| StoreError::Other(format!("{}: {error}", folder.display()));
         std::fs::create_dir(folder).map_err(other)?;
-        self.env.copy_to_path(folder.join(DATA_FILE), CompactionOption::Enabled).map_err(failure)?;
-        Ok(())
+        let copy = EmbeddedStore::open(folder, self.options)?;
+        self.read(|entries| {
+            let mut entries = entries.range::<&[u8]>(..).map_err(failure)?.peekable();
+            while entries.peek().is_some() {
+                copy.take_batch(&mut entries)?;
+            }
+            Ok(())
+        })
     }
 
-    /// Bytes of the store's file in a folder.
+    /// Stores the next entries of another store, with one commit.
+    fn take_batch(&self, entries: &mut impl Iterator<Item = Entry>) -> Result<(), StoreError> {
+        let database = self.database()?;
+        let transaction = database.begin_write().map_err(failure)?;
+        let mut bytes = 0;
+        {
+            let mut table = transaction.open_table(ENTRIES).map_err(failure)?;
+            while bytes < COPY_BATCH_BYTES {
+                let Some(entry) = entries.next() else { break };
+                let (key, value) = entry.map_err(failure)?;
+                bytes += key.value().len() + value.value().len();
+                table.insert(key.value(), value.value()).map_err(failure)?;
+            }
+        }
+        transaction.commit().map_err(failure)
+    }
+
+    /// Bytes that the store's file in a folder takes of its disk.
     ///
     /// # Errors
     /// If there is none.
-    pub fn file_bytes(folder: &Path) -> std::io::Result<u64> {
-        Ok(std::fs::metadata(folder.join(DATA_FILE))?.len())
+    pub fn file_bytes(folder: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(folder.join(DATA_FILE))?.blocks() * DISK_UNIT_BYTES)
     }
 
-    /// Refuses puts without room for them and for deletions afterwards, on the disk or in free pages of the file.
-    fn require_room(&self, transaction: &RoTxn<'_>, changes: &[Change<'_>]) -> Result<(), StoreError> {
-        let bytes = changes.iter().map(|change| match change {
-            Change::Put { name, record } => (name.len() + record.len()) as u64,
-            Change::Delete { .. } | Change::Note { .. } => 0,
-        });
-        let bytes: u64 = bytes.sum();
-        // Each page of new Data may be half full.
-        let needed = bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES);
-        let disk = rustix::fs::statvfs(&self.folder).map_err(|error| StoreError::Other(error.to_string()))?;
-        let on_disk = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if bytes == 0 || on_disk >= needed {
-            return Ok(());
-        }
-        let tree = self.tree.stat(transaction).map_err(failure)?;
-        let used = tree.branch_pages + tree.leaf_pages + tree.overflow_pages;
-        let free = (self.env.info().last_page_number.saturating_sub(used) * tree.page_size as usize) as u64;
-        if on_disk.saturating_add(free) < needed {
-            return Err(StoreError::Full(format!("its disk has {on_disk} bytes left, and its file {free}")));
-        }
-        Ok(())
-    }
-
-    fn facts(&self, transaction: &RoTxn<'_>) -> Result<Option<Facts>, StoreError> {
-        self.tree.get(transaction, &[FACTS]).map_err(failure)?.map(Facts::decode).transpose()
-    }
-
-    fn put_facts(&self, transaction: &mut RwTxn<'_>, facts: Facts) -> Result<(), StoreError> {
-        self.tree.put(transaction, &[FACTS], &facts.encode()).map_err(failure)
-    }
-
-    /// Does one change in a transaction.
-    fn change(
-        &self,
-        transaction: &mut RwTxn<'_>,
-        change: &Change<'_>,
-        usage: &mut Usage,
-        written: &mut Written,
-    ) -> Result<(), StoreError> {
-        let name = match *change {
-            Change::Put { name, .. } | Change::Delete { name } => name,
-            Change::Note { key, note } => {
-                let key = [&[NOTE], key].concat();
-                return match note {
-                    Some(note) => self.tree.put(transaction, &key, note).map_err(failure),
-                    None => self.tree.delete(transaction, &key).map(|_| ()).map_err(failure),
-                };
+    /// Does all changes in one commit. Nothing if they would make the store larger than it may be.
+    fn commit(&self, transaction: WriteTransaction, changes: &[Change<'_>]) -> Result<Option<Written>, StoreError> {
+        let mut written = Written::default();
+        {
+            let mut entries = transaction.open_table(ENTRIES).map_err(failure)?;
+            let before = facts(&entries)?;
+            let mut usage = before.usage;
+            for change in changes {
+                apply(&mut entries, change, &mut usage, &mut written)?;
             }
-        };
-        let key = data_key(name);
-        let before = self.tree.get(transaction, &key).map_err(failure)?.map(|value| value.len() as u64);
-        // The value of a long name has the name itself; so the bytes of a value are those of its record, and more.
-        let head = value_head(name);
-        if let Some(bytes) = before {
-            usage.bytes -= name.len() as u64 + bytes - head.len() as u64;
-            usage.records -= 1;
-        }
-        match *change {
-            Change::Put { record, .. } => {
-                let value = if head.is_empty() { Cow::Borrowed(record) } else { [&head, record].concat().into() };
-                self.tree.put(transaction, &key, &value).map_err(failure)?;
-                usage.bytes += (name.len() + record.len()) as u64;
-                usage.records += 1;
-                let count = if before.is_some() { &mut written.replaced } else { &mut written.added };
-                *count += 1;
+            if usage.bytes > self.options.bytes_max && usage.bytes > before.usage.bytes {
+                return Ok(None);
             }
-            _ if before.is_some() => {
-                self.tree.delete(transaction, &key).map_err(failure)?;
-                written.deleted += 1;
-            }
-            _ => {}
+            put_facts(&mut entries, Facts { usage, ..before })?;
         }
-        Ok(())
+        transaction.commit().map_err(failure)?;
+        Ok(Some(written))
+    }
+
+    /// Everything that follows from a write that could not be done: nothing of it is stored.
+    fn refuse_write(&self) -> Result<Written, StoreError> {
+        let Usage { bytes, .. } = self.usage()?;
+        Err(StoreError::Full(format!("it holds {bytes} of {} bytes", self.options.bytes_max)))
     }
 }
 
-/// The key of a name's record.
-fn data_key(name: &[u8]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(1 + name.len().min(WHOLE_NAME_BYTES + 32));
-    key.push(DATA);
-    key.extend_from_slice(&name[..name.len().min(WHOLE_NAME_BYTES)]);
-    if name.len() > WHOLE_NAME_BYTES {
-        key.extend_from_slice(&Sha256::digest(name));
+type Entry =
+    Result<(redb::AccessGuard<'static, &'static [u8]>, redb::AccessGuard<'static, &'static [u8]>), redb::StorageError>;
+
+fn begin_read(database: &Database) -> Result<Reading, StoreError> {
+    database.begin_read().map_err(failure)?.open_table(ENTRIES).map_err(failure)
+}
+
+fn facts(entries: &impl ReadableTable<&'static [u8], &'static [u8]>) -> Result<Facts, StoreError> {
+    let facts = entries.get(&[FACTS][..]).map_err(failure)?;
+    Facts::decode(facts.ok_or_else(|| StoreError::Damaged("it has no counts".to_owned()))?.value())
+}
+
+fn put_facts(entries: &mut Writing<'_>, facts: Facts) -> Result<(), StoreError> {
+    entries.insert(&[FACTS][..], &facts.encode()[..]).map(drop).map_err(failure)
+}
+
+/// Does one change in a transaction.
+fn apply(
+    entries: &mut Writing<'_>,
+    change: &Change<'_>,
+    usage: &mut Usage,
+    written: &mut Written,
+) -> Result<(), StoreError> {
+    let (name, before) = match *change {
+        Change::Put { name, record } => {
+            usage.records += 1;
+            usage.bytes += (name.len() + record.len()) as u64;
+            (name, entries.insert(&key(DATA, name)[..], record).map_err(failure)?)
+        }
+        Change::Delete { name } => (name, entries.remove(&key(DATA, name)[..]).map_err(failure)?),
+        Change::Note { key: note_key, note } => {
+            let note_key = key(NOTE, note_key);
+            let changed = match note {
+                Some(note) => entries.insert(&note_key[..], note),
+                None => entries.remove(&note_key[..]),
+            };
+            return changed.map(drop).map_err(failure);
+        }
+    };
+    if let Some(before) = &before {
+        let bytes = (name.len() + before.value().len()) as u64;
+        let less = |count: u64, by: u64| {
+            count.checked_sub(by).ok_or_else(|| StoreError::Damaged("it counts less than it has".to_owned()))
+        };
+        *usage = Usage { records: less(usage.records, 1)?, bytes: less(usage.bytes, bytes)? };
     }
+    match (change, before.is_some()) {
+        (Change::Put { .. }, false) => written.added += 1,
+        (Change::Put { .. }, true) => written.replaced += 1,
+        (_, is_stored) => written.deleted += u64::from(is_stored),
+    }
+    Ok(())
+}
+
+/// The key of an entry of this kind.
+fn key(kind: u8, rest: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + rest.len());
+    key.push(kind);
+    key.extend_from_slice(rest);
     key
 }
 
-/// What stands before the record of a name: of a long one its length, and the name.
-fn value_head(name: &[u8]) -> Vec<u8> {
-    match name.len() > WHOLE_NAME_BYTES {
-        true => [&(name.len() as u32).to_le_bytes(), name].concat(),
-        false => vec![],
-    }
+fn decode(record: &[u8]) -> Result<Record<'_>, StoreError> {
+    Record::decode(record).ok_or_else(|| StoreError::Damaged("a record is too short".to_owned()))
 }
 
-/// The name and the record of an entry.
-fn entry<'a>(key: &'a [u8], value: &'a [u8]) -> Result<(&'a [u8], Record<'a>), StoreError> {
-    let damaged = || StoreError::Damaged("a record is too short".to_owned());
-    let (name, record) = match key.len() > 1 + WHOLE_NAME_BYTES {
-        false => (&key[1..], value),
-        true => {
-            let (length, rest) = value.split_first_chunk().ok_or_else(damaged)?;
-            rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(damaged)?
-        }
-    };
-    Ok((name, Record::decode(record).ok_or_else(damaged)?))
-}
-
-fn failure(error: heed::Error) -> StoreError {
-    let text = error.to_string();
-    match error {
-        heed::Error::Mdb(MdbError::MapFull) => StoreError::Full(text),
-        heed::Error::Io(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
-            StoreError::Full(text)
-        }
-        heed::Error::Io(error) if error.kind() == ErrorKind::FileTooLarge => StoreError::Full(text),
-        heed::Error::Mdb(
-            MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch,
-        ) => StoreError::Damaged(text),
-        _ => StoreError::Other(text),
+fn failure(error: impl Into<redb::Error>) -> StoreError {
+    match error.into() {
+        redb::Error::Io(error) if checked_file::is_full(&error) => StoreError::Full(error.to_string()),
+        redb::Error::Io(error) if error.kind() == ErrorKind::InvalidData => StoreError::Damaged(error.to_string()),
+        redb::Error::Corrupted(what) => StoreError::Damaged(what),
+        // Another thread met the failure, or the database was just closed for one.
+        error @ (redb::Error::PreviousIo | redb::Error::DatabaseClosed) => StoreError::Unavailable(error.to_string()),
+        error => StoreError::Other(error.to_string()),
     }
 }
 
@@ -313,14 +394,31 @@ impl Store for EmbeddedStore {
     }
 
     fn get(&self, names: &[&[u8]], found: &mut dyn FnMut(usize, Record<'_>)) -> Result<(), StoreError> {
-        let transaction = self.env.read_txn().map_err(failure)?;
-        for (place, name) in names.iter().enumerate() {
-            let key = data_key(name);
-            if let Some(value) = self.tree.get(&transaction, &key).map_err(failure)? {
-                found(place, entry(&key, value)?.1);
+        let (mut at, mut retries, mut first_failure) = (0, RETRIES, None);
+        // A name whose pages are damaged is left out; the others are found in what is opened again.
+        while at < names.len() {
+            let begin = at;
+            let looked_up = self.read(|entries| {
+                while let Some(name) = names.get(at) {
+                    at += 1;
+                    if let Some(record) = entries.get(&key(DATA, name)[..]).map_err(failure)? {
+                        found(at - 1, decode(record.value())?);
+                    }
+                }
+                Ok(())
+            });
+            match looked_up {
+                Ok(()) => {}
+                // Another thread's failure.
+                Err(StoreError::Unavailable(_)) if retries > 0 => {
+                    retries -= 1;
+                    at = at.saturating_sub(1).max(begin);
+                }
+                Err(error) if at == begin => return Err(first_failure.unwrap_or(error)),
+                Err(error) => drop(first_failure.get_or_insert(error)),
             }
         }
-        Ok(())
+        first_failure.map_or(Ok(()), Err)
     }
 
     fn scan(
@@ -329,52 +427,54 @@ impl Store for EmbeddedStore {
         after: Option<&[u8]>,
         visit: &mut dyn FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let transaction = self.env.read_txn().map_err(failure)?;
-        // Where keys have all that a prefix says. Beyond that, names are compared.
-        let prefix_key = [&[DATA], &prefix[..prefix.len().min(WHOLE_NAME_BYTES)]].concat();
-        let after_key = after.map(data_key).filter(|after| *after >= prefix_key);
+        let prefix_key = key(DATA, prefix);
+        let after_key = after.map(|after| key(DATA, after)).filter(|after| *after >= prefix_key);
         let from = after_key.as_deref().map_or(Bound::Included(&prefix_key[..]), Bound::Excluded);
-        for found in self.tree.range(&transaction, &(from, Bound::Unbounded)).map_err(failure)? {
-            let (key, value) = found.map_err(failure)?;
-            if !key.starts_with(&prefix_key) {
-                break;
+        self.read(|entries| {
+            for entry in entries.range::<&[u8]>((from, Bound::Unbounded)).map_err(failure)? {
+                let (key, record) = entry.map_err(failure)?;
+                let name = key.value();
+                if !name.starts_with(&prefix_key) || visit(&name[1..], decode(record.value())?).is_break() {
+                    break;
+                }
             }
-            let (name, record) = entry(key, value)?;
-            if name.starts_with(prefix) && visit(name, record).is_break() {
-                break;
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn write(&self, changes: &[Change<'_>]) -> Result<Written, StoreError> {
-        let mut transaction = self.env.write_txn().map_err(failure)?;
-        self.require_room(&transaction, changes)?;
-        let facts = self.facts(&transaction)?.ok_or_else(|| StoreError::Damaged("it has no counts".to_owned()))?;
-        let (mut usage, mut written) = (facts.usage, Written::default());
-        for change in changes {
-            self.change(&mut transaction, change, &mut usage, &mut written)?;
+        let adds = |change: &Change<'_>| matches!(change, Change::Put { .. } | Change::Note { note: Some(_), .. });
+        let only_deletes = !changes.iter().any(adds);
+        match self.reserve.make() {
+            Err(error) if !only_deletes && checked_file::is_full(&error) => {
+                return Err(StoreError::Full(format!("its disk has no room beside that for deletions: {error}")));
+            }
+            // Something else about the reserve is no reason to refuse what has room.
+            _ => {}
         }
-        if usage.bytes > self.bytes_max && usage.bytes > facts.usage.bytes {
-            return Err(StoreError::Full(format!("it holds {} of {} bytes", facts.usage.bytes, self.bytes_max)));
+        let database = self.database()?;
+        let commit =
+            || database.begin_write().map_err(failure).and_then(|transaction| self.commit(transaction, changes));
+        let committed = if only_deletes { self.reserve.open_during(commit) } else { commit() };
+        match committed {
+            Ok(Some(written)) => Ok(written),
+            Ok(None) => self.refuse_write(),
+            Err(error) => Err(self.give_up(&database, error)),
         }
-        self.put_facts(&mut transaction, Facts { usage, ..facts })?;
-        transaction.commit().map_err(failure)?;
-        Ok(written)
     }
 
     fn usage(&self) -> Result<Usage, StoreError> {
-        let transaction = self.env.read_txn().map_err(failure)?;
-        Ok(self.facts(&transaction)?.map_or(Usage::default(), |facts| facts.usage))
+        Ok(self.read(facts)?.usage)
     }
 
     fn notes(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
-        let transaction = self.env.read_txn().map_err(failure)?;
-        for found in self.tree.prefix_iter(&transaction, &[NOTE]).map_err(failure)? {
-            let (key, note) = found.map_err(failure)?;
-            visit(&key[1..], note);
-        }
-        Ok(())
+        self.read(|entries| {
+            for entry in entries.range::<&[u8]>(&[NOTE][..]..).map_err(failure)? {
+                let (key, note) = entry.map_err(failure)?;
+                visit(&key.value()[1..], note.value());
+            }
+            Ok(())
+        })
     }
 }
 
@@ -386,11 +486,13 @@ mod tests {
     fn a_store_of_a_later_version_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
-        let mut transaction = store.env.write_txn().unwrap();
-        store.put_facts(&mut transaction, Facts { version: 2, usage: Usage::default() }).unwrap();
+        let database = store.database().unwrap();
+        let transaction = database.begin_write().unwrap();
+        let facts = Facts { version: 3, usage: Usage::default() };
+        put_facts(&mut transaction.open_table(ENTRIES).unwrap(), facts).unwrap();
         transaction.commit().unwrap();
-        drop(store);
+        drop((store, database));
         let refused = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap_err().to_string();
-        assert!(refused.contains("version 2"), "{refused}");
+        assert!(refused.contains("version 3"), "{refused}");
     }
 }

@@ -19,11 +19,13 @@
 //! | [`sqlite::SqliteStore`] | a database file that other tools can read | by [`index::Index`] |
 //! | [`redis::RedisStore`] | a Redis server or cluster, which several repositories may share | by [`index::Index`] |
 //! | [`memory::MemoryStore`] | tests and caches: nothing stays after the end | yes |
+//! | [`closed::ClosedStore`] | the place of a store that cannot be opened | |
 //!
 //! All calls block. Many threads may read at the same time; [`Store::write`] is called by one thread at a time.
 //!
 //! Source: Yuan15 §6.2 (which stores a Repo can have).
 
+pub mod closed;
 pub mod embedded;
 pub mod index;
 pub mod memory;
@@ -32,7 +34,7 @@ pub mod sqlite;
 
 use namewire_packet::Data;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a record before its Data.
@@ -181,6 +183,28 @@ pub enum StoreSettings {
         /// Most bytes of names and records.
         bytes_max: u64,
     },
+}
+
+impl StoreSettings {
+    /// The name of the store in configuration and statistics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StoreSettings::Embedded { .. } => "embedded",
+            StoreSettings::Sqlite { .. } => "sqlite",
+            StoreSettings::Redis(_) => "redis",
+            StoreSettings::Memory { .. } => "memory",
+        }
+    }
+}
+
+/// The error of a file that is damaged: what is wrong with it, and what to do.
+fn damaged(file: &Path, what: &str) -> StoreError {
+    let folder = file.parent().unwrap_or(file).display();
+    StoreError::Damaged(format!(
+        "{}: {what}. Bring back a copy of {folder}; or move it away, and fill a new one: namewire repo import --folder \
+         {folder} ARCHIVE",
+        file.display()
+    ))
 }
 
 /// Opens a store.

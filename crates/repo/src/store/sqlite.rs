@@ -203,7 +203,7 @@ impl SqliteStore {
         };
         let more: u64 = changes.iter().map(grows).sum();
         let Usage { bytes, .. } = *lock(&self.usage);
-        if more > 0 && bytes + more > self.options.bytes_max {
+        if more > 0 && bytes.saturating_add(more) > self.options.bytes_max {
             return Err(StoreError::Full(format!("it holds {bytes} of {} bytes", self.options.bytes_max)));
         }
         Ok(())
@@ -343,19 +343,20 @@ impl<'a> Batch<'a> {
                 let query = "UPDATE records SET record = ?2 WHERE id = ?1";
                 self.transaction.prepare_cached(query)?.execute(params![id, record])?;
                 self.written.replaced += 1;
-                self.usage.bytes -= u64::from(before);
+                // A damaged file may count less than it has.
+                self.usage.bytes = self.usage.bytes.saturating_sub(before.into());
                 id
             }
             None => {
                 let query = "INSERT INTO records (name, record) VALUES (?1, ?2)";
                 let id = self.transaction.prepare_cached(query)?.insert([name, record])?;
                 self.written.added += 1;
-                self.usage.records += 1;
-                self.usage.bytes += name.len() as u64;
+                self.usage.records = self.usage.records.saturating_add(1);
+                self.usage.bytes = self.usage.bytes.saturating_add(name.len() as u64);
                 id
             }
         };
-        self.usage.bytes += u64::from(record_bytes);
+        self.usage.bytes = self.usage.bytes.saturating_add(record_bytes.into());
         if self.names.is_some() {
             self.moved.insert(name, Some(Place { id, record_bytes }));
         }
@@ -366,8 +367,8 @@ impl<'a> Batch<'a> {
         let Some(Place { id, record_bytes }) = self.find(name)? else { return Ok(()) };
         self.transaction.prepare_cached("DELETE FROM records WHERE id = ?1")?.execute([id])?;
         self.written.deleted += 1;
-        self.usage.records -= 1;
-        self.usage.bytes -= name.len() as u64 + u64::from(record_bytes);
+        self.usage.records = self.usage.records.saturating_sub(1);
+        self.usage.bytes = self.usage.bytes.saturating_sub(name.len() as u64 + u64::from(record_bytes));
         if self.names.is_some() {
             self.moved.insert(name, None);
         }

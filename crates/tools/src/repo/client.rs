@@ -278,6 +278,9 @@ fn for_people(statistics: &Value) -> String {
         ("sync", format!("{} publications", number("publications"))),
         ("bulk", format!("{} connections, {} packets", number("bulk_connections"), number("bulk_packets"))),
     ];
+    if let Some(failure) = store["failure"].as_str() {
+        rows.insert(1, ("failure", failure.to_owned()));
+    }
     let refusals = statistics["refusals"].as_object().into_iter().flatten();
     let refusals: Vec<String> = refusals.map(|(name, count)| format!("{name} {count}")).collect();
     if !refusals.is_empty() {

@@ -1,6 +1,7 @@
 //! `namewire repo check`, `export`, `import` and `compact`: the store itself.
 //!
-//! An embedded store and Redis may be used by a running repository meanwhile. SQLite is for one program at a time.
+//! An embedded store and Redis may be used by a running repository meanwhile. SQLite is for one program at a time. What
+//! can be read of a damaged store is read; then the error says which file is damaged.
 
 use super::settings::Place;
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
@@ -86,7 +87,8 @@ pub(super) fn export(global: &Global, args: &ExportArgs) -> Result<(), Failure> 
         let cannot =
             |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot write {}: {error}", args.file.display()));
         let mut file = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create_new(&args.file).map_err(cannot)?);
-        let packets = write(&mut file).map_err(failed)?;
+        let cut = |error| failed(format!("{error}\n{} has what could be read before", args.file.display()));
+        let packets = write(&mut file).map_err(cut)?;
         file.into_inner().map_err(|error| cannot(error.into_error()))?.sync_all().map_err(cannot)?;
         packets
     };

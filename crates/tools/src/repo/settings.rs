@@ -92,7 +92,11 @@ pub(super) fn open(section: &RepoSection) -> Result<Arc<dyn Store>, Failure> {
     store::open(&store_settings(section)?).map_err(failed)
 }
 
-fn store_settings(section: &RepoSection) -> Result<StoreSettings, Failure> {
+/// Which store a section names.
+///
+/// # Errors
+/// If it needs a folder and names none.
+pub(super) fn store_settings(section: &RepoSection) -> Result<StoreSettings, Failure> {
     let folder = || {
         let missing = || Failure::usage("which store? Name its --folder, or a configuration file with [repo] folder");
         section.folder.clone().ok_or_else(missing)
