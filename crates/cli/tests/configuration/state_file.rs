@@ -2,7 +2,9 @@
 
 use crate::router_process::{NAMEWIRE, Router, eventually, text};
 use namewire_client::Client;
-use namewire_packet::{Data, FaceId, InterestBuilder, lp::LpPacket, nfd::ControlParameters, tlv::element_size};
+use namewire_packet::{
+    Data, FaceId, InterestBuilder, NameBuf, lp::LpPacket, nfd::ControlParameters, tlv::element_size,
+};
 use std::{
     fs,
     io::{Read, Write},
@@ -222,7 +224,7 @@ fn first_segment(socket: &Path) -> (Vec<u8>, Vec<u8>) {
     });
     let mut connection = connection.unwrap();
     // It may wait for the end of the start, for most of its lifetime.
-    let interest = InterestBuilder::new("/localhost/nfd/rib/list".parse().unwrap()).lifetime_ms(300_000);
+    let interest = InterestBuilder::new("/localhost/nfd/rib/list".parse::<NameBuf>().unwrap()).lifetime_ms(300_000);
     connection.write_all(&interest.can_be_prefix(true).must_be_fresh(true).build()).unwrap();
     let (mut received, mut bytes) = (Vec::new(), [0; 9000]);
     while !element_size(&received).is_ok_and(|size| size.is_some_and(|size| size <= received.len())) {
