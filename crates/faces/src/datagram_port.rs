@@ -154,6 +154,14 @@ impl DatagramPort {
         }
     }
 
+    /// Whether more than half of the room for input is used; for shared memory, whether there is any input.
+    pub(crate) fn is_half_full(&self) -> bool {
+        match self {
+            DatagramPort::Socket(socket) => sys::is_half_full(socket.as_fd()),
+            DatagramPort::Frames(port) => port.has_input(),
+        }
+    }
+
     /// Bytes that the kernel has not sent yet.
     pub(crate) fn unsent_bytes(&self) -> u64 {
         match self {

@@ -37,6 +37,7 @@ use namewire_shares::{HolderId, Pool};
 use crate::CloseReason;
 use crate::LinkDrop;
 use crate::buffer_pool::BufferPool;
+use crate::crowd::Crowd;
 use crate::datagram_port::DatagramPort;
 use crate::ethernet::LEAST_PAYLOAD_BYTES;
 use crate::path_mtu;
@@ -110,6 +111,16 @@ pub(crate) enum Peers {
     Application { face: FaceId },
 }
 
+impl Peers {
+    /// The face of all that the socket receives, if it is always the same.
+    pub(crate) fn only_face(&self) -> Option<FaceId> {
+        match self {
+            Peers::One { face, .. } | Peers::Group { face, .. } | Peers::Application { face } => Some(*face),
+            Peers::Anyone { .. } | Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } => None,
+        }
+    }
+}
+
 /// The faces of an Ethernet interface.
 pub(crate) struct LinkPeers {
     /// Its number.
@@ -133,6 +144,8 @@ pub(crate) struct DatagramSocket {
     pub(crate) is_dirty: bool,
     /// The kernel refused datagrams; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
+    /// Whether its senders overflow it.
+    pub(crate) crowd: Crowd,
     /// Average number of datagrams in the last received messages, rounded up.
     pub(crate) datagrams_per_message: usize,
     /// Last pause before a [`DatagramPort::kick`]; 0 if none was needed.
@@ -189,6 +202,7 @@ impl DatagramSocket {
             is_ready: false,
             is_dirty: false,
             is_blocked: false,
+            crowd: Crowd::default(),
             datagrams_per_message: 1,
             kick_pause_ns: 0,
             has_kick_timer: false,

@@ -15,6 +15,7 @@
 mod buffer_pool;
 pub mod capture;
 pub mod congestion;
+mod crowd;
 mod datagram_port;
 mod datagram_socket;
 pub mod dpdk;

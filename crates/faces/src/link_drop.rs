@@ -66,6 +66,8 @@ namewire_packet::reasons! {
         FaceLimit = "face-limit",
         /// No face was made for an unknown remote: its host has its share of the faces. That host's fault.
         HolderShare = "holder-share",
+        /// The listener overflows, and this remote's host brought more datagrams than its part. That host's fault.
+        TurnShare = "turn-share",
         /// No face was made for an unknown remote: its Interest or Data is malformed. That host's fault, or a scan.
         MalformedPacket = "malformed-packet",
         /// No face was made for an unknown remote: its LpPacket has no Fragment. A restarted router's peer, or a scan.

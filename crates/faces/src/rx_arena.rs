@@ -47,6 +47,8 @@ pub(crate) struct RxBatch<'a> {
     pub(crate) packets: &'a mut Vec<RxPacket>,
     /// Most packets of the batch.
     pub(crate) max_packets: usize,
+    /// Elements and datagrams that the present turn may still read.
+    pub(crate) left: usize,
 }
 
 impl RxBatch<'_> {

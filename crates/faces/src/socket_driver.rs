@@ -10,9 +10,10 @@
 //!
 //! The files in the order of the loop:
 //!
-//! * *wait*: `poller.rs` has epoll and the sockets whose turn it is.
+//! * *wait*: `poller.rs` has epoll. [`namewire_shares::turns`] says whose turn it is.
 //! * *receive*: `receiving.rs` reads a socket by `stream.rs` or `datagram_socket.rs`; a face's `link_service.rs` makes
-//!   packets of the frames. `inlet.rs` limits the input that is kept for later.
+//!   packets of the frames. `inlet.rs` limits the input that is kept for later. `crowd.rs` (in `crates/faces/src`)
+//!   limits each sender of a listener that overflows.
 //! * *send*: `sending.rs` queues a packet, after the link service has made frames of it. `outlet.rs` limits the queues.
 //! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy.
 //! * *flush*: `sending.rs` writes each queue by `outlet.rs`, `stream.rs` or `datagram_socket.rs`, and `sys.rs`.
@@ -30,8 +31,9 @@
 //! Limits, each with a [`crate::LinkDrop`]: the number of faces ([`DriverConfig::max_faces`], `admission.rs`), the
 //! bytes queued per stream, per UDP socket and in all, and those of the link service. What all faces share is a pool
 //! with a share for each holder ([`SocketDriver::pools`]): faces, send queues, kept input, reassembly, unacknowledged
-//! frames. A face may read 128 KiB in its turn; then the other ready faces have their turns. Input kept for later turns
-//! is also limited ([`DriverConfig::kept_input_bytes`], counted by [`SocketDriver::short_reads`]).
+//! frames. Turns of reading are shared in the same way, between the holders of the ready sockets; a turn reads at most
+//! 128 KiB. Input kept for later turns is also limited ([`DriverConfig::kept_input_bytes`], counted by
+//! [`SocketDriver::short_reads`]).
 //!
 //! Linux only: it uses `epoll`, `eventfd`, `recvmmsg` and `sendmmsg`.
 
@@ -64,7 +66,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
-use namewire_shares::{HolderId, Pool, PoolReader};
+use namewire_shares::{HolderId, Pool, PoolReader, Turns};
 
 pub use lending::Lent;
 pub use rest::give_pages_back;
@@ -99,6 +101,8 @@ pub struct SocketDriver {
     faces: FaceTable,
     places: Places,
     sockets: SocketTable,
+    /// The sockets with something to read.
+    turns: Turns<Source>,
     inlet: Inlet,
     outlet: Outlet,
     /// Memory for unfinished fragmented packets.
@@ -124,6 +128,7 @@ impl SocketDriver {
             faces: FaceTable::default(),
             places: Places::new(&config),
             sockets: SocketTable::default(),
+            turns: Turns::new(receiving::ELEMENTS_PER_TURN as u32, config.holders.groups()),
             inlet: Inlet::new(&config),
             outlet: Outlet::new(&config),
             reassembly: config.pool("reassembly", config.total_reassembly_bytes),

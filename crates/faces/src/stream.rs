@@ -105,7 +105,7 @@ pub(crate) struct Stream {
     /// Bytes read and not yet delivered, from `input_start`.
     input: Vec<u8>,
     input_start: usize,
-    /// `input` starts with a complete element, left there because a batch was full.
+    /// `input` starts with a complete element, left there because a turn was over.
     has_backlog: bool,
     /// Bytes to write, from `output_start`.
     output: Vec<u8>,
@@ -114,6 +114,8 @@ pub(crate) struct Stream {
     pub(crate) is_blocked: bool,
     /// It is not read: its packets have no way on.
     pub(crate) is_held: bool,
+    /// It has turns to come, and is not watched for input until they have drained it.
+    pub(crate) is_muted: bool,
     /// Whose share of the send queues it uses.
     pub(crate) holder: HolderId,
     /// Bytes of its queue that are counted as waiting for the peer.
@@ -148,8 +150,8 @@ pub(crate) enum Turn {
 struct Cut {
     /// Bytes that were whole elements.
     consumed: usize,
-    /// A whole element follows, but the batch is full.
-    batch_is_full: bool,
+    /// A whole element follows, but the turn is over.
+    turn_is_over: bool,
     failure: Option<CloseReason>,
 }
 
@@ -165,14 +167,15 @@ impl Stream {
             output_start: 0,
             is_blocked: false,
             is_held: false,
+            is_muted: false,
             holder,
             waiting_counted: 0,
             failure: None,
         }
     }
 
-    /// Reads once, little if there is no `room`, and appends the packets found to the batch. The batch must have room
-    /// ([`RxBatch::has_room`]).
+    /// Reads once, little if there is no `room`, and appends the packets found to the batch, at most as many as its
+    /// turn has left. The batch must have room ([`RxBatch::has_room`]).
     pub(crate) fn receive(
         &mut self,
         face: FaceId,
@@ -204,8 +207,8 @@ impl Stream {
         if std::mem::take(&mut self.may_be_foreign) && !starts_packet(bytes) {
             return Turn::Closed(CloseReason::ForeignProtocol);
         }
-        let cut = cut_elements(face, link, now_ns, bytes, base, batch.packets, batch.max_packets);
-        self.has_backlog = cut.batch_is_full;
+        let cut = cut_elements(face, link, now_ns, bytes, base, batch.packets, &mut batch.left);
+        self.has_backlog = cut.turn_is_over;
         self.input_start = 0;
         if cut.consumed == filled {
             pool.give(&mut self.input);
@@ -235,15 +238,15 @@ impl Stream {
         batch: &mut RxBatch<'_>,
         pool: &mut BufferPool,
     ) -> Turn {
-        let RxBatch { arena, packets, max_packets } = batch;
+        let RxBatch { arena, packets, left, .. } = batch;
         let base = arena.used();
         let backlog = &self.input[self.input_start..];
         let within = &backlog[..backlog.len().min(arena.free_mut().len())];
-        let cut = cut_elements(face, link, now_ns, within, base, packets, *max_packets);
+        let cut = cut_elements(face, link, now_ns, within, base, packets, left);
         arena.free_mut()[..cut.consumed].copy_from_slice(&backlog[..cut.consumed]);
         arena.keep_stream(cut.consumed);
         let cut_short = within.len() < backlog.len();
-        self.has_backlog = cut.batch_is_full || cut_short;
+        self.has_backlog = cut.turn_is_over || cut_short;
         self.input_start += cut.consumed;
         if self.input_start == self.input.len() {
             self.input_start = 0;
@@ -363,8 +366,8 @@ fn starts_packet(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|&byte| starts.contains(&u32::from(byte)))
 }
 
-/// Cuts `bytes` into elements and appends the packets in them, positioned as if
-/// `bytes` lay at `base` of the arena.
+/// Cuts `bytes` into elements, at most `left`, and appends the packets in them, positioned as if `bytes` lay at `base`
+/// of the arena. Elements without a packet count, too, because they take time.
 fn cut_elements(
     face: FaceId,
     link: &mut LinkService,
@@ -372,9 +375,9 @@ fn cut_elements(
     bytes: &[u8],
     base: usize,
     out: &mut Vec<RxPacket>,
-    max_packets: usize,
+    left: &mut usize,
 ) -> Cut {
-    let mut cut = Cut { consumed: 0, batch_is_full: false, failure: None };
+    let mut cut = Cut { consumed: 0, turn_is_over: false, failure: None };
     loop {
         let rest = &bytes[cut.consumed..];
         let size = match tlv::element_size(rest) {
@@ -392,10 +395,11 @@ fn cut_elements(
         if size > rest.len() {
             return cut;
         }
-        if out.len() >= max_packets {
-            cut.batch_is_full = true;
+        let Some(left_after) = left.checked_sub(1) else {
+            cut.turn_is_over = true;
             return cut;
-        }
+        };
+        *left = left_after;
         // Fragments are refused on streams, so nothing is ever reassembled here.
         if let Ok(Received::Packet { headers, start, len }) = link.receive(now_ns, &rest[..size]) {
             out.push(RxPacket { face, headers, start: (base + cut.consumed + start) as u32, len: len as u32 });

@@ -88,12 +88,31 @@ pub(crate) fn attach_port_program(socket: BorrowedFd<'_>, program: &[libc::sock_
 /// Largest IP packet on the path of a connected UDP socket, in bytes, as far as the kernel knows (`IP_MTU`).
 pub(crate) fn path_mtu(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<usize> {
     let (level, option) = if is_ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
-    let mut mtu: libc::c_int = 0;
-    let mut bytes = size_of_val(&mtu) as libc::socklen_t;
-    // SAFETY: the option's value is one c_int, which is alive and as long as `bytes` says; the kernel keeps neither
-    // pointer; `socket` is open, because it is borrowed.
-    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast(), &raw mut bytes) };
-    if result == 0 { Ok(usize::try_from(mtu).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+    let [mtu] = option_of(socket, level, option)?;
+    Ok(usize::try_from(mtu).unwrap_or(0))
+}
+
+/// Whether the kernel keeps more unread input of a socket than half of what it may (`SO_MEMINFO`). False if the kernel
+/// does not say.
+pub(crate) fn is_half_full(socket: BorrowedFd<'_>) -> bool {
+    // linux/sock_diag.h: SK_MEMINFO_RMEM_ALLOC and SK_MEMINFO_RCVBUF are the first two.
+    let [used, room] = option_of(socket, libc::SOL_SOCKET, libc::SO_MEMINFO).unwrap_or_default();
+    used > room / 2
+}
+
+/// The value of an option that is at least `N` integers.
+fn option_of<const N: usize>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<[libc::c_int; N]> {
+    let mut value = [0; N];
+    let mut bytes = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: any bytes are integers; `value` is alive and as long as `bytes` says, and the kernel writes no more; it
+    // keeps neither pointer; `socket` is open, because it is borrowed.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut bytes) };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Bytes that the kernel has not sent yet: for TCP those not yet on their way, for other sockets all the memory that

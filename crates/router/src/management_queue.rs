@@ -1,16 +1,15 @@
-//! The queue of messages for management, fair to all faces even if one application sends commands without end.
+//! The queue of messages for management, fair to all holders and faces even if one application sends commands without
+//! end.
 //!
-//! Each face has a queue of its own, and these queues are served in turn, one message each. So a command of a face that
-//! sends few commands waits for at most one message of every other face. The messages of one face that may wait are at
-//! most:
+//! Each face has a queue of its own. Holders are served in turn, one message each, and so are the faces of a holder
+//! ([`namewire_shares::turns`]). So a command of a user who sends few commands waits for at most one message of every
+//! other user, however many connections these have. Local holders and management have a reserve of turns.
 //!
-//! ```text
-//! 4 · free places
-//! ```
-//!
-//! So one face that floods takes at most four fifths of the queue, n such faces take 4/(1 + 4 n) each, and newcomers
-//! find room (the rule of the PIT, [`namewire_engine::face_share`]). If a message finds no place, the worker that
-//! brought it counts it (`router.management-queue-full`), and this queue counts it by face (`management-cut.face-N`).
+//! Places are a pool, `management-queue` ([`namewire_shares::pool`]): a holder that floods takes at most four fifths of
+//! what is free for it, and newcomers find room. Within a holder, a face takes more while it has less than the holder
+//! may still take: n faces that flood one after the other leave 1/6ⁿ of the holder's part. If a message finds no place,
+//! the worker that brought it counts it (`router.management-queue-full`), and this queue counts it by face
+//! (`management-cut.face-N`).
 //!
 //! Answers to management's own Interests have a queue of their own. Limit: [`CAPACITY`]. Cost: an operation takes a
 //! lock, while it inserts one message or removes one batch.
@@ -18,6 +17,7 @@
 use crate::messages::ToControl;
 use namewire_engine::FacesCut;
 use namewire_packet::FaceId;
+use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -27,41 +27,69 @@ use tokio::sync::Notify;
 /// Most messages that wait, over all faces.
 const CAPACITY: usize = 4096;
 
-/// Places that a face may take for each free place.
-const PLACES_PER_FREE: usize = 4;
-
 /// See the module documentation.
-#[derive(Default)]
 pub(crate) struct ManagementQueue {
     lines: Mutex<Lines>,
     arrived: Notify,
 }
 
-#[derive(Default)]
 struct Lines {
     /// No line is empty.
-    by_face: HashMap<FaceId, VecDeque<ToControl>>,
-    /// Faces with a line, in the order of their turns.
-    turns: VecDeque<FaceId>,
+    by_face: HashMap<FaceId, Line>,
+    /// Faces with a line.
+    turns: Turns<FaceId>,
     waiting: usize,
+    places: Pool,
     cut: FacesCut,
 }
 
+/// The messages of a face.
+struct Line {
+    holder: HolderId,
+    messages: VecDeque<ToControl>,
+}
+
 impl ManagementQueue {
-    /// Appends a message to the line of the face that it came from, or gives it back: the face has its share already.
-    pub(crate) fn push(&self, face: FaceId, message: ToControl) -> Result<(), Box<ToControl>> {
+    pub(crate) fn new(groups: &Groups) -> Self {
+        let capacity = CAPACITY as u64;
+        let config = PoolConfig {
+            name: "management-queue",
+            capacity,
+            share_percent: 80,
+            management_reserve: capacity / 16,
+            local_reserve: capacity / 8,
+        };
+        let lines = Lines {
+            by_face: HashMap::new(),
+            turns: Turns::new(1, groups),
+            waiting: 0,
+            places: Pool::new(config, groups),
+            cut: FacesCut::default(),
+        };
+        ManagementQueue { lines: Mutex::new(lines), arrived: Notify::new() }
+    }
+
+    /// The pool, for reports.
+    pub(crate) fn pool(&self) -> PoolReader {
+        self.lines().places.reader()
+    }
+
+    /// Appends a message to the line of the face that it came from, or gives it back: the face or its holder has its
+    /// share already.
+    pub(crate) fn push(&self, face: FaceId, holder: HolderId, message: ToControl) -> Result<(), Box<ToControl>> {
         let mut lines = self.lines();
-        let Lines { by_face, turns, waiting, cut } = &mut *lines;
-        let free = CAPACITY - *waiting;
-        if by_face.get(&face).map_or(0, VecDeque::len) >= free * PLACES_PER_FREE {
+        let Lines { by_face, turns, waiting, places, cut } = &mut *lines;
+        let of_face = by_face.get(&face).map_or(0, |line| line.messages.len() as u64);
+        let has_share = of_face >= places.room(holder);
+        if has_share || places.try_take(holder, 1).is_err() {
             cut.add(face, 1);
             return Err(Box::new(message));
         }
         let line = by_face.entry(face).or_insert_with(|| {
-            turns.push_back(face);
-            VecDeque::new()
+            turns.push(Payer::Holder(holder), face);
+            Line { holder, messages: VecDeque::new() }
         });
-        line.push_back(message);
+        line.messages.push_back(message);
         *waiting += 1;
         drop(lines);
         self.arrived.notify_one();
@@ -104,16 +132,17 @@ impl ManagementQueue {
 
 impl Lines {
     fn next(&mut self) -> Option<ToControl> {
-        let face = self.turns.pop_front()?;
+        let face = self.turns.next()?;
         let line = self.by_face.get_mut(&face)?;
-        let message = line.pop_front();
-        if line.is_empty() {
+        let message = line.messages.pop_front()?;
+        self.waiting -= 1;
+        self.places.give_back(line.holder, 1);
+        let has_more = !line.messages.is_empty();
+        if !has_more {
             self.by_face.remove(&face);
-        } else {
-            self.turns.push_back(face);
         }
-        self.waiting -= usize::from(message.is_some());
-        message
+        self.turns.end(1, has_more);
+        Some(message)
     }
 }
 
@@ -121,9 +150,18 @@ impl Lines {
 mod tests {
     use super::*;
 
+    fn queue() -> ManagementQueue {
+        ManagementQueue::new(&Groups::default())
+    }
+
+    /// A message of a face, each of another host.
     fn push(queue: &ManagementQueue, face: u64) -> bool {
-        let incoming = FaceId(face);
-        queue.push(incoming, ToControl::Interest { incoming, pit_token: None, packet: Vec::new() }).is_ok()
+        push_of(queue, face, face as usize)
+    }
+
+    fn push_of(queue: &ManagementQueue, face: u64, holder: usize) -> bool {
+        let (incoming, holder) = (FaceId(face), HolderId::from_index(holder).unwrap());
+        queue.push(incoming, holder, ToControl::Interest { incoming, pit_token: None, packet: Vec::new() }).is_ok()
     }
 
     fn faces(messages: &[ToControl]) -> Vec<u64> {
@@ -136,7 +174,7 @@ mod tests {
 
     #[test]
     fn lines_are_served_in_turn() {
-        let queue = ManagementQueue::default();
+        let queue = queue();
         for face in [300, 300, 300, 300, 301, 302, 301] {
             assert!(push(&queue, face));
         }
@@ -151,7 +189,7 @@ mod tests {
     #[test]
     fn faces_that_flood_leave_room_for_others_and_are_named() {
         for flooding in 1..=20 {
-            let queue = ManagementQueue::default();
+            let queue = queue();
             for _ in 0..2 * CAPACITY {
                 (0..flooding).for_each(|face| _ = push(&queue, 300 + face));
             }
@@ -166,9 +204,29 @@ mod tests {
         }
     }
 
+    /// The story: a user with 600 connections had 600 turns for each one of another user, and nearly all places.
+    #[test]
+    fn a_user_with_many_connections_leaves_room_and_turns() {
+        let queue = queue();
+        let (greedy, modest) = (10, 11);
+        for _ in 0..20 {
+            (0..600).for_each(|face| _ = push_of(&queue, 1000 + face, greedy));
+        }
+        assert!(queue.lines().waiting > CAPACITY / 2);
+        (0..3).for_each(|_| assert!(push_of(&queue, 300, modest)));
+        let turn = faces(&queue.take(6));
+        assert_eq!(turn.iter().filter(|&&face| face == 300).count(), 3, "{turn:?}");
+        // A user's own connections leave each other room, also if one has filled its part before the next begins.
+        let queue = self::queue();
+        for flooding in 301..305 {
+            (0..2 * CAPACITY).for_each(|_| _ = push_of(&queue, flooding, modest));
+        }
+        (0..5).for_each(|_| assert!(push_of(&queue, 306, modest)));
+    }
+
     #[tokio::test]
     async fn who_waits_is_told() {
-        let queue = ManagementQueue::default();
+        let queue = queue();
         let (taken, ()) = tokio::join!(queue.next(9), async { assert!(push(&queue, 300)) });
         assert_eq!(faces(&taken), [300]);
     }

@@ -192,7 +192,8 @@ impl Router {
         let shared = shared_tables(settings, &secrets)?;
         let management = management_config(configuration, &shared.holders);
         let (events, event_queue) = mpsc::unbounded_channel();
-        let interests = Arc::new(ManagementQueue::default());
+        let interests = Arc::new(ManagementQueue::new(shared.holders.groups()));
+        shared.add_pools(vec![interests.pool()]);
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
         let sender = ControlSender { events: events.clone(), interests };
         let ids = FaceIdAllocator::new();

@@ -3,11 +3,13 @@
 use namewire_shares::{HolderId, Pool, PoolReader, Refusal};
 
 use crate::DriverConfig;
+use crate::crowd::Tally;
 use crate::stream::InputRoom;
 use crate::sys::ReceivedBatch;
 
 pub(super) struct Inlet {
     pub(super) messages: ReceivedBatch,
+    pub(super) tally: Tally,
     kept: Pool,
     short_reads: u64,
 }
@@ -15,7 +17,7 @@ pub(super) struct Inlet {
 impl Inlet {
     pub(super) fn new(config: &DriverConfig) -> Self {
         let kept = config.pool("kept-input", config.kept_input_bytes);
-        Inlet { messages: ReceivedBatch::new(), kept, short_reads: 0 }
+        Inlet { messages: ReceivedBatch::new(), tally: Tally::default(), kept, short_reads: 0 }
     }
 
     /// How much more input the streams of a holder may keep.

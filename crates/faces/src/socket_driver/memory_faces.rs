@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 
 use namewire_packet::FaceId;
 
-use super::poller::Source;
 use super::{Channel, SocketDriver};
 use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
@@ -53,7 +52,7 @@ impl SocketDriver {
         // The memory stays writable for who has left, so there is a limit.
         socket.last_frames.get_or_insert(LAST_FRAMES_MAX);
         if !std::mem::replace(&mut socket.is_ready, true) {
-            self.poller.queue_turn(Source::Datagrams(index));
+            self.queue_datagrams(index);
         }
     }
 

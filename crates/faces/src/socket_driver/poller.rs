@@ -1,6 +1,9 @@
-//! Poller: which sockets are ready? It has one epoll instance, and a list of the sockets that wait for their turn.
+//! Poller: which sockets are ready? It has one epoll instance.
+//!
+//! The kernel reports a socket again and again while it has input, at most [`EVENTS_PER_WAIT`] sockets at a time. If
+//! thousands have input, those that wait for their turns already would keep others from being reported. So such a
+//! stream is *muted*: it is not watched for input until its turns have drained it.
 
-use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -59,8 +62,6 @@ pub(super) struct Readiness {
 pub(super) struct Poller {
     epoll: OwnedFd,
     waker: Waker,
-    /// The sources with something to read, in order of turns.
-    ready: VecDeque<Source>,
     /// Waits since the last look at descriptors.
     skipped: u32,
 }
@@ -71,7 +72,7 @@ impl Poller {
         let waker = Waker::new()?;
         let token = epoll::EventData::new_u64(WAKER_TOKEN);
         epoll::add(&epoll, waker.descriptor(), token, epoll::EventFlags::IN)?;
-        Ok(Poller { epoll, waker, ready: VecDeque::new(), skipped: 0 })
+        Ok(Poller { epoll, waker, skipped: 0 })
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -93,10 +94,10 @@ impl Poller {
         let _ = epoll::modify(&self.epoll, socket, source.token(), flags);
     }
 
-    /// Watches a stream for room to write while it is blocked, and for input unless it is held.
+    /// Watches a stream for room to write while it is blocked, and for input unless it is held or muted.
     pub(super) fn watch_stream(&self, stream: &Stream, face: FaceId) {
         let mut flags = epoll::EventFlags::empty();
-        flags.set(epoll::EventFlags::IN, !stream.is_held);
+        flags.set(epoll::EventFlags::IN, !stream.is_held && !stream.is_muted);
         flags.set(epoll::EventFlags::OUT, stream.is_blocked);
         // Can fail only for lack of memory, and an existing watch needs none.
         let _ = epoll::modify(&self.epoll, &stream.socket, Source::Stream(face).token(), flags);
@@ -114,15 +115,14 @@ impl Poller {
         self.skipped < WAITS_PER_LOOK
     }
 
-    /// Sleeps until a source is ready, the waker wakes it or `timeout` is over, and passes what is ready to `note`.
-    /// Does not sleep if sources have turns to come. True if something was ready.
+    /// Sleeps until a source is ready, the waker wakes it or `timeout` is over, and fills `ready`. True if something
+    /// was ready.
     pub(super) fn wait(
         &mut self,
         timeout: Option<Duration>,
         ready: &mut arrayvec::ArrayVec<Readiness, EVENTS_PER_WAIT>,
     ) -> io::Result<bool> {
         self.skipped = 0;
-        let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
         let timeout = timeout.map(|timeout| {
             let timeout = timeout.min(LONGEST_SLEEP);
             Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ }
@@ -152,21 +152,6 @@ impl Poller {
                 is_writable: flags.contains(epoll::EventFlags::OUT),
             });
         }
-        Ok(!self.ready.is_empty() || !events.is_empty())
-    }
-
-    /// Number of sources with a turn to come.
-    pub(super) fn turns(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// The source that has the next turn.
-    pub(super) fn next_turn(&mut self) -> Option<Source> {
-        self.ready.pop_front()
-    }
-
-    /// Gives a source another turn, after the others.
-    pub(super) fn queue_turn(&mut self, source: Source) {
-        self.ready.push_back(source);
+        Ok(!events.is_empty())
     }
 }

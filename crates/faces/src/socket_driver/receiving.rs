@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use namewire_packet::{FaceId, nfd::FacePersistency};
-use namewire_shares::Refusal;
+use namewire_shares::{Payer, Refusal};
 
 use super::SocketDriver;
 use super::face::{Channel, Face};
-use super::poller::{Readiness, Source};
+use super::face_table::FaceTable;
+use super::poller::{Poller, Readiness, Source};
 use crate::datagram_socket::Peers;
 use crate::frame_port::RefusedFrames;
 use crate::legality::check_introduction;
@@ -19,6 +20,23 @@ use crate::rx_arena::RxBatch;
 use crate::stream::{InputRoom, Turn};
 use crate::sys::{Addressee, MAX_BATCH};
 use crate::{FaceEvent, FaceInfo, LinkDrop, Received, RxArena, RxPacket, ethernet, udp};
+
+/// Elements or datagrams that a source may read in its turn while others wait: a batch of the engine. It is also what a
+/// holder may cost in one round.
+pub(super) const ELEMENTS_PER_TURN: usize = 64;
+
+/// What a read costs, beside what it brings. An element or datagram costs 1, whatever is in it.
+const READ_COST: usize = 1;
+
+/// Bytes of packets that cost as much as one packet.
+const BYTES_PER_COST: usize = 2048;
+
+/// Datagrams refused unparsed that cost as much as one packet.
+const REFUSALS_PER_COST: usize = 4;
+
+/// Senders whose packets come together have at most so many quanta: others wait for them no longer than that, even if
+/// they are one host that forges addresses.
+const SENDERS_WEIGHT_MAX: u32 = 16;
 
 impl SocketDriver {
     /// Sleeps until a face is readable, a blocked face is writable, a [`crate::Waker`] wakes it or `timeout` is over.
@@ -35,47 +53,73 @@ impl SocketDriver {
         if !has_frames && timeout != Some(Duration::ZERO) && !self.sockets.stop_polling() {
             return Ok(self.queue_ready_ports());
         }
+        let had_turns = !self.turns.is_empty();
+        let timeout = if had_turns { Some(Duration::ZERO) } else { timeout };
         let mut ready = ArrayVec::new();
-        let has_something = self.poller.wait(timeout, &mut ready)?;
-        ready.into_iter().for_each(|readiness| self.note_ready(readiness));
-        Ok(has_something)
+        let has_events = self.poller.wait(timeout, &mut ready)?;
+        let may_be_more = ready.is_full();
+        ready.into_iter().for_each(|readiness| self.note_ready(readiness, may_be_more));
+        Ok(had_turns || has_events)
     }
 
     /// Gives a turn to each port in whose memory something has come. True if there is one.
     fn queue_ready_ports(&mut self) -> bool {
+        let SocketDriver { sockets, faces, turns, .. } = self;
         let mut has_frames = false;
-        for index in self.sockets.take_ready_ports() {
-            self.poller.queue_turn(Source::Datagrams(index));
+        for (index, only_face) in sockets.take_ready_ports() {
+            turns.push(payer(faces, index, only_face), Source::Datagrams(index));
             has_frames = true;
         }
         has_frames
     }
 
+    /// Gives a turn to a datagram socket, which is marked ready.
+    pub(super) fn queue_datagrams(&mut self, index: usize) {
+        if let Some(socket) = self.sockets.get(index) {
+            self.turns.push(payer(&self.faces, index, socket.peers.only_face()), Source::Datagrams(index));
+        }
+    }
+
     /// Reads from ready faces in turn into `arena`, and lists the network packets found in `out`, in the order of their
-    /// faces. Reads no more than `max_packets`; only datagrams that the kernel has coalesced may exceed it, because
-    /// they come together. Discards the earlier contents of the arena and `out`. Counts drops; closures and new faces
-    /// are in [`SocketDriver::events`].
+    /// faces. Whose turn it is, [`Turns`](namewire_shares::turns) decides. Reads no more than `max_packets`; only
+    /// datagrams that the kernel has coalesced may exceed it, because they come together. Discards the earlier contents
+    /// of the arena and `out`. Counts drops; closures and new faces are in [`SocketDriver::events`].
     pub fn receive(&mut self, now_ns: u64, arena: &mut RxArena, out: &mut Vec<RxPacket>, max_packets: usize) {
         self.now_ns = now_ns;
         arena.reset();
         out.clear();
-        let mut batch = RxBatch { arena, packets: out, max_packets };
-        for _ in 0..self.poller.turns() {
+        let mut batch = RxBatch { arena, packets: out, max_packets, left: 0 };
+        for _ in 0..self.turns.len() {
             if !batch.has_room() {
                 break;
             }
-            let Some(source) = self.poller.next_turn() else { break };
-            let has_more = match source {
-                Source::Stream(face) => self.receive_stream(face, &mut batch),
-                Source::Datagrams(socket) => self.receive_datagrams(socket, &mut batch),
-                Source::Peer(_) => false, // it has no turns
-            };
-            if has_more {
-                self.poller.queue_turn(source);
-            } else {
+            let Some(source) = self.turns.next() else { break };
+            let has_more = self.serve(source, &mut batch);
+            if !has_more {
                 self.clear_ready(source);
             }
         }
+    }
+
+    /// One turn of a source; true if it wants another.
+    fn serve(&mut self, source: Source, batch: &mut RxBatch<'_>) -> bool {
+        let of_turn = ELEMENTS_PER_TURN.max(batch.max_packets / self.turns.len());
+        batch.left = of_turn.min(batch.max_packets - batch.packets.len());
+        let (may_read, before) = (batch.left, batch.packets.len());
+        let has_more = match source {
+            Source::Stream(face) => self.receive_stream(face, batch),
+            Source::Datagrams(socket) => self.receive_datagrams(socket, batch),
+            Source::Peer(_) => false, // it has no turns
+        };
+        let cost = if self.turns.len() == 1 {
+            0 // nobody waits for it
+        } else {
+            let packets = &batch.packets[before..];
+            let bytes: usize = packets.iter().map(|packet| packet.len as usize).sum();
+            READ_COST + packets.len().max(may_read - batch.left) + bytes / BYTES_PER_COST
+        };
+        self.turns.end(cost as u32, has_more);
+        has_more
     }
 
     /// True if the face is a connected stream.
@@ -106,39 +150,48 @@ impl SocketDriver {
         // What is read already makes no socket readable.
         if stream.has_backlog() && !face.is_ready {
             face.is_ready = true;
-            self.poller.queue_turn(Source::Stream(id));
+            self.turns.push(Payer::Holder(face.holder), Source::Stream(id));
         }
     }
 
-    fn note_ready(&mut self, Readiness { source, is_readable, is_writable }: Readiness) {
-        let is_waiting = match source {
-            Source::Peer(index) => return self.check_peer(index),
+    /// `may_be_more`: the kernel may have left out others that are ready.
+    fn note_ready(&mut self, Readiness { source, is_readable, is_writable }: Readiness, may_be_more: bool) {
+        match source {
+            Source::Peer(index) => self.check_peer(index),
             Source::Stream(id) => {
                 if is_writable {
                     self.flush_face(id);
                 }
-                self.faces.get_mut(id).map(|face| &mut face.is_ready)
+                let Some(face) = self.faces.get_mut(id).filter(|_| is_readable) else { return };
+                if !std::mem::replace(&mut face.is_ready, true) {
+                    self.turns.push(Payer::Holder(face.holder), source);
+                } else if may_be_more {
+                    set_muted(&self.poller, face, true);
+                }
             }
             Source::Datagrams(index) => {
                 if is_writable {
                     self.flush_datagrams(index);
                 }
-                if is_readable {
-                    self.sockets.poll(index);
+                if !is_readable {
+                    return;
                 }
-                self.sockets.get_mut(index).map(|socket| &mut socket.is_ready)
+                self.sockets.poll(index);
+                if let Some(socket) = self.sockets.get_mut(index)
+                    && !std::mem::replace(&mut socket.is_ready, true)
+                {
+                    self.queue_datagrams(index);
+                }
             }
-        };
-        if let Some(is_waiting @ false) = is_waiting.filter(|_| is_readable) {
-            *is_waiting = true;
-            self.poller.queue_turn(source);
         }
     }
 
     fn clear_ready(&mut self, source: Source) {
         match source {
-            Source::Stream(face) => {
-                self.faces.change(face, |face| face.is_ready = false);
+            Source::Stream(id) => {
+                let Some(face) = self.faces.get_mut(id) else { return };
+                face.is_ready = false;
+                set_muted(&self.poller, face, false);
             }
             Source::Peer(_) => {}
             Source::Datagrams(index) => {
@@ -176,10 +229,12 @@ impl SocketDriver {
 
     /// One `recvmmsg` from a UDP socket; true if there may be more.
     fn receive_datagrams(&mut self, index: usize, batch: &mut RxBatch<'_>) -> bool {
+        let others_wait = self.turns.len() > 1;
         let Some(socket) = self.sockets.get_mut(index) else { return false };
+        self.inlet.tally.begin(&socket.crowd, others_wait);
         let base = batch.arena.used();
         let free = batch.arena.free_mut();
-        let wanted = batch.max_packets.saturating_sub(batch.packets.len()).div_ceil(socket.datagrams_per_message);
+        let wanted = batch.left.div_ceil(socket.datagrams_per_message);
         let slots = wanted.min(MAX_BATCH).min(free.len() / socket.port.slot_bytes());
         // A pending error (a peer's port is closed) is returned once, instead of datagrams.
         let received = match socket.port.receive(&mut self.inlet.messages, free, slots) {
@@ -199,11 +254,19 @@ impl SocketDriver {
         if let Some(last) = received.checked_sub(1) {
             batch.arena.keep_datagrams(self.inlet.messages.start(last) + self.inlet.messages.len(last));
         }
-        if let Some(socket) = self.sockets.get_mut(index)
-            && received > 0
-        {
-            socket.datagrams_per_message = datagrams.div_ceil(received);
+        let brought = self.inlet.tally.end();
+        if let Some(socket) = self.sockets.get_mut(index) {
+            if received > 0 {
+                socket.datagrams_per_message = datagrams.div_ceil(received);
+            }
+            socket.crowd.note_read(received, received == slots, || socket.port.is_half_full());
+            if let Some(brought) = brought {
+                socket.crowd.note_senders(&brought);
+                self.turns.set_weight((brought.senders as u32).min(SENDERS_WEIGHT_MAX));
+                datagrams -= brought.refused as usize * (REFUSALS_PER_COST - 1) / REFUSALS_PER_COST;
+            }
         }
+        batch.left = batch.left.saturating_sub(datagrams);
         self.note_end(index, received);
         received == slots
     }
@@ -235,6 +298,10 @@ impl SocketDriver {
             };
             let Some(face) = self.faces.touch(id) else { continue };
             face.last_received_ns = self.now_ns;
+            if !self.inlet.tally.admit(face.holder) {
+                face.link.count_drop(LinkDrop::TurnShare);
+                continue;
+            }
             let received = face.link.receive_from(self.now_ns, remote.sender(), bytes);
             let is_incomplete = matches!(received, Ok(Received::Incomplete));
             match received {
@@ -325,6 +392,21 @@ impl SocketDriver {
     }
 }
 
+/// Lets the poller leave a stream out, or watch it again.
+fn set_muted(poller: &Poller, face: &mut Face, is_muted: bool) {
+    if let Channel::Stream(stream) = &mut face.channel
+        && std::mem::replace(&mut stream.is_muted, is_muted) != is_muted
+    {
+        poller.watch_stream(stream, face.id);
+    }
+}
+
+/// Who pays for the turns of a datagram socket: the holder of its only face, or its senders.
+fn payer(faces: &FaceTable, index: usize, only_face: Option<FaceId>) -> Payer {
+    let face = only_face.and_then(|face| faces.get(face));
+    face.map_or(Payer::Senders(index), |face| Payer::Holder(face.holder))
+}
+
 /// The sender of a message, whom it addressed, and the face.
 #[derive(Clone, Copy)]
 struct LastSender {
@@ -361,6 +443,7 @@ fn is_same_remote(a: SocketAddr, b: SocketAddr) -> bool {
 mod tests {
     use super::*;
     use crate::DriverConfig;
+    use namewire_shares::Holder;
 
     /// An Interest for `/a`.
     const INTEREST: [u8; 7] = [5, 5, 7, 3, 8, 1, b'a'];
@@ -382,5 +465,66 @@ mod tests {
         assert_eq!(driver.face_of_datagram(0, stranger, 0, &INTEREST), Some(new), "the one that it has there");
         assert_eq!(driver.face_of_datagram(2, stranger, 0, &INTEREST), None, "no listener has that address");
         assert_eq!(driver.faceless.dropped(LinkDrop::ForeignRemote), 1);
+    }
+
+    /// The story: one sender that never stopped took the listener's buffer and turns from all others.
+    #[test]
+    fn a_sender_that_overflows_a_listener_is_cut_and_others_are_not() {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let listener = udp::bind_listeners("127.0.0.1:0".parse().unwrap(), 1).unwrap().remove(0);
+        let local = listener.local_addr().unwrap();
+        driver.add_udp_listener(listener).unwrap();
+        let (mut arena, mut packets) = (RxArena::new(), Vec::new());
+        let mut turn = |driver: &mut SocketDriver, of: FaceId| {
+            driver.wait(Some(Duration::ZERO)).unwrap();
+            driver.receive(0, &mut arena, &mut packets, 256);
+            driver.flush();
+            packets.iter().filter(|packet| packet.face == of).count()
+        };
+        let [greedy, modest] = [1, 2].map(|host| {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(local).unwrap();
+            socket.send(&INTEREST).unwrap();
+            let remote = Remote::Udp(socket.local_addr().unwrap());
+            let face = loop {
+                turn(&mut driver, FaceId(0));
+                if let Some(face) = driver.faces.of_remote(0, remote) {
+                    break face;
+                }
+            };
+            // This machine has one loopback address, so the test says that they are different hosts.
+            let holder = Holder::of_address(std::net::Ipv4Addr::new(192, 0, 2, host).into(), false);
+            let holder = driver.config.holders.enter(&holder);
+            driver.faces.change(face, |face| face.holder = holder);
+            (socket, face)
+        });
+        let cut = |driver: &SocketDriver, face| driver.counters(face).unwrap().dropped(LinkDrop::TurnShare);
+        let send = |count: usize| {
+            (0..count).for_each(|_| _ = greedy.0.send(&INTEREST));
+            (0..4).for_each(|_| _ = modest.0.send(&INTEREST));
+        };
+        // A burst is passed on, whoever sent it.
+        send(200);
+        let mut of_burst = 0;
+        while of_burst < 200 {
+            of_burst += turn(&mut driver, greedy.1);
+        }
+        assert_eq!(cut(&driver, greedy.1), 0);
+        while cut(&driver, greedy.1) == 0 {
+            send(2_000);
+            turn(&mut driver, greedy.1);
+        }
+        for _ in 0..100 {
+            send(300);
+            assert!(turn(&mut driver, greedy.1) <= 16);
+        }
+        assert!(cut(&driver, greedy.1) > 100 * 32);
+        assert_eq!(cut(&driver, modest.1), 0);
+        // Who is alone again is cut no more, once the listener has been empty.
+        while turn(&mut driver, greedy.1) > 0 {}
+        let before = cut(&driver, greedy.1);
+        (0..200).for_each(|_| _ = greedy.0.send(&INTEREST));
+        while turn(&mut driver, greedy.1) > 0 {}
+        assert_eq!(cut(&driver, greedy.1), before);
     }
 }

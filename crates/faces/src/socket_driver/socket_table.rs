@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use namewire_packet::FaceId;
 use namewire_shares::Pool;
 
 use super::poller::{Poller, Source};
@@ -91,16 +92,17 @@ impl SocketTable {
         }
     }
 
-    /// The index of each polled port that has something to receive and no turn to come. Marks it ready.
+    /// The index and the only face of each polled port that has something to receive and no turn to come. Marks it
+    /// ready.
     #[inline]
-    pub(super) fn take_ready_ports(&mut self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn take_ready_ports(&mut self) -> impl Iterator<Item = (usize, Option<FaceId>)> + '_ {
         let SocketTable { sockets, polled, .. } = self;
-        polled.iter().copied().filter(|&index| match &mut sockets[index] {
+        polled.iter().filter_map(|&index| match &mut sockets[index] {
             Some(socket) if !socket.is_ready && socket.port.has_input() => {
                 socket.is_ready = true;
-                true
+                Some((index, socket.peers.only_face()))
             }
-            _ => false,
+            _ => None,
         })
     }
 

@@ -4,6 +4,7 @@ mod lent_packets;
 mod outages;
 mod shares;
 mod stream_faces;
+mod turns;
 mod udp_faces;
 mod udp_offload;
 mod worker;

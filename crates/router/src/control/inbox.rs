@@ -89,14 +89,22 @@ mod tests {
     use super::*;
     use namewire_faces::CloseReason;
     use namewire_packet::FaceId;
+    use namewire_shares::{Groups, HolderId};
     use tokio::sync::mpsc;
 
     fn event(number: u64) -> ToControl {
         ToControl::FaceClosed { face: FaceId(number), reason: CloseReason::PeerClosed }
     }
 
-    fn interest(number: u64) -> ToControl {
-        ToControl::Interest { incoming: FaceId(number), pit_token: None, packet: Vec::new() }
+    fn queue() -> Arc<ManagementQueue> {
+        Arc::new(ManagementQueue::new(&Groups::default()))
+    }
+
+    /// An Interest of a face.
+    fn push(queue: &ManagementQueue, face: u64) -> bool {
+        let incoming = FaceId(face);
+        let interest = ToControl::Interest { incoming, pit_token: None, packet: Vec::new() };
+        queue.push(incoming, HolderId::ANY_LOCAL, interest).is_ok()
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -109,12 +117,12 @@ mod tests {
     fn an_interest_is_served_after_all_events_that_were_sent_before_it() {
         run(async {
             let (events, event_queue) = mpsc::unbounded_channel();
-            let interests = Arc::<ManagementQueue>::default();
+            let interests = queue();
             let mut inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
             for number in 0..1000 {
                 events.send(event(number)).unwrap();
             }
-            assert!(interests.push(FaceId(0), interest(0)).is_ok());
+            assert!(push(&interests, 0));
             let (mut served, mut later) = (0, 1000);
             loop {
                 let turn = inbox.turn(None).await;
@@ -137,12 +145,12 @@ mod tests {
     fn it_waits_for_as_long_as_it_may() {
         run(async {
             let (events, event_queue) = mpsc::unbounded_channel();
-            let interests = Arc::<ManagementQueue>::default();
+            let interests = queue();
             let mut inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
             assert!(inbox.turn(Some(Duration::from_secs(1000))).await.is_empty());
-            assert!(interests.push(FaceId(0), interest(0)).is_ok());
+            assert!(push(&interests, 0));
             assert_eq!(inbox.turn(None).await.len(), 1);
-            (0..100).for_each(|number| assert!(interests.push(FaceId(number), interest(number)).is_ok()));
+            (0..100).for_each(|number| assert!(push(&interests, number)));
             events.send(event(0)).unwrap();
             assert_eq!(inbox.turn(None).await.len(), 1 + INTERESTS_PER_TURN);
             assert_eq!(inbox.turn(None).await.len(), 100 - INTERESTS_PER_TURN);

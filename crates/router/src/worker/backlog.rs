@@ -12,8 +12,8 @@
 //! the worker does not read the stream until they have gone. Then the kernel's buffers fill up, and the peer waits.
 //! Datagrams cannot wait: they are dropped as `ring-full`.
 //!
-//! The streams that wait for a worker take turns, one packet each, so that an operator's command does not wait behind
-//! another stream's backlog.
+//! The holders whose streams wait for a worker take turns ([`namewire_shares::turns`]), one packet each, and so do the
+//! streams of a holder. So an operator's command does not wait behind the backlog of another user's 600 streams.
 //!
 //! What a worker has decided and cannot pass on waits here, too. While it does, the worker takes no further packets to
 //! decide from its rings, and does not read the streams whose packets were decided with them. Packets to transmit
@@ -28,8 +28,8 @@
 use super::mesh::{Outbox, Task};
 use namewire_engine::FaceId;
 use namewire_packet::lp::LpHeaders;
-use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader};
-use std::collections::{HashMap, VecDeque};
+use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 /// Bytes of the pool of packets that wait for streams.
 const HELD_BACK_BYTES: u64 = 8 << 20;
@@ -69,8 +69,10 @@ impl Waiting {
 /// What waits for one worker.
 #[derive(Default)]
 struct Line {
-    /// Packets of streams, in the order of their turns.
-    streams: VecDeque<(FaceId, VecDeque<Waiting>)>,
+    /// Packets of streams. No queue is empty.
+    streams: HashMap<FaceId, VecDeque<Waiting>>,
+    /// Those streams, by their turns; made when the first one waits.
+    turns: Option<Turns<FaceId>>,
     /// Results to transmit, and results that another worker must decide further.
     results: [VecDeque<Waiting>; 2],
     result_bytes: usize,
@@ -93,6 +95,7 @@ pub(crate) struct Backlog {
     /// Stream faces that are not read, with their packets that wait, and the bytes of these by the pool.
     held: HashMap<FaceId, Held>,
     held_back: Pool,
+    groups: Groups,
     /// Results to transmit that wait.
     transmissions: usize,
 }
@@ -116,6 +119,7 @@ impl Backlog {
             lines: (0..workers).map(|_| Line::default()).collect(),
             held: HashMap::new(),
             held_back: Pool::new(config, groups),
+            groups: groups.clone(),
             transmissions: 0,
         }
     }
@@ -140,7 +144,7 @@ impl Backlog {
         // N.B. the first test spares the look-up, which would cost every packet of a router with several workers.
         !self.held.is_empty()
             && self.held.contains_key(&face)
-            && self.lines[usize::from(to)].streams.iter().any(|(other, _)| *other == face)
+            && self.lines[usize::from(to)].streams.contains_key(&face)
     }
 
     /// Keeps a packet of a stream, which must not be read from now on. False: the holder has its share of the pool.
@@ -151,11 +155,13 @@ impl Backlog {
         let held = self.held.entry(outgoing.face).or_default();
         held.holder = holder;
         held.packets += 1;
-        let streams = &mut self.lines[usize::from(outgoing.to)].streams;
-        match streams.iter_mut().find(|(face, _)| *face == outgoing.face) {
-            Some((_, packets)) => packets.push_back(Waiting::new(outgoing)),
-            None => streams.push_back((outgoing.face, [Waiting::new(outgoing)].into())),
-        }
+        let Line { streams, turns, .. } = &mut self.lines[usize::from(outgoing.to)];
+        let packets = streams.entry(outgoing.face).or_insert_with(|| {
+            let turns = turns.get_or_insert_with(|| Turns::new(1, &self.groups));
+            turns.push(Payer::Holder(holder), outgoing.face);
+            VecDeque::new()
+        });
+        packets.push_back(Waiting::new(outgoing));
         true
     }
 
@@ -212,24 +218,27 @@ impl Backlog {
                 results.pop_front();
             }
         }
-        while let Some((face, packets)) = line.streams.front_mut() {
-            let face = *face;
-            if let Some(waiting) = packets.front() {
-                if !waiting.push(outbox, to) {
-                    return false;
+        while let Some(turns) = &mut line.turns
+            && let Some(face) = turns.next()
+        {
+            let mut has_more = false;
+            if let Entry::Occupied(mut packets) = line.streams.entry(face) {
+                if let Some(waiting) = packets.get().front() {
+                    if !waiting.push(outbox, to) {
+                        return false;
+                    }
+                    if let Some(held) = self.held.get_mut(&face) {
+                        held.packets -= 1;
+                        self.held_back.give_back(held.holder, waiting.packet.len() as u64);
+                    }
+                    packets.get_mut().pop_front();
                 }
-                if let Some(held) = self.held.get_mut(&face) {
-                    held.packets -= 1;
-                    self.held_back.give_back(held.holder, waiting.packet.len() as u64);
+                has_more = !packets.get().is_empty();
+                if !has_more {
+                    packets.remove();
                 }
-                packets.pop_front();
             }
-            // Its next packet has its turn after one of each other stream.
-            if let Some(turn) = line.streams.pop_front()
-                && !turn.1.is_empty()
-            {
-                line.streams.push_back(turn);
-            }
+            turns.end(1, has_more);
         }
         line.is_empty()
     }

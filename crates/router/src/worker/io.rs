@@ -14,9 +14,10 @@ use crate::{
     router_drop::RouterDrop,
     senders::ControlSender,
 };
-use namewire_engine::{Engine, FaceId, Frame, Output, RouteRequest, View, dispatch::Visits};
+use namewire_engine::{Engine, FaceId, FaceTable, Frame, Output, RouteRequest, View, dispatch::Visits};
 use namewire_faces::{Lent, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
+use namewire_shares::HolderId;
 
 /// The first byte of every Data: type numbers below 253 take one byte.
 const DATA_TYPE_BYTE: u8 = tlv::types::DATA as u8;
@@ -49,7 +50,7 @@ impl WorkerIo {
         for transmit in &output.transmits {
             let packet = engine.packet(frames, output, transmit.packet);
             if transmit.face == FaceId::INTERNAL {
-                self.transmit_to_management(&transmit.headers, packet);
+                self.transmit_to_management(view.faces, &transmit.headers, packet);
                 continue;
             }
             match view.faces.get(transmit.face) {
@@ -64,13 +65,13 @@ impl WorkerIo {
         }
         self.driver.finish(&mut lent);
         if !output.route_requests.is_empty() {
-            self.hand_on_route_requests(engine, frames, output);
+            self.hand_on_route_requests(engine, view.faces, frames, output);
         }
     }
 
     /// Sends what strategies learned about routes to control, through the queue for Interests.
     #[cold]
-    fn hand_on_route_requests(&mut self, engine: &Engine, frames: &[Frame<'_>], output: &Output) {
+    fn hand_on_route_requests(&mut self, engine: &Engine, faces: &FaceTable, frames: &[Frame<'_>], output: &Output) {
         for &request in &output.route_requests {
             let bytes = |of| engine.packet(frames, output, of).to_vec();
             let (face, message) = match request {
@@ -79,7 +80,7 @@ impl WorkerIo {
                 }
                 RouteRequest::Forget { face, name } => (face, ToControl::RouteLost { face, name: bytes(name) }),
             };
-            self.hand_to_management(face, message);
+            self.hand_to_management(faces, face, message);
         }
     }
 
@@ -144,19 +145,22 @@ impl WorkerIo {
         }
     }
 
-    fn transmit_to_management(&mut self, headers: &LpHeaders, packet: &[u8]) {
+    fn transmit_to_management(&mut self, faces: &FaceTable, headers: &LpHeaders, packet: &[u8]) {
         let packet = packet.to_vec();
         let is_data = packet.first() == Some(&DATA_TYPE_BYTE);
         if is_data || headers.nack.is_some() {
             let answer = ToControl::Answer { from: headers.incoming_face_id, packet, nack: headers.nack };
-            return self.hand_to_management(FaceId::INTERNAL, answer);
+            return self.hand_to_management(faces, FaceId::INTERNAL, answer);
         }
         let incoming = headers.incoming_face_id.unwrap_or_default();
-        self.hand_to_management(incoming, ToControl::Interest { incoming, pit_token: headers.pit_token, packet });
+        let interest = ToControl::Interest { incoming, pit_token: headers.pit_token, packet };
+        self.hand_to_management(faces, incoming, interest);
     }
 
-    pub(super) fn hand_to_management(&mut self, from: FaceId, message: ToControl) {
-        if let Err(message) = self.control.interests.push(from, message) {
+    pub(super) fn hand_to_management(&mut self, faces: &FaceTable, from: FaceId, message: ToControl) {
+        // A face that has closed since has no holder any more, and shares with all such faces.
+        let holder = faces.get(from).map_or(HolderId::ANY_REMOTE, |face| face.holder);
+        if let Err(message) = self.control.interests.push(from, holder, message) {
             let packet = match &*message {
                 ToControl::Interest { packet, .. } | ToControl::Answer { packet, .. } => &packet[..],
                 _ => &[],

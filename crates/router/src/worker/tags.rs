@@ -57,7 +57,7 @@ impl WorkerIo {
             let Frame { face, headers, packet, .. } = &frames[usize::from(index)];
             let arrived = Arrived { face: *face, headers, wire: packet };
             if TagFrame::of(packet) == Some(TagFrame::Routing) {
-                self.hand_to_management(*face, ToControl::TagRouting { face: *face, packet: packet.to_vec() });
+                self.hand_to_management(faces, *face, ToControl::TagRouting { face: *face, packet: packet.to_vec() });
                 continue;
             }
             let result = match &pinned {
