@@ -80,6 +80,9 @@ namewire_packet::reasons! {
         QueuesFull = "queues-full",
         /// The peer does not read, and its host or user has its share of all send queues.
         QueueShare = "queue-share",
+        /// A packet that waited for a peer that does not read made room for one of another host or user, whose packets
+        /// there are fewer. The fault of the one who sent it.
+        QueueDisplaced = "queue-displaced",
         /// The face exists but its connection is down (a permanent face between connections).
         FaceDown = "face-down",
         /// No such face. A race with its removal.

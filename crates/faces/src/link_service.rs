@@ -293,6 +293,11 @@ impl LinkService {
         self.counters.count_drop(reason);
     }
 
+    /// Counts several of them.
+    pub fn count_drops(&mut self, reason: LinkDrop, count: u64) {
+        self.counters.count_drops(reason, count);
+    }
+
     /// Current settings.
     pub fn options(&self) -> &LinkOptions {
         &self.options

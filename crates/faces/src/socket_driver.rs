@@ -70,6 +70,7 @@ use namewire_shares::{HolderId, Pool, PoolReader, Turns};
 
 pub use lending::Lent;
 pub use rest::give_pages_back;
+pub use sending::HolderOf;
 
 use admission::Places;
 use face::{Channel, Face};

@@ -13,7 +13,7 @@
 //!
 //! Cost: a batch takes one read and one write. Sending copies each packet into `output`, which exists only while it has
 //! unwritten bytes. Large packets are lent, and copied only if the kernel does not take them. If a peer does not read,
-//! `output` fills up to its limit. Then new packets are refused, and the queued ones stay.
+//! `output` fills up, or a queue behind it in which the holders of Interests take turns (`fair_queue.rs`).
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -25,10 +25,11 @@ use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     tlv::{self, types},
 };
-use namewire_shares::HolderId;
+use namewire_shares::{Groups, HolderId};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::buffer_pool::BufferPool;
+use crate::fair_queue::FairQueue;
 use crate::rx_arena::RxBatch;
 use crate::{CloseReason, LinkService, Received, RxPacket, sys};
 
@@ -46,6 +47,9 @@ const READ_BYTES: usize = 128 << 10;
 /// The same once the worker's streams keep as much as they may: such a read leaves at most the start of an element
 /// behind.
 const SHORT_READ_BYTES: usize = MAX_PACKET_BYTES;
+
+/// Bytes taken at a time from the queue behind the output: what holders that join wait for.
+const REFILL_BYTES: usize = 64 << 10;
 
 /// A connected stream socket, accepted or dialled by the router's control side.
 #[derive(Debug)]
@@ -110,6 +114,8 @@ pub(crate) struct Stream {
     /// Bytes to write, from `output_start`.
     output: Vec<u8>,
     output_start: usize,
+    /// What waits behind `output`, while the kernel takes no more.
+    behind: Option<Box<FairQueue>>,
     /// The kernel refused bytes; wait until it says that the socket is writable.
     pub(crate) is_blocked: bool,
     /// It is not read: its packets have no way on.
@@ -165,6 +171,7 @@ impl Stream {
             has_backlog: false,
             output: Vec::new(),
             output_start: 0,
+            behind: None,
             is_blocked: false,
             is_held: false,
             is_muted: false,
@@ -276,7 +283,7 @@ impl Stream {
 
     /// Bytes queued and not yet taken by the kernel.
     pub(crate) fn queued_bytes(&self) -> usize {
-        self.output.len() - self.output_start
+        self.output.len() - self.output_start + self.behind.as_ref().map_or(0, |behind| behind.bytes())
     }
 
     /// Bytes queued, the kernel's included.
@@ -294,9 +301,38 @@ impl Stream {
         self.output.extend_from_slice(slice);
     }
 
+    /// Appends one frame to the queue of a blocked stream. `cause`: the holder whose Interest it is; `None` for answers
+    /// to the peer.
+    pub(crate) fn queue_behind(
+        &mut self,
+        cause: Option<HolderId>,
+        header: &[u8],
+        slice: &[u8],
+        groups: &Groups,
+        pool: &mut BufferPool,
+    ) {
+        if cause.is_none() && self.behind.is_none() {
+            return self.queue(header, slice, pool);
+        }
+        let behind = self.behind.get_or_insert_with(|| Box::new(FairQueue::new(groups)));
+        behind.push(cause.unwrap_or(self.holder), header, slice);
+    }
+
+    /// Drops queued frames to make room for `bytes` that `cause` brings, newest first, each of the holder that has
+    /// most. Returns how many frames and bytes; the latter are fewer than `bytes` if no holder has more than `cause`.
+    pub(crate) fn displace(&mut self, cause: HolderId, bytes: usize) -> (u64, usize) {
+        let (mut frames, mut freed) = (0, 0);
+        while freed < bytes
+            && let Some(more) = self.behind.as_mut().and_then(|behind| behind.displace(cause))
+        {
+            (frames, freed) = (frames + 1, freed + more);
+        }
+        (frames, freed)
+    }
+
     /// Writes as much as the kernel takes. Sets `is_blocked` or `failure` if it does not take all.
     pub(crate) fn flush(&mut self, pool: &mut BufferPool) {
-        while self.output_start < self.output.len() {
+        while self.output_start < self.output.len() || self.refill() {
             match self.socket.write(&self.output[self.output_start..]) {
                 Ok(0) => {
                     self.failure = Some(CloseReason::PeerClosed);
@@ -341,6 +377,18 @@ impl Stream {
             }
         }
         self.flush(pool);
+    }
+
+    /// Moves some of what waits behind the output, which is all written, into it. False: nothing waits there.
+    fn refill(&mut self) -> bool {
+        let Some(behind) = &mut self.behind else { return false };
+        self.output_start = 0;
+        self.output.clear();
+        behind.take(REFILL_BYTES, &mut self.output);
+        if self.output.is_empty() {
+            self.behind = None;
+        }
+        !self.output.is_empty()
     }
 
     /// Moves the remaining bytes to the front once they are the smaller part: `output` never grows beyond twice the

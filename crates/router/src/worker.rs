@@ -226,7 +226,9 @@ impl Worker {
         let mut had_records = false;
         inbox.drain_transmissions(TRANSMISSIONS_PER_TURN, |records| {
             had_records = true;
-            records.for_each(|Record { face, headers, packet, .. }| io.transmit_here(face, &headers, packet));
+            let tables = tables.pin();
+            let faces = tables.view().faces;
+            records.for_each(|Record { face, headers, packet, .. }| io.transmit_here(faces, face, &headers, packet));
         });
         if io.backlog.has_transmissions() {
             return had_records;

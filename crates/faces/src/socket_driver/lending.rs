@@ -23,6 +23,7 @@ use arrayvec::ArrayVec;
 use namewire_packet::FaceId;
 use namewire_packet::lp::LpHeaders;
 
+use super::sending::HolderOf;
 use super::{Channel, SocketDriver};
 use crate::LinkDrop;
 use crate::stream::MAX_SLICES;
@@ -76,7 +77,7 @@ impl<'a> Lent<'a> {
 }
 
 impl SocketDriver {
-    /// Like [`SocketDriver::send`], but may keep `packet` in `lent` instead of copying it. Until
+    /// Like [`SocketDriver::send_for`], but may keep `packet` in `lent` instead of copying it. Until
     /// [`SocketDriver::finish`], the caller must use only this function to send to a face in `lent`.
     ///
     /// # Errors
@@ -87,18 +88,19 @@ impl SocketDriver {
         face: FaceId,
         headers: &LpHeaders,
         packet: &'a [u8],
+        holder_of: HolderOf<'_>,
         lent: &mut Lent<'a>,
     ) -> Result<(), LinkDrop> {
         let lent_before = lent.face(face);
         if packet.len() < LEAST_LENT_BYTES && lent_before.is_none() {
-            return self.send(now_ns, face, headers, packet);
+            return self.send_for(now_ns, face, headers, packet, holder_of);
         }
         let lent_bytes = lent_before.map_or(0, |index| lent.faces[index].bytes);
         if !lent.has_room() || !self.takes_lent(face, lent_bytes) {
             self.finish(lent);
         }
         if !self.takes_lent(face, 0) {
-            return self.send(now_ns, face, headers, packet);
+            return self.send_for(now_ns, face, headers, packet, holder_of);
         }
         self.now_ns = now_ns;
         if lent.headers.capacity() == 0 {
@@ -169,7 +171,7 @@ mod tests {
         let mut memory = None;
         for _ in 0..3 {
             let mut lent = Lent::default();
-            driver.lend(0, FaceId(300), &headers, &packet, &mut lent).unwrap();
+            driver.lend(0, FaceId(300), &headers, &packet, &|_| None, &mut lent).unwrap();
             let of_batch = lent.headers.as_ptr();
             assert_eq!(*memory.get_or_insert(of_batch), of_batch);
             driver.finish(&mut lent);

@@ -3,7 +3,8 @@
 //! What waits because a peer does not read is a pool ([`namewire_shares::pool`]): the bytes in the queues of blocked
 //! streams, by holder. Within what its holder may have, a stream may queue while it has less than a quarter of what is
 //! left ([`PARTS_PER_STREAM`]), so that 150 connections of one user that never read leave room for one that does. What
-//! a flush will write within the turn is limited by the sum of all queues only.
+//! a flush will write within the turn is limited by the sum of all queues only. Within the queue of one stream, the
+//! holders whose Interests wait there take turns; where there is no room, the one that has most there makes it.
 //!
 //! The faces of a listener have one queue, which is blocked only if the network takes nothing. Then it is shared among
 //! holders in the same way (`datagram_socket.rs`).
@@ -11,7 +12,7 @@
 use std::io::IoSlice;
 
 use namewire_packet::FaceId;
-use namewire_shares::{HolderId, Pool, PoolReader, Refusal};
+use namewire_shares::{Groups, HolderId, Pool, PoolReader, Refusal};
 
 use super::poller::{Poller, Source};
 use crate::buffer_pool::BufferPool;
@@ -33,6 +34,7 @@ pub(super) struct Outlet {
     queued_bytes: usize,
     /// Bytes in the queues of blocked streams.
     waiting: Pool,
+    groups: Groups,
     /// Refused datagrams, and reports, to be counted on their faces.
     failed: Vec<(FaceId, Failure)>,
     /// Link headers of the last [`super::Lent`], whose memory the next one reuses.
@@ -48,6 +50,7 @@ impl Outlet {
             pool: BufferPool::default(),
             queued_bytes: 0,
             waiting: config.pool("send-queues", config.total_queue_bytes),
+            groups: config.holders.groups().clone(),
             failed: Vec::new(),
             lent_headers: Vec::new(),
             stream_limit_bytes: config.stream_queue_bytes,
@@ -77,16 +80,23 @@ impl Outlet {
         self.queued_bytes -= bytes;
     }
 
-    /// Queues a frame on a stream.
+    /// Queues a frame on a stream. `cause`: the holder whose Interest it is; `None` for answers to the peer.
     #[inline]
-    pub(super) fn queue_on_stream(&mut self, stream: &mut Stream, header: &[u8], slice: &[u8]) {
+    pub(super) fn queue_on_stream(
+        &mut self,
+        stream: &mut Stream,
+        cause: Option<HolderId>,
+        header: &[u8],
+        slice: &[u8],
+    ) {
         let bytes = header.len() + slice.len();
         self.queued_bytes += bytes;
-        if stream.is_blocked {
-            self.waiting.take(stream.holder, bytes as u64);
-            stream.waiting_counted += bytes as u64;
+        if !stream.is_blocked {
+            return stream.queue(header, slice, &mut self.pool);
         }
-        stream.queue(header, slice, &mut self.pool);
+        self.waiting.take(stream.holder, bytes as u64);
+        stream.waiting_counted += bytes as u64;
+        stream.queue_behind(cause, header, slice, &self.groups, &mut self.pool);
     }
 
     /// Queues a datagram of `face`, and returns how many bytes it takes. The caller marks the socket dirty.
@@ -103,7 +113,7 @@ impl Outlet {
         bytes
     }
 
-    /// Makes room for a frame on a stream, or returns why there is none.
+    /// Makes room for a packet on a stream, or returns why there is none.
     pub(super) fn make_room_on_stream(
         &mut self,
         poller: &Poller,
@@ -117,10 +127,29 @@ impl Outlet {
             return Err(LinkDrop::FaceDown);
         }
         if stream.is_blocked && !self.has_share(stream) {
-            self.waiting.count_refusal(stream.holder, Refusal::ShareUsed);
             return Err(LinkDrop::QueueShare);
         }
         self.is_full(stream.queued_bytes(), self.stream_limit_bytes)
+    }
+
+    /// Makes room for a packet of so many bytes on a stream that has none, by what other holders have more there.
+    /// Returns how many frames were dropped, and whether there is room now.
+    #[cold]
+    pub(super) fn displace(
+        &mut self,
+        stream: &mut Stream,
+        cause: HolderId,
+        bytes: usize,
+        reason: LinkDrop,
+    ) -> (u64, bool) {
+        let (frames, freed) = stream.displace(cause, bytes);
+        self.queued_bytes -= freed;
+        self.waiting.give_back(stream.holder, freed as u64);
+        stream.waiting_counted -= freed as u64;
+        if freed < bytes && reason == LinkDrop::QueueShare {
+            self.waiting.count_refusal(stream.holder, Refusal::ShareUsed);
+        }
+        (frames, freed >= bytes)
     }
 
     /// Whether a blocked stream may queue more. An empty queue takes a packet in any case.

@@ -44,7 +44,8 @@ impl SocketDriver {
             Channel::Stream(stream) => {
                 let is_blocked = stream.is_blocked;
                 if outlet.stream_has_room(stream) {
-                    face.link.pump(now_ns, !is_blocked, |header, slice| outlet.queue_on_stream(stream, header, slice));
+                    face.link
+                        .pump(now_ns, !is_blocked, |header, slice| outlet.queue_on_stream(stream, None, header, slice));
                 }
                 is_blocked
             }

@@ -2,6 +2,8 @@
 
 use namewire_packet::FaceId;
 use namewire_packet::lp::LpHeaders;
+use namewire_packet::tlv::types;
+use namewire_shares::HolderId;
 
 use super::SocketDriver;
 use super::face::Channel;
@@ -14,6 +16,9 @@ use crate::{CloseReason, LinkDrop};
 const KICK_PAUSE_NS: u64 = 200_000;
 const KICK_PAUSE_MAX_NS: u64 = 5_000_000;
 
+/// Whose share of the pools a face uses, for all faces of the router.
+pub type HolderOf<'a> = &'a dyn Fn(FaceId) -> Option<HolderId>;
+
 impl SocketDriver {
     /// Queues one network packet on `face`, with the link headers it needs; [`SocketDriver::flush`] sends it. `packet`
     /// is one Interest or Data. Queue limits are checked before the packet is added, so a queue exceeds its limit by at
@@ -24,6 +29,23 @@ impl SocketDriver {
     /// [`LinkDrop::QueueFull`], [`LinkDrop::QueuesFull`] or [`LinkDrop::QueueShare`] if a queue is at its limit. The
     /// drop is counted.
     pub fn send(&mut self, now_ns: u64, face: FaceId, headers: &LpHeaders, packet: &[u8]) -> Result<(), LinkDrop> {
+        self.send_for(now_ns, face, headers, packet, &|_| None)
+    }
+
+    /// The same. `holder_of` knows whose the face is that an Interest came from ([`LpHeaders::incoming_face_id`]); it
+    /// is asked only if the peer of `face` does not read. Then the holders whose Interests wait take turns, and those
+    /// with most there make room for others ([`LinkDrop::QueueDisplaced`], counted on `face`).
+    ///
+    /// # Errors
+    /// Those of [`SocketDriver::send`].
+    pub fn send_for(
+        &mut self,
+        now_ns: u64,
+        face: FaceId,
+        headers: &LpHeaders,
+        packet: &[u8],
+        holder_of: HolderOf<'_>,
+    ) -> Result<(), LinkDrop> {
         self.now_ns = now_ns;
         let Some(face) = self.faces.touch(face) else {
             self.faceless.count_drop(LinkDrop::NoSuchFace);
@@ -34,11 +56,19 @@ impl SocketDriver {
         let wants_scout = &mut face.path.wants_scout;
         match &mut face.channel {
             Channel::Stream(stream) => {
-                if let Err(reason) = outlet.make_room_on_stream(&self.poller, id, stream) {
-                    link.count_drop(reason);
-                    return Err(reason);
+                let room = outlet.make_room_on_stream(&self.poller, id, stream);
+                let cause = if stream.is_blocked { cause(headers, packet, holder_of) } else { None };
+                if let Err(reason) = room {
+                    let (displaced, has_room) = outlet.displace(stream, cause.unwrap_or(holder), packet.len(), reason);
+                    link.count_drops(LinkDrop::QueueDisplaced, displaced);
+                    if !has_room {
+                        link.count_drop(reason);
+                        return Err(reason);
+                    }
                 }
-                link.encode(now_ns, headers, packet, |header, slice| outlet.queue_on_stream(stream, header, slice))
+                link.encode(now_ns, headers, packet, |header, slice| {
+                    outlet.queue_on_stream(stream, cause, header, slice);
+                })
             }
             Channel::Datagram { socket: index, destination } => {
                 let Some(socket) = self.sockets.get_mut(*index) else {
@@ -159,4 +189,10 @@ impl SocketDriver {
             self.flush_datagrams(index);
         }
     }
+}
+
+/// The holder whose Interest a packet is; `None` if the packet answers the peer.
+fn cause(headers: &LpHeaders, packet: &[u8], holder_of: HolderOf<'_>) -> Option<HolderId> {
+    let is_answer = packet.first() == Some(&(types::DATA as u8)) || headers.nack.is_some();
+    headers.incoming_face_id.filter(|_| !is_answer).and_then(holder_of)
 }

@@ -61,7 +61,7 @@ fn every_face_receives_its_packets_whole_and_in_order() {
             let mut lent = Lent::default();
             for (index, has_token, packet) in lent_ones {
                 let headers = if *has_token { token } else { LpHeaders::default() };
-                worker.driver.lend(0, faces[*index], &headers, packet, &mut lent).unwrap();
+                worker.driver.lend(0, faces[*index], &headers, packet, &|_| None, &mut lent).unwrap();
             }
             worker.driver.finish(&mut lent);
             worker.driver.flush();
@@ -92,7 +92,7 @@ fn a_slow_reader_is_lent_no_more_than_its_queue_holds() {
     let mut accepted = Vec::new();
     let mut refused = 0;
     for packet in &packets {
-        match worker.driver.lend(0, A, &LpHeaders::default(), packet, &mut lent) {
+        match worker.driver.lend(0, A, &LpHeaders::default(), packet, &|_| None, &mut lent) {
             Ok(()) => accepted.extend_from_slice(packet),
             Err(LinkDrop::QueueFull) => refused += 1,
             Err(other) => panic!("{other}"),
@@ -117,17 +117,17 @@ fn faces_that_cannot_be_lent_to() {
     let none = LpHeaders::default();
     let mut lent = Lent::default();
 
-    assert_eq!(worker.driver.lend(0, B, &none, &large, &mut lent), Err(LinkDrop::NoSuchFace));
+    assert_eq!(worker.driver.lend(0, B, &none, &large, &|_| None, &mut lent), Err(LinkDrop::NoSuchFace));
     let gone = worker.application(A);
-    assert_eq!(worker.driver.lend(0, A, &none, &too_large, &mut lent), Err(LinkDrop::PacketTooLarge));
+    assert_eq!(worker.driver.lend(0, A, &none, &too_large, &|_| None, &mut lent), Err(LinkDrop::PacketTooLarge));
 
     let peer = peer();
     peer.send_to(&interest(1), address).unwrap();
     let face = created(worker.event());
-    worker.driver.lend(0, face, &none, &large, &mut lent).unwrap();
+    worker.driver.lend(0, face, &none, &large, &|_| None, &mut lent).unwrap();
 
     drop(gone);
-    worker.driver.lend(0, A, &none, &large, &mut lent).unwrap();
+    worker.driver.lend(0, A, &none, &large, &|_| None, &mut lent).unwrap();
     worker.driver.finish(&mut lent);
     worker.driver.flush();
     let mut bytes = [0; 9000];

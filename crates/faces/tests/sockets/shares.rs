@@ -9,7 +9,8 @@ use std::time::Duration;
 use namewire_faces::{
     AddFaceError, CloseReason, DriverConfig, FaceEvent, LinkDrop, LinkPolicy, StreamSocket, tcp, unix,
 };
-use namewire_packet::{FaceId, nfd::FacePersistency, tlv};
+use namewire_packet::{FaceId, lp::LpHeaders, nfd::FacePersistency, tlv};
+use namewire_shares::HolderId;
 
 use crate::worker::*;
 
@@ -258,4 +259,98 @@ fn unacknowledged_frames_are_counted_and_come_back() {
     (1000..1004).for_each(|face| assert!(worker.driver.remove_face(FaceId(face))));
     assert_eq!(used(&worker, "unacknowledged"), 0);
     drop(applications);
+}
+
+/// The story: Interests towards a producer were one line. A consumer that asked without end filled it, and others had
+/// 69 % of their Interests answered, or 23 % beside many such consumers.
+#[test]
+fn consumers_of_one_producer_take_turns_and_who_has_most_waiting_makes_room() {
+    const GREEDY: FaceId = FaceId(1000);
+    const MODEST: FaceId = FaceId(1001);
+    const MODEST_COUNT: u64 = 2_000;
+    let holder_of = |face: FaceId| HolderId::from_index(300 + face.0 as usize % 10);
+    let config = DriverConfig { stream_queue_bytes: 1 << 20, ..DriverConfig::default() };
+    let mut worker = Worker::new(config);
+    let mut producer = worker.application(A);
+    let send = |worker: &mut Worker, from: FaceId, seed: u64| {
+        let headers = LpHeaders { incoming_face_id: Some(from), ..LpHeaders::default() };
+        let result = worker.driver.send_for(worker.now_ns, A, &headers, &interest(seed), &holder_of);
+        worker.driver.flush();
+        result
+    };
+    // The greedy consumer fills everything.
+    let mut greedy = 0;
+    while send(&mut worker, GREEDY, greedy).is_ok() {
+        greedy += 1;
+    }
+    assert_eq!(worker.dropped(A, LinkDrop::QueueDisplaced), 0, "nobody has more than it");
+    let queued = worker.driver.queued_bytes();
+    for seed in 0..MODEST_COUNT {
+        assert_eq!(send(&mut worker, MODEST, 1 << 32 | seed), Ok(()), "{seed}");
+        assert!(send(&mut worker, GREEDY, greedy + seed).is_err(), "it has most");
+    }
+    worker.driver.flush();
+    assert!(worker.driver.queued_bytes() <= queued, "one takes the place of another");
+    assert_eq!(worker.dropped(A, LinkDrop::QueueDisplaced), MODEST_COUNT);
+    // The producer reads: what was in the kernel, and then in turn.
+    let in_kernel = greedy as usize * 32 - queued;
+    let left = in_kernel + worker.driver.queued_bytes();
+    let reader = std::thread::spawn(move || {
+        let mut wire = vec![0; left];
+        producer.read_exact(&mut wire).unwrap();
+        wire
+    });
+    while !reader.is_finished() {
+        worker.round();
+    }
+    let wire = reader.join().unwrap();
+    let seeds: Vec<u64> =
+        wire.chunks(32).map(|interest| u64::from_be_bytes(interest[6..14].try_into().unwrap())).collect();
+    let of_modest: Vec<usize> = (0..seeds.len()).filter(|&place| seeds[place] >> 32 == 1).collect();
+    assert_eq!(of_modest.len(), MODEST_COUNT as usize);
+    assert!(of_modest.is_sorted_by_key(|&place| seeds[place]));
+    let waited = (of_modest[of_modest.len() - 1] * 32).saturating_sub(in_kernel);
+    // What was queued before the kernel refused more is one write, and then both take turns of 8,800 bytes.
+    assert!(waited <= 2 * MODEST_COUNT as usize * 32 + 3 * 8_800 + (64 << 10), "it waited for {waited} bytes");
+    assert_eq!(worker.driver.queued_bytes(), 0);
+    assert_eq!(used(&worker, "send-queues"), 0);
+}
+
+/// A consumer that does not read its Data keeps them in their order, and an Interest to it does not wait behind them.
+#[test]
+fn data_for_a_peer_that_does_not_read_stays_in_order() {
+    let mut worker = Worker::new(DriverConfig::default());
+    let mut application = worker.application(A);
+    let holder_of = |_| HolderId::from_index(300);
+    let mut count = 0_u64;
+    while worker.driver.queued_bytes() < 500_000 {
+        let headers = LpHeaders { incoming_face_id: Some(B), ..LpHeaders::default() };
+        worker.driver.send_for(worker.now_ns, A, &headers, &element(6, 1000, count), &holder_of).unwrap();
+        if count == 400 {
+            worker.driver.send_for(worker.now_ns, A, &headers, &interest(7), &holder_of).unwrap();
+        }
+        worker.driver.flush();
+        count += 1;
+    }
+    let bytes = count as usize * 1004 + 32;
+    let reader = std::thread::spawn(move || {
+        let mut wire = vec![0; bytes];
+        application.read_exact(&mut wire).unwrap();
+        wire
+    });
+    while !reader.is_finished() {
+        worker.round();
+    }
+    let wire = reader.join().unwrap();
+    let (mut rest, mut seed) = (&wire[..], 0);
+    while let Ok(Some(size)) = tlv::element_size(rest) {
+        if rest[0] == 6 {
+            assert_eq!(rest[..size], element(6, 1000, seed));
+            seed += 1;
+        } else {
+            assert_eq!(rest[..size], interest(7));
+        }
+        rest = &rest[size..];
+    }
+    assert_eq!((seed, rest.len()), (count, 0));
 }

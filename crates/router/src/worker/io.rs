@@ -46,6 +46,7 @@ impl WorkerIo {
         if !engine.drop_notes().is_empty() {
             self.drop_noter.note_all(self.now_ns, engine.drop_notes(), frames);
         }
+        let holder_of = |face| holder_of(view.faces, face);
         let mut lent = Lent::default();
         for transmit in &output.transmits {
             let packet = engine.packet(frames, output, transmit.packet);
@@ -59,7 +60,8 @@ impl WorkerIo {
                 }
                 _ => {
                     // The driver counts a refusal under its own name.
-                    let _ = self.driver.lend(self.now_ns, transmit.face, &transmit.headers, packet, &mut lent);
+                    let (face, headers) = (transmit.face, &transmit.headers);
+                    let _ = self.driver.lend(self.now_ns, face, headers, packet, &holder_of, &mut lent);
                 }
             }
         }
@@ -85,9 +87,9 @@ impl WorkerIo {
     }
 
     /// Sends through a face of this worker.
-    pub(crate) fn transmit_here(&mut self, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+    pub(crate) fn transmit_here(&mut self, faces: &FaceTable, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
         // The driver counts a refusal under its own name.
-        let _ = self.driver.send(self.now_ns, face, headers, packet);
+        let _ = self.driver.send_for(self.now_ns, face, headers, packet, &|face| holder_of(faces, face));
     }
 
     /// Passes a result to another worker: a packet to transmit, or one to decide further.
@@ -159,7 +161,7 @@ impl WorkerIo {
 
     pub(super) fn hand_to_management(&mut self, faces: &FaceTable, from: FaceId, message: ToControl) {
         // A face that has closed since has no holder any more, and shares with all such faces.
-        let holder = faces.get(from).map_or(HolderId::ANY_REMOTE, |face| face.holder);
+        let holder = holder_of(faces, from).unwrap_or(HolderId::ANY_REMOTE);
         if let Err(message) = self.control.interests.push(from, holder, message) {
             let packet = match &*message {
                 ToControl::Interest { packet, .. } | ToControl::Answer { packet, .. } => &packet[..],
@@ -168,4 +170,9 @@ impl WorkerIo {
             self.drop_packet(RouterDrop::ManagementQueueFull, from, &LpHeaders::default(), packet);
         }
     }
+}
+
+/// Whose share of the pools a face uses; `None` if it has closed.
+fn holder_of(faces: &FaceTable, face: FaceId) -> Option<HolderId> {
+    faces.get(face).map(|face| face.holder)
 }

@@ -82,7 +82,10 @@ impl Worker {
             ToWorker::Packet { packet, headers, visits } => {
                 self.decide_internal(packet, headers, visits, tables, scratch);
             }
-            ToWorker::Transmit { face, packet } => self.io.transmit_here(face, &LpHeaders::default(), &packet),
+            ToWorker::Transmit { face, packet } => {
+                // The driver counts a refusal under its own name.
+                let _ = driver.send(now_ns, face, &LpHeaders::default(), &packet);
+            }
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
             ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name, tables),

@@ -118,7 +118,7 @@ impl WorkerIo {
             counters.out_packets += 1;
             match faces.get(face) {
                 Some(to) if to.owner != self.index => self.push(to.owner, Task::Transmit, face, arrived.headers, copy),
-                _ => self.transmit_here(face, arrived.headers, copy),
+                _ => self.transmit_here(faces, face, arrived.headers, copy),
             }
         }
         result
