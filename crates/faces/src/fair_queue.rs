@@ -75,7 +75,7 @@ impl FairQueue {
     pub(crate) fn take(&mut self, bytes: usize, out: &mut Vec<u8>) {
         let enough = out.len() + bytes;
         while out.len() < enough
-            && let Some(holder) = self.turns.next()
+            && let Some(holder) = self.turns.begin()
         {
             let Some(line) = self.lines.get_mut(&holder) else {
                 self.turns.end(0, false);

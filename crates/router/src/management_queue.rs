@@ -132,7 +132,7 @@ impl ManagementQueue {
 
 impl Lines {
     fn next(&mut self) -> Option<ToControl> {
-        let face = self.turns.next()?;
+        let face = self.turns.begin()?;
         let line = self.by_face.get_mut(&face)?;
         let message = line.messages.pop_front()?;
         self.waiting -= 1;

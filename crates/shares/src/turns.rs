@@ -139,9 +139,9 @@ impl<T: Copy> Turns<T> {
         self.len += 1;
     }
 
-    /// What has the next turn. It keeps its place until [`Turns::end`].
+    /// Begins a turn: returns what has it. It keeps its place until [`Turns::end`].
     #[inline]
-    pub fn next(&mut self) -> Option<T> {
+    pub fn begin(&mut self) -> Option<T> {
         if self.len == 0 {
             return None;
         }
@@ -155,7 +155,7 @@ impl<T: Copy> Turns<T> {
         }
     }
 
-    /// Ends the turn of what [`Turns::next`] returned: what the turn has cost, and whether it wants another one.
+    /// Ends the turn of what [`Turns::begin`] returned: what the turn has cost, and whether it wants another one.
     #[inline]
     pub fn end(&mut self, cost: u32, wants_more: bool) {
         let item = std::mem::replace(&mut self.current, NONE);

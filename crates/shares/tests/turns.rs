@@ -20,7 +20,7 @@ fn enter(table: &HolderTable, holders: impl IntoIterator<Item = Holder>) -> Vec<
 fn serve(turns: &mut Turns<HolderId>, count: usize, cost: impl Fn(usize) -> u32) -> BTreeMap<HolderId, u64> {
     let mut served = BTreeMap::new();
     for number in 0..count {
-        let holder = turns.next().unwrap();
+        let holder = turns.begin().unwrap();
         *served.entry(holder).or_default() += u64::from(cost(number));
         turns.end(cost(number), true);
     }
@@ -52,7 +52,7 @@ fn the_sockets_of_a_holder_have_equal_turns() {
     (0..5).for_each(|socket| turns.push(Payer::Holder(holder), socket));
     let order: Vec<u32> = (0..15)
         .map(|_| {
-            let socket = turns.next().unwrap();
+            let socket = turns.begin().unwrap();
             turns.end(3, true);
             socket
         })
@@ -100,7 +100,7 @@ fn senders_of_a_listener_weigh_as_many_as_they_are() {
     turns.push(Payer::Holder(table.enter(&host(1))), 1);
     let mut served = [0_u32; 2];
     for _ in 0..2_000 {
-        let which = turns.next().unwrap();
+        let which = turns.begin().unwrap();
         served[which] += 16;
         if which == 0 {
             turns.set_weight(5);
@@ -120,7 +120,7 @@ fn who_joins_waits_for_one_round() {
     let new = table.enter(&host(99));
     turns.push(Payer::Holder(new), new);
     let mut waited = 0;
-    while turns.next() != Some(new) {
+    while turns.begin() != Some(new) {
         turns.end(7, true);
         waited += 7;
     }
@@ -164,7 +164,7 @@ proptest! {
                     oracle.entry(who).or_default().push_back(number as u32);
                 }
                 Step::Serve { cost, wants_more } => {
-                    let (who, what) = turns.next().unwrap();
+                    let (who, what) = turns.begin().unwrap();
                     if who >= 100 {
                         served[who - 100] += u64::from(cost);
                         turns.end(cost, true);

@@ -93,7 +93,7 @@ impl SocketDriver {
             if !batch.has_room() {
                 break;
             }
-            let Some(source) = self.turns.next() else { break };
+            let Some(source) = self.turns.begin() else { break };
             let has_more = self.serve(source, &mut batch);
             if !has_more {
                 self.clear_ready(source);

@@ -219,7 +219,7 @@ impl Backlog {
             }
         }
         while let Some(turns) = &mut line.turns
-            && let Some(face) = turns.next()
+            && let Some(face) = turns.begin()
         {
             let mut has_more = false;
             if let Entry::Occupied(mut packets) = line.streams.entry(face) {
