@@ -17,11 +17,17 @@
 //! compares all descriptors with the new one, some 1 ns each; a table of supersets was refused, because with 192
 //! positions it visits nearly all descriptors too.
 //!
+//! # Departures
+//! A face that is gone, or a neighbour that begins its announcements again, withdraws everything at once. It is noted,
+//! and what the face advertised before counts as withdrawn from then on for whatever it advertises later; the branches
+//! are removed as part of the work that waits ([`departures`]).
+//!
 //! # Limits
 //! [`AdvertisementLimits`]: descriptors in all, for each face, and a reserve for applications here. A face that
 //! advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays. Descriptors that were
 //! withdrawn stay until neighbours know it: with them, the table has at most twice the limit.
 
+mod departures;
 mod link_state;
 mod settling;
 #[cfg(test)]
@@ -32,6 +38,7 @@ use crate::{
     forwarder::{Branch, BranchSet, Serves},
     matching::{Entry, SubsetTable, trie::Trie},
 };
+use departures::Departures;
 use link_state::LinkState;
 use namewire_packet::FaceId;
 use settling::{Cover, Hold, Job};
@@ -95,6 +102,8 @@ struct Known {
 struct Advertised {
     serves: Serves,
     is_application: bool,
+    /// When, by [`Departures::now`].
+    at: u64,
 }
 
 /// A set of tags that an application advertised in a tree.
@@ -118,6 +127,7 @@ pub struct Advertisements {
     links: BTreeMap<TreeLink, LinkState>,
     /// Advertisements of each face.
     per_face: BTreeMap<FaceId, usize>,
+    departures: Departures,
     /// Descriptors whose branches have changed since they were last taken.
     changed: BTreeSet<Descriptor>,
     /// Descriptors of which neighbours are to be told, and the one at which work is.
@@ -138,6 +148,7 @@ impl Advertisements {
             advertised: 0,
             links: BTreeMap::new(),
             per_face: BTreeMap::new(),
+            departures: Departures::default(),
             changed: BTreeSet::new(),
             queue: VecDeque::new(),
             job: None,
@@ -189,21 +200,25 @@ impl Advertisements {
         self.withdraw_all(link);
     }
 
-    /// An application, or a neighbour, is gone from a tree: withdraws what it advertised there.
+    /// An application, or a neighbour, is gone from a tree: what it advertised there will be withdrawn.
     pub fn withdraw_all(&mut self, link: TreeLink) {
-        if !self.per_face.contains_key(&link.face) {
+        if self.per_face.contains_key(&link.face) {
+            self.departures.note(link, self.known.len());
+        }
+    }
+
+    /// Removes what a face advertised before it departed, if it has such a branch of this descriptor.
+    fn remove_departed(&mut self, index: u32, link: TreeLink) {
+        let known = &mut self.known[index as usize];
+        let Some(branch) = known.branches.get(&link) else { return };
+        if !self.departures.is_over(link, branch.at) {
             return;
         }
-        let has_any = |index: &u32| self.known[*index as usize].branches.contains_key(&link);
-        let all: Vec<u32> = (0..self.known.len() as u32).filter(has_any).collect();
-        for index in all {
-            let known = &mut self.known[index as usize];
-            let sets = known.tag_sets.len();
-            known.tag_sets.retain(|set| set.link != link);
-            let advertisements = (sets - known.tag_sets.len()).max(1);
-            self.count(link.face, -(advertisements as isize));
-            self.set_branch(index, link, None);
-        }
+        let sets = known.tag_sets.len();
+        known.tag_sets.retain(|set| set.link != link);
+        let advertisements = (sets - known.tag_sets.len()).max(1);
+        self.count(link.face, -(advertisements as isize));
+        self.set_branch(index, link, None);
     }
 
     /// A neighbour announced a descriptor, or withdrew it (`None`).
@@ -217,8 +232,12 @@ impl Advertisements {
         serves: Option<Serves>,
     ) -> Result<(), AdvertisementRefusal> {
         let known = self.trie.get(descriptor);
+        if let Some(index) = known {
+            self.remove_departed(index, link);
+        }
         let had = known.filter(|index| self.known[*index as usize].branches.contains_key(&link));
-        let advertised = serves.map(|serves| Advertised { serves, is_application: false });
+        let at = self.departures.now();
+        let advertised = serves.map(|serves| Advertised { serves, is_application: false, at });
         let index = match had {
             None if advertised.is_none() => return Ok(()),
             None => {
@@ -240,7 +259,11 @@ impl Advertisements {
     /// If a limit is met.
     pub fn advertise(&mut self, link: TreeLink, tags: TagSet, serves: Serves) -> Result<(), AdvertisementRefusal> {
         let descriptor = tags.descriptor();
-        let index = match self.trie.get(&descriptor) {
+        let known = self.trie.get(&descriptor);
+        if let Some(index) = known {
+            self.remove_departed(index, link);
+        }
+        let index = match known {
             Some(index) if self.tag_set(index, link, &tags).is_some() => index,
             known => self.admit(link.face, &descriptor, known, self.limits.descriptors)?,
         };
@@ -255,6 +278,7 @@ impl Advertisements {
     /// An application withdraws a set of tags; false if it had not advertised it.
     pub fn withdraw(&mut self, link: TreeLink, tags: &TagSet) -> bool {
         let Some(index) = self.trie.get(&tags.descriptor()) else { return false };
+        self.remove_departed(index, link);
         let Some(place) = self.tag_set(index, link, tags) else { return false };
         self.known[index as usize].tag_sets.remove(place);
         self.count(link.face, -1);
@@ -270,7 +294,8 @@ impl Advertisements {
     fn set_application_branch(&mut self, index: u32, link: TreeLink) {
         let sets = self.known[index as usize].tag_sets.iter().filter(|set| set.link == link);
         let serves = sets.map(|set| set.serves).reduce(Serves::union);
-        self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true }));
+        let at = self.departures.now();
+        self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true, at }));
     }
 
     /// Makes room for one more advertisement of a face, and returns the index of its descriptor, which is `known` or

@@ -1,6 +1,7 @@
 //! Settling: what neighbours are told follows what was advertised, one bounded part at a time.
 //!
-//! Each changed descriptor waits in a queue and becomes one [`Job`]. Jobs run one after the other:
+//! The branches of faces that departed are looked for first ([`super::departures`]). Each changed descriptor waits in a
+//! queue and becomes one [`Job`]. Jobs run one after the other:
 //!
 //! ```text
 //!   1. faces that want pushes now     find what holds the descriptor back; tell the links;
@@ -19,8 +20,9 @@
 //! each tree. It needs a second one only if a face other than that of the first wants d too.
 //!
 //! # Work units
-//! A unit is a link that is looked at, [`NODES`] nodes of the trie that a search visits, or [`COMPARISONS`]
-//! comparisons: less than 1 µs. A part that has begun is finished: at most one search, and one look at each link.
+//! A unit is a link that is looked at, [`NODES`] nodes of the trie that a search visits, [`COMPARISONS`] comparisons or
+//! as many looks for a branch of a face that departed, or such a branch: less than 1 µs. A part that has begun is
+//! finished: at most one search, and one look at each link.
 
 use super::{Advertisements, Announcement, Known, TreeLink, link_state::LinkState};
 use crate::forwarder::Serves;
@@ -70,7 +72,9 @@ impl Advertisements {
     pub fn settle(&mut self, units: usize, out: &mut Vec<Announcement>) -> usize {
         let mut turn = Turn { used: 0, out };
         while turn.used < units.max(1) {
-            if let Some(job) = self.job.take() {
+            if !self.departures.is_settled() {
+                self.remove_some_departed(&mut turn);
+            } else if let Some(job) = self.job.take() {
                 self.job = self.go_on(job, &mut turn);
             } else if let Some(link) = self.link_behind() {
                 self.catch_up(link, &mut turn);
@@ -85,7 +89,19 @@ impl Advertisements {
 
     /// True if neighbours were told everything that they are to know.
     pub fn is_settled(&self) -> bool {
-        self.job.is_none() && self.queue.is_empty() && self.link_behind().is_none()
+        self.departures.is_settled() && self.job.is_none() && self.queue.is_empty() && self.link_behind().is_none()
+    }
+
+    /// Removes the branches of faces that departed from some descriptors.
+    fn remove_some_departed(&mut self, turn: &mut Turn<'_>) {
+        turn.used += 1;
+        for index in self.departures.take(COMPARISONS) {
+            let branches = &self.known[index].branches;
+            let over = branches.iter().filter(|(link, branch)| self.departures.is_over(**link, branch.at));
+            let over: Vec<TreeLink> = over.map(|(link, _)| *link).collect();
+            turn.used += over.len();
+            over.into_iter().for_each(|link| self.remove_departed(index as u32, link));
+        }
     }
 
     /// A descriptor's branches have changed.

@@ -121,7 +121,59 @@ fn two_sets_of_tags_may_share_a_descriptor() {
     settled(&mut table);
     assert_eq!(table.announced_on(LEFT)[&descriptor("a")], Serves::PUSH);
     table.withdraw_all(APPLICATION);
+    settled(&mut table);
     assert!(table.is_empty() && table.per_face.is_empty());
+}
+
+/// The story: a face that went down with 65,000 sets marked them all in one turn.
+#[test]
+fn a_face_that_goes_down_with_many_sets_goes_in_bounded_turns() {
+    const SETS: usize = 5_000;
+    const UNITS: usize = 500;
+    let limits = AdvertisementLimits { descriptors: 20_000, reserved: 0, per_face: 10_000 };
+    let mut table = advertisements(limits);
+    let set = |number: usize| tags(&format!("own{number}"));
+    for number in 0..SETS {
+        table.advertise(APPLICATION, set(number), Serves::PULL).unwrap();
+        table.announced(LEFT, &set(number + SETS / 2).descriptor(), Some(Serves::PULL)).unwrap();
+    }
+    settled(&mut table);
+    table.take_changed(usize::MAX);
+    table.withdraw_all(APPLICATION);
+    table.link_down(LEFT);
+    assert!(!table.has_changed() && !table.is_settled());
+    let mut turns = 0;
+    while !table.is_settled() {
+        let used = table.settle(UNITS, &mut Vec::new());
+        assert!(used < UNITS + 200, "{used} units in one turn");
+        assert!(table.take_changed(usize::MAX).len() <= UNITS + 200);
+        turns += 1;
+    }
+    assert!(turns > 2 * SETS / UNITS, "{turns}");
+    assert!(table.is_empty() && table.per_face.is_empty() && table.announced_on(RIGHT).is_empty());
+}
+
+#[test]
+fn what_a_face_advertises_after_it_departed_stays() {
+    let limits = AdvertisementLimits { descriptors: 20_000, reserved: 0, per_face: 10_000 };
+    let mut table = advertisements(limits);
+    (0..300)
+        .for_each(|number| table.announced(LEFT, &descriptor(&format!("own{number}")), Some(Serves::PULL)).unwrap());
+    settled(&mut table);
+    table.withdraw_all(LEFT);
+    table.settle(1, &mut Vec::new());
+    // Among descriptors that were looked at and others, old ones and new ones; and another departure meanwhile.
+    for number in [5, 250, 400] {
+        table.announced(LEFT, &descriptor(&format!("own{number}")), Some(Serves::PULL)).unwrap();
+    }
+    table.announced(LEFT, &descriptor("own251"), None).unwrap();
+    table.withdraw_all(RIGHT);
+    settled(&mut table);
+    let told: Vec<Descriptor> = table.announced_on(RIGHT).into_keys().collect();
+    let mut expected = [5, 250, 400].map(|number| descriptor(&format!("own{number}")));
+    expected.sort_unstable();
+    assert_eq!(told, expected);
+    assert_eq!((table.len(), table.room_of(LEFT.face)), (3, 10_000 - 3));
 }
 
 #[test]
@@ -251,7 +303,10 @@ fn perform(table: &mut Advertisements, heard: &mut Heard, operation: Operation) 
 
 /// Sets that other faces of the tree want for pushes.
 fn wanted_for_pushes(table: &Advertisements, link: TreeLink) -> BTreeSet<Descriptor> {
-    let wants = |known: &&Known| known.wanted_by_others(link).is_some_and(|serves| serves.meets(Serves::PUSH));
+    let wants = |known: &&Known| {
+        let mut others = known.branches.iter().filter(|(other, _)| other.tree == link.tree && other.face != link.face);
+        others.any(|(other, it)| it.serves.meets(Serves::PUSH) && !table.departures.is_over(*other, it.at))
+    };
     table.known.iter().filter(wants).map(|known| known.descriptor).collect()
 }
 
