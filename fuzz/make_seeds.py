@@ -82,13 +82,15 @@ def tag_packets() -> dict[str, bytes]:
 
 
 def routing_packets() -> list[bytes]:
-    """A hello from a parent with the label of its child, and an announcement, as `tagnet::routing::wire` writes them."""
-    numbers = [(1, 2), (3, 8), (9 << 32, 8), (3, 8), (5, 4), (0, 2), (3, 8), (2, 4), (6, 8), (77, 8), (0, 8), (0, 8)]
+    """A hello from a parent, with the label of its child, an announcement, and an envelope of a tree with a key."""
+    numbers = [(1, 2), (3, 8), (9 << 32, 8), (3, 8), (5, 4), (20, 2), (2, 4), (0, 2), (3, 8), (2, 4), (6, 8), (77, 8),
+               (0, 8), (0, 8)]
     hello = b"".join(number.to_bytes(size, "big") for number, size in numbers)
-    label = (1).to_bytes(4, "big") + (6).to_bytes(8, "big") + b"\0\1" + bytes(4)
+    label = (1).to_bytes(4, "big") + (6).to_bytes(8, "big") + (9).to_bytes(4, "big") + b"\0\1" + bytes(4)
     entry = b"\x03" + b"\x05" + bytes(23)
     announcement = (1).to_bytes(2, "big") + (77).to_bytes(8, "big") + bytes(8) + entry
-    return [element(39449, hello), element(39449, hello + label), element(39451, announcement)]
+    envelope = (2).to_bytes(2, "big") + (1).to_bytes(8, "big") + bytes(8 + 32) + element(39451, announcement)
+    return [element(39453, hello), element(39453, hello + label), element(39451, announcement), element(39455, envelope)]
 
 
 def main() -> int:

@@ -191,7 +191,7 @@ impl Router {
     /// that only this face could satisfy goes to another next hop.
     pub(crate) fn remove_face(&mut self, now_ns: u64, face: FaceId) -> Consequences {
         self.routing.remove_face(face, &mut self.forwarder.fib);
-        self.tags.routing.face_down(face, now_ns / 1_000_000);
+        self.tags.face_down(now_ns, face);
         let sent = self.at(now_ns).remove_face(face);
         self.consequences(sent)
     }
@@ -205,15 +205,15 @@ impl Router {
             Some(_) => forwarder.face_down(face),
         };
         match is_up {
-            true => self.tags.routing.neighbour_up(face),
-            false => self.tags.routing.face_down(face, now_ns / 1_000_000),
+            true => self.tags.neighbour_up(face),
+            false => self.tags.face_down(now_ns, face),
         }
         self.consequences(sent)
     }
 
     /// The router at the other end of a link may take part in trees.
     pub(crate) fn neighbour_up(&mut self, now_ns: u64, face: FaceId) -> Consequences {
-        self.tags.routing.neighbour_up(face);
+        self.tags.neighbour_up(face);
         self.at(now_ns);
         self.consequences(Vec::new())
     }
@@ -236,6 +236,20 @@ impl Router {
         let had = self.tags.routing.withdraw(face, tags);
         self.at(now_ns);
         (had, self.consequences(Vec::new()))
+    }
+
+    /// TagNet's routing ends and starts again by another clock; see [`TagNode::restart`].
+    pub(crate) fn restart_tags(&mut self, now_ns: u64, clock_ms: u64) -> Consequences {
+        self.tags.restart(self.options.tagnet.as_ref(), self.rng.u64(..), now_ns, clock_ms);
+        self.at(now_ns);
+        self.consequences(Vec::new())
+    }
+
+    /// A packet between routers of TagNet arrived, whoever sent it.
+    pub(crate) fn hear_routing(&mut self, now_ns: u64, face: FaceId, packet: &[u8]) -> Consequences {
+        self.tags.hear(now_ns, face, packet);
+        self.at(now_ns);
+        self.consequences(Vec::new())
     }
 
     /// Sends what is due to neighbours in trees.

@@ -5,7 +5,7 @@
 //! by a call.
 
 use crate::network::START_NS;
-use namewire_engine::FaceTable;
+use namewire_engine::{FaceId, FaceTable};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::tag::{TagFrame, TagPacket};
 use namewire_tagnet::advertisements::AdvertisementLimits;
@@ -14,6 +14,7 @@ use namewire_tagnet::matching::SubsetTable;
 use namewire_tagnet::routing::{TagRouting, TagRoutingConfig};
 use namewire_tagnet::tree_protocol::TreeTimes;
 use namewire_testbed::{self as testbed, Sent};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 /// Control does together what became due in this time.
@@ -25,6 +26,9 @@ pub(crate) struct TagNode {
     tables: LiveTables,
     reader: LiveTablesReader,
     buffers: Buffers,
+    neighbours: BTreeSet<FaceId>,
+    /// What this router's clock shows at the beginning of the simulation.
+    clock_ms: u64,
     /// When the next run is scheduled.
     run_at_ns: u64,
 }
@@ -47,16 +51,56 @@ impl TagNode {
     /// A router without neighbours; without settings, it is in no tree and drops every tag packet.
     pub(crate) fn new(config: Option<&TagRoutingConfig>, seed: u64) -> Self {
         let limits = AdvertisementLimits { descriptors: 0, reserved: 0, per_face: 0 };
-        let in_no_tree = TagRoutingConfig { trees: Vec::new(), router: 0, times: TreeTimes::default(), limits };
+        let in_no_tree = TagRoutingConfig {
+            trees: Vec::new(),
+            router: 0,
+            times: TreeTimes::default(),
+            limits,
+            keys: BTreeMap::new(),
+        };
         let config = config.unwrap_or(&in_no_tree);
         let tables = LiveTables::new(config.limits.descriptors).expect("address space for the tables");
         TagNode {
-            routing: TagRouting::new(config, 1, seed, START_NS / MS_NS),
+            routing: TagRouting::new(config, seed, START_NS / MS_NS),
             reader: tables.reader(),
             tables,
             buffers: Buffers::default(),
+            neighbours: BTreeSet::new(),
+            clock_ms: 0,
             run_at_ns: u64::MAX,
         }
+    }
+
+    /// Ends and starts again with the same faces, by a clock that shows something else. All that applications
+    /// advertised is lost.
+    pub(crate) fn restart(&mut self, config: Option<&TagRoutingConfig>, seed: u64, now_ns: u64, clock_ms: u64) {
+        let Some(config) = config else { return };
+        let neighbours = std::mem::take(&mut self.neighbours);
+        *self = TagNode { clock_ms, ..TagNode::new(Some(config), seed) };
+        self.routing = TagRouting::new(config, seed, self.ms(now_ns));
+        neighbours.into_iter().for_each(|face| self.neighbour_up(face));
+    }
+
+    /// The router's time. Routers of one network need not agree about it.
+    fn ms(&self, now_ns: u64) -> u64 {
+        now_ns / MS_NS + self.clock_ms
+    }
+
+    pub(crate) fn neighbour_up(&mut self, face: FaceId) {
+        self.neighbours.insert(face);
+        self.routing.neighbour_up(face);
+    }
+
+    pub(crate) fn face_down(&mut self, now_ns: u64, face: FaceId) {
+        self.neighbours.remove(&face);
+        let now_ms = self.ms(now_ns);
+        self.routing.face_down(face, now_ms);
+    }
+
+    /// A packet between routers arrived.
+    pub(crate) fn hear(&mut self, now_ns: u64, face: FaceId, packet: &[u8]) {
+        let now_ms = self.ms(now_ns);
+        self.routing.received(face, packet, now_ms);
     }
 
     /// Takes a frame that the engine left to the caller. The copies that leave are added to `sent`.
@@ -70,7 +114,7 @@ impl TagNode {
         let testbed::Arrival { face, headers, wire, .. } = received;
         let face = *face;
         if TagFrame::of(wire) == Some(TagFrame::Routing) {
-            self.routing.received(face, wire, now_ns / MS_NS);
+            self.hear(now_ns, face, wire);
             return Ok(());
         }
         self.update_tables();
@@ -104,7 +148,10 @@ impl TagNode {
 
     /// When [`TagNode::run`] should be called, if no earlier call is scheduled.
     pub(crate) fn take_deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
-        let due_ns = self.routing.deadline_ms().saturating_mul(MS_NS);
+        let due_ns = match self.routing.deadline_ms() {
+            u64::MAX => u64::MAX,
+            due_ms => due_ms.saturating_sub(self.clock_ms).saturating_mul(MS_NS),
+        };
         let run_at_ns = due_ns.max(now_ns + CONTROL_DELAY_NS);
         let is_earlier = due_ns < u64::MAX && run_at_ns < self.run_at_ns;
         is_earlier.then(|| {
@@ -119,7 +166,8 @@ impl TagNode {
             return Vec::new();
         }
         self.run_at_ns = u64::MAX;
-        self.routing.run(now_ns / MS_NS);
+        let now_ms = self.ms(now_ns);
+        self.routing.run(now_ms);
         let packets = self.routing.take_packets().into_iter();
         packets.map(|(face, wire)| Sent { face, headers: LpHeaders::default(), wire }).collect()
     }

@@ -7,18 +7,19 @@
 //! or a drop.
 
 use fastrand::Rng;
-use namewire_engine::EngineConfig;
+use namewire_engine::{EngineConfig, FaceId};
 use namewire_packet::nfd::FacePersistency;
 use namewire_packet::tag::TagPacketKind;
 use namewire_sim::{
-    AppId, Attachment, LinkFailure, LinkId, LinkOptions, Network, NodeId, NodeOptions, RunEnd, TagConsumer,
+    AppId, Attachment, Connection, LinkFailure, LinkId, LinkOptions, Network, NodeId, NodeOptions, RunEnd, TagConsumer,
     TagConsumerOptions, TagLedger, TagPublisher, TagRequest, TagSent, TraceKind,
 };
 use namewire_tagnet::TagSet;
 use namewire_tagnet::advertisements::AdvertisementLimits;
 use namewire_tagnet::forwarder::{Serves, TagDrop};
-use namewire_tagnet::routing::TagRoutingConfig;
-use namewire_tagnet::tree_protocol::TreeTimes;
+use namewire_tagnet::routing::wire::{Progress, RoutingPacket};
+use namewire_tagnet::routing::{TagRoutingConfig, TreeStatus};
+use namewire_tagnet::tree_protocol::{TreeHello, TreeTimes};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MS_NS: u64 = 1_000_000;
@@ -31,6 +32,7 @@ const WORDS: usize = 60;
 
 struct Wire {
     ends: [usize; 2],
+    faces: [FaceId; 2],
     link: LinkId,
     is_up: bool,
 }
@@ -56,7 +58,8 @@ struct World {
 }
 
 fn node_options(router: u64, trees: &[u16]) -> NodeOptions {
-    let tagnet = TagRoutingConfig { trees: trees.to_vec(), router, times: TreeTimes::default(), limits: LIMITS };
+    let (times, keys) = (TreeTimes::default(), BTreeMap::new());
+    let tagnet = TagRoutingConfig { trees: trees.to_vec(), router, times, limits: LIMITS, keys };
     let engine = EngineConfig { pit_capacity_entries: 64, cs_capacity_packets: 64, ..EngineConfig::default() };
     NodeOptions { engine, tagnet: Some(tagnet), fib_capacity_entries: 64, ..NodeOptions::default() }
 }
@@ -82,8 +85,8 @@ impl World {
         let wires = ends.into_iter().map(|ends| {
             let delay_ns = rng.u64(1..10) * MS_NS;
             let options = LinkOptions { delay_ns, jitter_ns: delay_ns, loss, ..LinkOptions::default() };
-            let link = net.connect(nodes[ends[0]], nodes[ends[1]], options).link;
-            Wire { ends, link, is_up: true }
+            let Connection { link, face_a, face_b } = net.connect(nodes[ends[0]], nodes[ends[1]], options);
+            Wire { ends, faces: [face_a, face_b], link, is_up: true }
         });
         let wires = wires.collect();
         World { net, rng, nodes, wires, publishers: Vec::new() }
@@ -455,4 +458,127 @@ fn the_same_seed_gives_the_same_run() {
     };
     assert_eq!(digest(7), digest(7));
     assert_ne!(digest(7), digest(8));
+}
+
+impl World {
+    /// True if all routers have one root and labels of one epoch.
+    fn is_one_tree(&self) -> bool {
+        let trees: Vec<_> = self.nodes.iter().map(|node| self.net.trees(*node).remove(0)).collect();
+        let epoch = |tree: &TreeStatus| tree.label.as_ref().map(|(epoch, _)| *epoch);
+        trees.iter().all(|tree| tree.root == trees[0].root && epoch(tree).is_some() && epoch(tree) == epoch(&trees[0]))
+    }
+
+    /// The router that is the root.
+    fn root(&self) -> usize {
+        let is_root = |node: &NodeId| self.net.trees(*node)[0].root == self.net.trees(*node)[0].router;
+        self.nodes.iter().position(is_root).expect("a root")
+    }
+
+    /// Milliseconds until all routers are in one tree, at most `most`.
+    fn repaired_within(&mut self, most: u64) -> u64 {
+        for passed in (0..most).step_by(100) {
+            if self.is_one_tree() {
+                return passed;
+            }
+            self.run_for(100 * MS_NS);
+        }
+        panic!("not one tree after {most} ms");
+    }
+
+    /// A router hears for four seconds, on one of its faces, that its root is beside it, with a sequence number that is
+    /// as far from the true one as `jump`.
+    fn forge_hellos(&mut self, victim: usize, face: FaceId, root: u64, jump: u32) {
+        for number in 0..16 {
+            // Roots raise their numbers once a second, from 1 on.
+            let true_sequence = (self.net.now_ns() / SECOND_NS) as u32;
+            let sequence = true_sequence.wrapping_add(jump).wrapping_add(number);
+            let hello = TreeHello {
+                tree: 1,
+                sender: u64::MAX - 1,
+                number: u64::from(number) << 32,
+                root,
+                sequence,
+                age_ms: 0,
+                heard_of_you: sequence,
+                distance: 0,
+                parent: root,
+                subtree: u32::MAX,
+                shape: number.into(),
+                label: None,
+            };
+            let packet = RoutingPacket::Hello(hello, Progress { session: number.into(), heard: 0, next: 0 });
+            self.net.forge_tag_routing(self.nodes[victim], face, &packet.to_bytes());
+            self.run_for(250 * MS_NS);
+        }
+    }
+
+    /// What applications of a router advertise, once more: it has forgotten it.
+    fn advertise_again(&mut self, node: usize) {
+        for publisher in 0..self.publishers.len() {
+            if self.publishers[publisher].node == node {
+                let sets = self.publishers[publisher].sets.clone();
+                sets.iter().for_each(|(set, serves)| self.advertise(publisher, set, *serves));
+            }
+        }
+    }
+
+    /// Pulls and pushes reach whom the oracle names, without a second transmission.
+    fn check_all_reached(&mut self) {
+        self.run_for(5 * SECOND_NS);
+        let mut asked = self.ask(8, 8, TagPacketKind::Pull, &FAN_OUTS, 1);
+        asked.extend(self.ask(8, 8, TagPacketKind::Push, &[None], 1));
+        self.run_for(5 * SECOND_NS);
+        assert!(self.check_reached(&asked, true) > 30);
+    }
+}
+
+/// The story: four seconds of hellos with the root's number and a sequence number 2^31 ahead isolated a router until it
+/// was started again.
+#[test]
+fn forged_hellos_isolate_no_router_for_ten_seconds() {
+    let mut world = World::new(41, 20, 10, 0.0, &[1]);
+    world.publish(4);
+    world.run_for(REPAIR_NS);
+    let root = world.net.trees(world.nodes[0])[0].root;
+    let jumps = [1, 20, 64, 65, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 64, u32::MAX];
+    let mut longest = 0;
+    for jump in jumps {
+        for place in 0..3 {
+            // Beside the root, beside a leaf, and anywhere.
+            let wire = match place {
+                0 => world.wires.iter().position(|wire| wire.ends.contains(&world.root())).unwrap(),
+                1 => world.wires.len() - 1,
+                _ => world.rng.usize(0..world.wires.len()),
+            };
+            let end = world.rng.usize(0..2);
+            let (victim, face) = (world.wires[wire].ends[end], world.wires[wire].faces[end]);
+            world.forge_hellos(victim, face, root, jump);
+            longest = longest.max(world.repaired_within(10_000));
+        }
+    }
+    println!("after forged hellos the tree was whole again within {longest} ms");
+    world.check_all_reached();
+    world.audit();
+}
+
+/// Routers start again by clocks that are hours and decades ahead or behind, the root too.
+#[test]
+fn routers_whose_clocks_jump_are_back_within_ten_seconds() {
+    const HOUR_MS: u64 = 3_600_000;
+    const FIFTY_YEARS_MS: u64 = 50 * 365 * 24 * HOUR_MS;
+    let mut world = World::new(42, 20, 10, 0.0, &[1]);
+    world.publish(4);
+    world.run_for(REPAIR_NS);
+    let mut longest = 0;
+    for clock_ms in [FIFTY_YEARS_MS, 0, HOUR_MS, 0, FIFTY_YEARS_MS + HOUR_MS, FIFTY_YEARS_MS] {
+        for node in [world.root(), world.rng.usize(0..20)] {
+            world.net.restart_tags(world.nodes[node], clock_ms);
+            world.advertise_again(node);
+            world.run_for(100 * MS_NS);
+            longest = longest.max(world.repaired_within(10_000));
+        }
+        world.check_all_reached();
+    }
+    println!("after a start by another clock the tree was whole again within {longest} ms");
+    world.audit();
 }

@@ -167,6 +167,7 @@ impl Configuration {
         for path in [
             &mut settings.state.file,
             &mut settings.repo.folder,
+            &mut settings.tagnet.key_file,
             &mut settings.faces.unix.path,
             &mut settings.faces.memif.path,
             &mut websocket.certificate,

@@ -39,10 +39,12 @@ pub mod tag_types {
     pub const REPLY_TO: u32 = 39443;
     pub const PAYLOAD: u32 = 39445;
     pub const TAG: u32 = 39447;
-    /// Between routers: `namewire_tagnet::routing`.
-    pub const HELLO: u32 = 39449;
+    /// Between routers: `namewire_tagnet::routing`. 39449 was a hello without an age.
+    pub const HELLO: u32 = 39453;
     /// Between routers: `namewire_tagnet::routing`.
     pub const ANNOUNCEMENTS: u32 = 39451;
+    /// Between routers: one of the two above, in a tree with a key.
+    pub const ENVELOPE: u32 = 39455;
 }
 
 /// What an element with one of our types is, as its first bytes tell.
@@ -60,7 +62,7 @@ impl TagFrame {
         let &[253, high, low, ..] = frame else { return None };
         match u32::from(u16::from_be_bytes([high, low])) {
             tag_types::PUSH | tag_types::PULL | tag_types::REPLY => Some(TagFrame::Packet),
-            tag_types::HELLO | tag_types::ANNOUNCEMENTS => Some(TagFrame::Routing),
+            tag_types::HELLO | tag_types::ANNOUNCEMENTS | tag_types::ENVELOPE => Some(TagFrame::Routing),
             _ => None,
         }
     }

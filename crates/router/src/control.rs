@@ -22,6 +22,7 @@ mod own_address;
 mod recent;
 mod snapshot;
 mod status;
+mod tag_keys;
 mod tags;
 
 pub(crate) use captures::Captures;

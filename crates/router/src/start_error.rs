@@ -5,7 +5,7 @@ use namewire_designs::fib::catalogue::FibDesignError;
 use namewire_engine::dispatch::MAX_WORKERS;
 use namewire_packet::nfd::FaceUri;
 use namewire_tables::{PageSize, head_room::RESERVE_BYTES};
-use std::io;
+use std::{io, path::PathBuf};
 
 /// The file in which an administrator sets the number of huge pages of a size.
 fn reserve_file(pages: PageSize) -> String {
@@ -83,6 +83,14 @@ pub enum StartError {
     /// TagNet's tables find no memory.
     #[error("cannot make the tables of TagNet; choose a smaller tagnet.descriptors: {0}")]
     TagTables(#[from] namewire_tagnet::matching::burst_trie::BuildError),
+    /// The file with the keys of TagNet's trees is no such file.
+    #[error("cannot read the keys of TagNet's trees from {}: {why}", .file.display())]
+    TagKeys {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A strategy of the configuration is unknown or refused.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

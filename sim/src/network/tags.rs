@@ -37,6 +37,19 @@ impl Network {
         self.nodes[node.0].tags.routing.allow_push(face);
     }
 
+    /// A router hears a packet between routers on one of its faces, whoever sent it: a forger writes what it likes.
+    pub fn forge_tag_routing(&mut self, node: NodeId, face: FaceId, packet: &[u8]) {
+        let consequences = self.nodes[node.0].hear_routing(self.queue.now_ns(), face, packet);
+        self.carry_out(node, consequences);
+    }
+
+    /// TagNet's routing of a router ends and starts again, by a clock that showed this at the beginning of the
+    /// simulation. What its applications advertised is lost.
+    pub fn restart_tags(&mut self, node: NodeId, clock_ms: u64) {
+        let consequences = self.nodes[node.0].restart_tags(self.queue.now_ns(), clock_ms);
+        self.carry_out(node, consequences);
+    }
+
     /// The trees as a router sees them.
     pub fn trees(&self, node: NodeId) -> Vec<TreeStatus> {
         self.nodes[node.0].tags.routing.trees().collect()

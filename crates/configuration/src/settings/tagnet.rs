@@ -3,6 +3,7 @@
 use super::choice::Choice;
 use super::ranges::{tag_descriptors, trees};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Most trees of a router.
 pub(super) const MAX_TREES: usize = 16;
@@ -19,6 +20,9 @@ pub struct TagnetSection {
     pub router_number: Option<u32>,
     /// The faces whose neighbours are in the trees.
     pub neighbours: Choice<TagNeighbours>,
+    /// The file with the keys of the trees; without it, a tree has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
     /// Most descriptors.
     #[serde(deserialize_with = "tag_descriptors")]
     pub descriptors: u32,
@@ -47,6 +51,7 @@ impl Default for TagnetSection {
             trees: Vec::new(),
             router_number: None,
             neighbours: Choice::default(),
+            key_file: None,
             descriptors: 262_144,
             reserved: 16_384,
             per_face: 65_536,

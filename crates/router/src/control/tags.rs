@@ -3,8 +3,8 @@
 //! [`TagRouting`] decides. This module tells it of faces, packets and time, sends its packets, and passes what changed
 //! to the tables ([`LiveTables`]).
 
-use super::node::Node;
-use crate::{StartError, log_lines, messages::ToWorker, shared::unix_ms};
+use super::{node::Node, tag_keys};
+use crate::{StartError, log_lines, messages::ToWorker};
 use namewire_configuration::settings::{TagNeighbours, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
@@ -44,7 +44,7 @@ impl TagControl {
     /// TagNet of this node; `None` without trees. `seed` fixes the random numbers.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is no memory, or if the keys cannot be read.
     pub(crate) fn new(section: &TagnetSection, seed: u64, now_ns: u64) -> Result<Option<Self>, StartError> {
         if section.trees.is_empty() {
             return Ok(None);
@@ -56,10 +56,11 @@ impl TagControl {
         };
         // Numbers from the configuration are below all random ones, and so nearer to the root.
         let router = section.router_number.map_or(seed | 1 << 63, u64::from);
-        let config = TagRoutingConfig { trees: section.trees.clone(), router, times: TreeTimes::default(), limits };
-        let unix_s = (unix_ms() / 1_000) as u32;
+        let keys = tag_keys::read(section)?;
+        let config =
+            TagRoutingConfig { trees: section.trees.clone(), router, times: TreeTimes::default(), limits, keys };
         Ok(Some(TagControl {
-            routing: TagRouting::new(&config, unix_s, seed, now_ns / 1_000_000),
+            routing: TagRouting::new(&config, seed, now_ns / 1_000_000),
             neighbours: section.neighbours.0,
             tables: LiveTables::new(limits.descriptors)?,
             next_build_ns: now_ns,

@@ -18,14 +18,18 @@
 //!
 //! # Limits
 //! [`AdvertisementLimits`]. What waits for a neighbour is at most twice what may be advertised; if it would be more,
-//! the session begins again with what is true now. Only faces that the caller names as neighbours take part.
+//! the session begins again with what is true now. Only faces that the caller names as neighbours take part, and in a
+//! tree with a key only routers that have it ([`authentication`]).
 
+mod advertised_sets;
+mod authentication;
 mod refusal;
 mod session;
 #[cfg(test)]
 mod tests;
 pub mod wire;
 
+pub use authentication::{KEY_BYTES, TreeKey};
 pub use refusal::RoutingRefusal;
 
 use crate::{
@@ -34,6 +38,8 @@ use crate::{
     forwarder::{BranchSet, Serves, TreeTable},
     tree_protocol::{TreeProtocol, TreeTimes},
 };
+use advertised_sets::AdvertisedSets;
+use authentication::Authentication;
 use namewire_packet::FaceId;
 use session::{Session, Standing};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +52,8 @@ const FREE_BEFORE_HEARD_AGAIN: usize = 8;
 const TURN_UNITS: usize = 8_192;
 /// Most changed descriptors that the caller gets at once.
 pub const CHANGES_PER_TURN: usize = 4_096;
+/// Sets of applications that end in one turn, and as many of applications that are gone.
+const SETS_PER_TURN: usize = 1_024;
 
 /// How a router takes part.
 #[derive(Clone, Debug)]
@@ -58,6 +66,8 @@ pub struct TagRoutingConfig {
     pub times: TreeTimes,
     /// How much may be advertised.
     pub limits: AdvertisementLimits,
+    /// The keys of trees that have one.
+    pub keys: BTreeMap<u16, TreeKey>,
 }
 
 /// A tree and its links.
@@ -94,9 +104,9 @@ pub struct TagRouting {
     limits: AdvertisementLimits,
     trees: BTreeMap<u16, Tree>,
     neighbours: BTreeSet<FaceId>,
+    authentication: Authentication,
     advertisements: Advertisements,
-    /// When advertisements of applications end.
-    ends_ms: BTreeMap<(FaceId, TagSet), u64>,
+    sets: AdvertisedSets,
     may_push: BTreeSet<FaceId>,
     random: fastrand::Rng,
     packets: Vec<(FaceId, Vec<u8>)>,
@@ -112,20 +122,23 @@ fn number_in_tree(router: u64, tree: u16) -> u64 {
 }
 
 impl TagRouting {
-    /// A router without neighbours. `unix_s`, the time in seconds, is newer than every earlier life of this router.
-    pub fn new(config: &TagRoutingConfig, unix_s: u32, seed: u64, now_ms: u64) -> Self {
+    /// A router without neighbours.
+    pub fn new(config: &TagRoutingConfig, seed: u64, now_ms: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut tree = |number: &u16| {
             let me = number_in_tree(config.router, *number);
-            let protocol = TreeProtocol::new(*number, me, unix_s, config.times, random.u64(..), now_ms);
+            let protocol = TreeProtocol::new(*number, me, config.times, random.u64(..), now_ms);
             (*number, Tree { protocol, links: BTreeMap::new(), table: None })
         };
+        let trees = config.trees.iter().map(&mut tree).collect();
+        let silent_ms = config.times.neighbour_dead_ms;
         TagRouting {
             limits: config.limits,
-            trees: config.trees.iter().map(&mut tree).collect(),
+            trees,
             neighbours: BTreeSet::new(),
+            authentication: Authentication::new(config.keys.clone(), silent_ms, random.fork()),
             advertisements: Advertisements::new(config.limits),
-            ends_ms: BTreeMap::new(),
+            sets: AdvertisedSets::default(),
             may_push: BTreeSet::new(),
             random,
             packets: Vec::new(),
@@ -143,27 +156,21 @@ impl TagRouting {
         }
     }
 
-    /// A face is gone or down: of a neighbour, of an application, or of something else.
+    /// A face is gone or down: of a neighbour, of an application, or of something else. What it advertised goes in the
+    /// next turns.
     pub fn face_down(&mut self, face: FaceId, now_ms: u64) {
         if self.neighbours.remove(&face) {
+            self.authentication.face_down(face);
             for tree in self.trees.values_mut() {
                 tree.protocol.lost(face, now_ms);
             }
             self.follow_trees();
         }
         self.is_changed |= self.may_push.remove(&face);
-        let sets: Vec<TagSet> = self.sets_of(face).cloned().collect();
-        for tags in sets {
-            self.ends_ms.remove(&(face, tags));
-        }
+        self.sets.face_down(face);
         for tree in self.trees.keys() {
             self.advertisements.withdraw_all(TreeLink { tree: *tree, face });
         }
-    }
-
-    fn sets_of(&self, face: FaceId) -> impl Iterator<Item = &TagSet> {
-        let sets = self.ends_ms.range((face, TagSet::default())..);
-        sets.take_while(move |((other, _), _)| *other == face).map(|((_, tags), _)| tags)
     }
 
     /// A packet between routers arrived.
@@ -177,11 +184,18 @@ impl TagRouting {
         if !self.neighbours.contains(&face) {
             return Err(RoutingRefusal::NotNeighbour);
         }
-        match RoutingPacket::parse(packet).map_err(|_| RoutingRefusal::Malformed)? {
+        let (packet, sealed) = self.authentication.open(face, packet, now_ms)?;
+        let packet = RoutingPacket::parse(packet).map_err(|_| RoutingRefusal::Malformed)?;
+        if self.authentication.has_key(packet.tree()) && sealed != Some(packet.tree()) {
+            return Err(RoutingRefusal::NotAuthentic);
+        }
+        match packet {
             RoutingPacket::Hello(hello, progress) => {
                 let number = hello.tree;
                 let tree = self.trees.get_mut(&number).ok_or(RoutingRefusal::UnknownTree)?;
-                if tree.protocol.heard(face, hello, now_ms) {
+                let is_news = tree.protocol.heard(face, hello, now_ms);
+                self.refusals[RoutingRefusal::SequenceJump as usize] += tree.protocol.take_jumps_refused();
+                if is_news {
                     self.follow_trees();
                     self.progressed(TreeLink { tree: number, face }, progress, now_ms);
                 }
@@ -265,8 +279,8 @@ impl TagRouting {
             result = result.and(self.advertisements.advertise(link, tags.clone(), serves));
         }
         if result.is_ok() {
-            self.ends_ms.insert((face, tags.clone()), ends_ms.unwrap_or(u64::MAX));
-        } else if !self.ends_ms.contains_key(&(face, tags.clone())) {
+            self.sets.insert(face, tags.clone(), ends_ms.unwrap_or(u64::MAX));
+        } else if !self.sets.contains(face, tags) {
             // One tree had room and another had not: neither gets it.
             for tree in self.trees.keys() {
                 self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags);
@@ -277,10 +291,14 @@ impl TagRouting {
 
     /// An application withdraws a set of tags; false if it had not advertised it.
     pub fn withdraw(&mut self, face: FaceId, tags: &TagSet) -> bool {
+        self.withdraw_in_trees(face, tags);
+        self.sets.remove(face, tags)
+    }
+
+    fn withdraw_in_trees(&mut self, face: FaceId, tags: &TagSet) {
         for tree in self.trees.keys() {
             self.advertisements.withdraw(TreeLink { tree: *tree, face }, tags);
         }
-        self.ends_ms.remove(&(face, tags.clone())).is_some()
     }
 
     /// An application may send pushes from now on.
@@ -290,10 +308,10 @@ impl TagRouting {
 
     /// Lets time pass, and makes the packets that are due.
     pub fn run(&mut self, now_ms: u64) {
-        let is_over = |(_, end): &(&(FaceId, TagSet), &u64)| **end <= now_ms;
-        let over: Vec<(FaceId, TagSet)> = self.ends_ms.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
-        for (face, tags) in over {
-            self.withdraw(face, &tags);
+        self.sets.throw_away(SETS_PER_TURN);
+        for _ in 0..SETS_PER_TURN {
+            let Some((face, tags)) = self.sets.take_over(now_ms) else { break };
+            self.withdraw_in_trees(face, &tags);
         }
         self.hear_again();
         let mut greeted = Vec::new();
@@ -312,24 +330,27 @@ impl TagRouting {
         }
         greeted.sort_unstable();
         greeted.dedup();
-        greeted.into_iter().for_each(|link| self.greet(link));
+        greeted.into_iter().for_each(|link| self.greet(link, now_ms));
         for (number, tree) in &mut self.trees {
             for (face, session) in &mut tree.links {
-                session.take_due(*number, now_ms, |packet| self.packets.push((*face, packet.to_bytes())));
+                session.take_due(*number, now_ms, |packet| {
+                    self.packets.push((*face, self.authentication.seal(*face, *number, packet.to_bytes(), now_ms)));
+                });
             }
         }
     }
 
     /// Sends a hello to one neighbour.
-    fn greet(&mut self, link: TreeLink) {
+    fn greet(&mut self, link: TreeLink, now_ms: u64) {
         let Some(tree) = self.trees.get_mut(&link.tree) else { return };
         let mut progress = Progress::default();
         if let Some(session) = tree.links.get_mut(&link.face) {
             session.owes_hello = false;
             progress = session.progress();
         }
-        let hello = tree.protocol.hello(link.face);
-        self.packets.push((link.face, RoutingPacket::Hello(hello, progress).to_bytes()));
+        let hello = RoutingPacket::Hello(tree.protocol.hello(link.face, now_ms), progress);
+        let packet = self.authentication.seal(link.face, link.tree, hello.to_bytes(), now_ms);
+        self.packets.push((link.face, packet));
     }
 
     /// Asks neighbours again for entries that found no room, if there is room now.
@@ -359,7 +380,7 @@ impl TagRouting {
             let sessions = tree.links.values().filter_map(Session::deadline_ms);
             sessions.chain([tree.protocol.deadline_ms()])
         });
-        trees.chain(self.ends_ms.values().copied()).min().unwrap_or(u64::MAX)
+        trees.chain([self.sets.deadline_ms()]).min().unwrap_or(u64::MAX)
     }
 
     /// Lets the links follow the trees.

@@ -1,7 +1,7 @@
 //! Routers that announce to each other over links that lose and reorder packets.
 
 use super::*;
-use crate::Descriptor;
+use crate::{Descriptor, tree_protocol::TreeHello};
 use proptest::prelude::*;
 
 const LIMITS: AdvertisementLimits = AdvertisementLimits { descriptors: 1_000, reserved: 100, per_face: 400 };
@@ -14,7 +14,19 @@ fn face(router: usize) -> FaceId {
 }
 
 fn config(router: usize) -> TagRoutingConfig {
-    TagRoutingConfig { trees: vec![1, 2], router: 10 + router as u64, times: TreeTimes::default(), limits: LIMITS }
+    TagRoutingConfig {
+        trees: vec![1, 2],
+        router: 10 + router as u64,
+        times: TreeTimes::default(),
+        limits: LIMITS,
+        keys: BTreeMap::new(),
+    }
+}
+
+/// The same, with a key for each tree.
+fn keyed_config(router: usize, key: u8) -> TagRoutingConfig {
+    let keys = [1, 2].map(|tree| (tree, TreeKey::new([key; KEY_BYTES])));
+    TagRoutingConfig { keys: keys.into(), ..config(router) }
 }
 
 fn tags(text: &str) -> TagSet {
@@ -35,7 +47,7 @@ struct Network {
 impl Network {
     fn new(routers: usize, links: &[(usize, usize)], seed: u64, loss_percent: u8) -> Self {
         let mut network = Network {
-            routers: (0..routers).map(|router| TagRouting::new(&config(router), 1, seed ^ router as u64, 0)).collect(),
+            routers: (0..routers).map(|router| TagRouting::new(&config(router), seed ^ router as u64, 0)).collect(),
             links: BTreeSet::new(),
             packets: Vec::new(),
             now_ms: 0,
@@ -66,8 +78,12 @@ impl Network {
     }
 
     /// A router dies and starts again at once; its neighbours notice nothing.
-    fn restart(&mut self, router: usize, unix_s: u32) {
-        self.routers[router] = TagRouting::new(&config(router), unix_s, u64::from(unix_s), self.now_ms);
+    fn restart(&mut self, router: usize, seed: u64) {
+        self.restart_with(&config(router), router, seed);
+    }
+
+    fn restart_with(&mut self, config: &TagRoutingConfig, router: usize, seed: u64) {
+        self.routers[router] = TagRouting::new(config, seed, self.now_ms);
         let neighbours: Vec<usize> = self.links.range((router, 0)..(router + 1, 0)).map(|(_, to)| *to).collect();
         neighbours.into_iter().for_each(|to| self.routers[router].neighbour_up(face(to)));
     }
@@ -168,6 +184,82 @@ fn what_one_end_advertises_the_other_end_knows_until_it_is_withdrawn() {
     network.routers[0].face_down(APPLICATION, network.now_ms);
     network.run_for(2_000);
     assert_eq!(network.branches(3, "a"), [], "the application is gone");
+}
+
+/// A forger on the link has no key: it changes nothing, and a router with another key is in no tree.
+#[test]
+fn in_a_tree_with_a_key_only_its_routers_are_heard() {
+    let mut network = Network::line(4);
+    for (router, key) in [1, 1, 1, 2].into_iter().enumerate() {
+        network.restart_with(&keyed_config(router, key), router, 7 + router as u64);
+    }
+    network.run_for(6_000);
+    network.advertise(0, "concert, classical", Serves::PULL).unwrap();
+    network.run_for(2_000);
+    assert_eq!(network.branches(2, "classical, concert"), [1_001]);
+    assert_eq!(network.branches(3, "classical, concert"), []);
+    let trees = |router: usize| network.routers[router].trees().map(|tree| (tree.root, tree.label)).collect::<Vec<_>>();
+    let before: Vec<_> = (0..4).map(trees).collect();
+    for _ in 0..20 {
+        let forged = RoutingPacket::Hello(lowest_root(), Progress { session: 1, heard: 2, next: 3 }).to_bytes();
+        let now_ms = network.now_ms;
+        for (router, from) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+            network.routers[router].received(face(from), &forged, now_ms);
+        }
+        network.run_for(500);
+    }
+    let trees = |router: usize| network.routers[router].trees().map(|tree| (tree.root, tree.label)).collect::<Vec<_>>();
+    assert_eq!((0..4).map(trees).collect::<Vec<_>>(), before);
+    let refused = |router: usize, why: RoutingRefusal| network.routers[router].refusals()[why as usize];
+    assert!(refused(1, RoutingRefusal::NotAuthentic) >= 40 && refused(3, RoutingRefusal::NotAuthentic) > 0);
+
+    // A router that starts again is heard again, though its neighbours have its old challenge.
+    network.restart_with(&keyed_config(1, 1), 1, 99);
+    network.run_for(9_000);
+    assert_eq!(network.branches(2, "classical, concert"), [1_001]);
+}
+
+/// A hello that would take the whole tree.
+fn lowest_root() -> TreeHello {
+    TreeHello {
+        tree: 1,
+        sender: 3,
+        number: u64::MAX,
+        root: 3,
+        sequence: 5,
+        age_ms: 0,
+        heard_of_you: 0,
+        distance: 0,
+        parent: 3,
+        subtree: 1,
+        shape: 0,
+        label: None,
+    }
+}
+
+/// Without a key, the same forger takes the tree while it sends, and no longer. Nothing that was advertised is lost.
+#[test]
+fn after_forged_hellos_everything_is_told_again() {
+    let mut network = Network::line(4);
+    network.run_for(6_000);
+    for router in 0..4 {
+        network.advertise(router, &format!("from{router}"), Serves::BOTH).unwrap();
+    }
+    network.run_for(2_000);
+    for (victim, from) in [(0, 1), (1, 0), (1, 2), (2, 3), (3, 2)] {
+        for number in 0..16 {
+            let root = network.routers[0].trees().next().unwrap().router;
+            let sequence = (1_u32 << 31) + number;
+            let hello = TreeHello { number: u64::from(number) << 40, root, sequence, ..lowest_root() };
+            let forged = RoutingPacket::Hello(hello, Progress { session: 1 + u64::from(number), heard: 2, next: 3 });
+            let now_ms = network.now_ms;
+            network.routers[victim].received(face(from), &forged.to_bytes(), now_ms);
+            network.run_for(250);
+        }
+        network.run_for(10_000);
+        let advertised: Vec<_> = (0..4).map(|router| (router, tags(&format!("from{router}")).descriptor())).collect();
+        network.check(&advertised);
+    }
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! Wire: what routers tell each other about trees and advertisements.
 //!
-//! Two packets, each for one neighbour. Integers are big-endian.
+//! Two packets, each for one neighbour. Integers are big-endian. In a tree with a key they travel in envelopes
+//! (`authentication.rs`).
 //!
 //! ```text
-//! Hello         = 39449 LENGTH
-//!   byte 0      2       10      18    26        30        32      40       44     52       60     68    76
-//!        tree   sender  number  root  sequence  distance  parent  subtree  shape  session  heard  next  label?
-//!        (2)    (8)     (8)     (8)   (4)       (2)       (8)     (4)      (8)    (8)      (8)    (8)
-//!   label = epoch (4), shape (8), the label (6 or 12): only for a child
+//! Hello         = 39453 LENGTH
+//!   byte 0      2       10      18    26        30   32            36        38      46       50
+//!        tree   sender  number  root  sequence  age  heard-of-you  distance  parent  subtree  shape  ──►
+//!        (2)    (8)     (8)     (8)   (4)       (2)  (4)           (2)       (8)     (4)      (8)
+//!
+//!        58       66     74    82
+//!        session  heard  next  label?
+//!        (8)      (8)    (8)
+//!   label = epoch (4), shape (8), size (4), the label (6 or 12): only for a child
 //!
 //! Announcements = 39451 LENGTH
 //!   byte 0      2        10     18
@@ -39,7 +44,9 @@ use namewire_packet::{
 /// Most entries of a packet, which then fits a UDP datagram on every link.
 pub const MAX_ENTRIES: usize = 40;
 
-const HELLO_BYTES: usize = 76;
+const HELLO_BYTES: usize = 82;
+/// Bytes before the label of a child.
+const LABEL_HEAD_BYTES: usize = 16;
 const ENTRIES_AT: usize = 18;
 const ENTRY_BYTES: usize = 1 + DESCRIPTOR_BYTES;
 
@@ -129,6 +136,13 @@ impl RoutingPacket {
         }
     }
 
+    /// The tree that it is about.
+    pub const fn tree(&self) -> u16 {
+        match self {
+            RoutingPacket::Hello(TreeHello { tree, .. }, _) | RoutingPacket::Announcements { tree, .. } => *tree,
+        }
+    }
+
     /// The packet's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -161,6 +175,8 @@ fn parse_hello(value: &[u8]) -> Result<RoutingPacket, RoutingPacketError> {
         number: fields.take(8),
         root: fields.take(8),
         sequence: fields.take(4) as u32,
+        age_ms: fields.take(2) as u16,
+        heard_of_you: fields.take(4) as u32,
         distance: fields.take(2) as u16,
         parent: fields.take(8),
         subtree: fields.take(4) as u32,
@@ -168,10 +184,10 @@ fn parse_hello(value: &[u8]) -> Result<RoutingPacket, RoutingPacketError> {
         label: None,
     };
     let progress = Progress { session: fields.take(8), heard: fields.take(8), next: fields.take(8) };
-    if let Some((numbers, label)) = label.split_at_checked(12) {
+    if let Some((numbers, label)) = label.split_at_checked(LABEL_HEAD_BYTES) {
         let mut numbers = Integers(numbers);
-        let (epoch, shape) = (numbers.take(4) as u32, numbers.take(8));
-        hello.label = Some(ChildLabel { epoch, label: WideLabel::parse(label)?, shape });
+        let (epoch, shape, size) = (numbers.take(4) as u32, numbers.take(8), numbers.take(4) as u32);
+        hello.label = Some(ChildLabel { epoch, label: WideLabel::parse(label)?, shape, size });
     } else if !label.is_empty() {
         return Err(RoutingPacketError::Length);
     }
@@ -182,6 +198,8 @@ fn write_hello(out: &mut Vec<u8>, hello: &TreeHello, progress: &Progress) {
     out.extend(hello.tree.to_be_bytes());
     [hello.sender, hello.number, hello.root].iter().for_each(|number| out.extend(number.to_be_bytes()));
     out.extend(hello.sequence.to_be_bytes());
+    out.extend(hello.age_ms.to_be_bytes());
+    out.extend(hello.heard_of_you.to_be_bytes());
     out.extend(hello.distance.to_be_bytes());
     out.extend(hello.parent.to_be_bytes());
     out.extend(hello.subtree.to_be_bytes());
@@ -191,6 +209,7 @@ fn write_hello(out: &mut Vec<u8>, hello: &TreeHello, progress: &Progress) {
     if let Some(given) = hello.label {
         out.extend(given.epoch.to_be_bytes());
         out.extend(given.shape.to_be_bytes());
+        out.extend(given.size.to_be_bytes());
         out.extend(given.label.to_bytes());
     }
 }
@@ -232,6 +251,8 @@ mod tests {
             number: 3 << 40,
             root: u64::MAX,
             sequence: 5,
+            age_ms: 0x1234,
+            heard_of_you: 13,
             distance: 6,
             parent: 7,
             subtree: 8,
@@ -244,7 +265,7 @@ mod tests {
     #[test]
     fn hellos_read_back() {
         let labels: TreeLabels<u32> = TreeLabels::of(&[None, Some(0), Some(0), Some(1)]).unwrap();
-        let child = |node| Some(ChildLabel { epoch: 77, label: labels.label(node), shape: 3 });
+        let child = |node| Some(ChildLabel { epoch: 77, label: labels.label(node), shape: 3, size: 14 });
         for packet in [hello(None), hello(child(0)), hello(child(2)), hello(child(3))] {
             let wire = packet.to_bytes();
             assert_eq!(RoutingPacket::parse(&wire), Ok(packet));

@@ -15,7 +15,12 @@
 //! number. So parents never form a circle among routers that believe in one root, whatever is lost or late. Routers
 //! that believe in different roots take no labels from each other. A router without such a parent is a root of its own,
 //! until a newer sequence number reaches it on another way. A root that is gone raises no sequence number; after
-//! [`TreeTimes::root_dead_ms`] routers believe only a newer number.
+//! [`TreeTimes::root_dead_ms`] routers believe only a newer number, and some seconds later they forget it ([`told`]).
+//!
+//! Sequence numbers begin at 1 with each start of a router, and have nothing to do with any clock. A root that hears
+//! its own name with a higher number, or hears that a neighbour was told a higher one, jumps past it. So a root that
+//! starts again is believed at once. A root that has run for some time jumps only by as much as its neighbours would
+//! believe.
 //!
 //! # Labels
 //! Each router tells its parent the size of its subtree, and its shape: a hash of its children, with the sizes and
@@ -26,15 +31,25 @@
 //! router. Sizes alone did not suffice: if a child moves from one router to another below the same parent, the sizes
 //! above stay, and with them the epoch; the two routers got other labels in it, and packets arrived at the wrong one.
 //!
+//! Children that claim more than labels have room for get less ([`subtree_shares`]); a label comes with the size of the
+//! part. A root whose tree never rests, because a child claims something else with each hello, begins an epoch after
+//! [`UNSETTLED_MAX`] times as long as it would wait for rest. The parents of such a child get no label meanwhile: their
+//! shape is never that for which a label was made. Counting a child's changes and delaying those beyond some was
+//! refused: after an attack, each level of the tree counted the truth later than the one below.
+//!
 //! # Limits
-//! Neighbours: as many as the caller has faces. A neighbour that lies about its size or number can pull the tree to
-//! itself, as in any spanning-tree protocol: who may take part is a matter of trust rules. Sums of sizes are checked.
+//! Neighbours: as many as the caller has faces. Routers: [`ROUTERS_MAX`]. A neighbour that lies about the root or its
+//! distance pulls the tree to itself while it lies, as in any spanning-tree protocol: who may take part is a matter of
+//! trust rules and of the tree's key ([`crate::routing`]). Some seconds after it has ended, the tree is as before.
 
 mod hello;
+mod subtree_shares;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use hello::{ChildLabel, TreeHello};
+pub use subtree_shares::ROUTERS_MAX;
 
 use crate::{
     forwarder::TreeTable,
@@ -45,6 +60,8 @@ use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
 };
+use subtree_shares::subtree_shares;
+use told::{Belief, HeardClaim, JUMP_MAX, ToldRoots};
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +78,7 @@ pub struct TreeTimes {
 
 impl Default for TreeTimes {
     fn default() -> Self {
-        TreeTimes { hello_ms: 1_000, neighbour_dead_ms: 3_500, root_dead_ms: 8_000, settle_ms: 500 }
+        TreeTimes { hello_ms: 1_000, neighbour_dead_ms: 3_500, root_dead_ms: 5_000, settle_ms: 500 }
     }
 }
 
@@ -71,16 +88,6 @@ struct Claim {
     root: u64,
     sequence: u32,
     distance: u16,
-}
-
-/// What a router has told its neighbours of a root.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    sequence: u32,
-    /// The least distance, for that sequence number.
-    distance: u16,
-    /// When the sequence number last rose.
-    rose_ms: u64,
 }
 
 /// What a neighbour said last.
@@ -108,6 +115,9 @@ struct Labelled {
     children: Vec<Child>,
     /// The face of the parent when the label came; `None` at the root.
     parent: Option<FaceId>,
+    /// The nodes for which this router's subtree has labels, and the subtrees of the children in their order.
+    granted: u32,
+    sizes: Vec<u32>,
 }
 
 /// One router's part in one tree.
@@ -120,64 +130,105 @@ pub struct TreeProtocol {
     neighbours: BTreeMap<FaceId, Neighbour>,
     parent: Option<FaceId>,
     claim: Claim,
-    /// The sequence number of this router as a root.
+    /// The sequence number of this router as a root, and when it was raised.
     sequence: u32,
-    /// What this router has told of each root that it believed in.
-    told: BTreeMap<u64, Told>,
-    /// The children as they are, and since when.
+    raised_ms: u64,
+    born_ms: u64,
+    told: ToldRoots,
+    /// Hellos whose sequence number was too far from what was told.
+    jumps_refused: u64,
+    /// The children as they are, and since when; and when they first changed since the last epoch.
     children: Vec<Child>,
     settled_since_ms: u64,
+    unsettled_since_ms: Option<u64>,
     labelled: Option<Labelled>,
     next_hello_ms: u64,
-    /// Hellos sent, above the first sequence number in the upper half.
+    /// Hellos sent, above a random number in the upper half.
     hello_number: u64,
     /// Something changed that neighbours should hear at once.
     is_due: bool,
 }
 
-/// Most roots for which a router remembers what it told. It forgets the oldest first.
-const TOLD_MAX: usize = 64;
-
-/// True if sequence number `a` is newer than `b`; they wrap around.
-fn is_newer(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b) as i32 > 0
-}
+/// A hello whose number is at most so far below the last one's was overtaken; any other is of another life of the
+/// sender.
+const OVERTAKEN_MAX: u64 = 1 << 16;
+/// A root that waits for its tree to rest waits at most so many times [`TreeTimes::settle_ms`].
+const UNSETTLED_MAX: u64 = 8;
 
 impl TreeProtocol {
     /// A router with this number, which must be unique, alone in a tree.
-    ///
-    /// `sequence` is its first sequence number. If a router starts again, this number must be newer than all numbers of
-    /// its earlier life. The time in seconds is newer, since sequence numbers rise once for each regular hello.
-    pub fn new(tree: u16, me: u64, sequence: u32, times: TreeTimes, seed: u64, now_ms: u64) -> Self {
+    pub fn new(tree: u16, me: u64, times: TreeTimes, seed: u64, now_ms: u64) -> Self {
+        let (mut random, sequence) = (fastrand::Rng::with_seed(seed), 1);
         TreeProtocol {
             tree,
             me,
             times,
-            random: fastrand::Rng::with_seed(seed),
+            hello_number: u64::from(random.u32(..)) << 32,
+            random,
             neighbours: BTreeMap::new(),
             parent: None,
             claim: Claim { root: me, sequence, distance: 0 },
             sequence,
-            told: BTreeMap::new(),
+            raised_ms: now_ms,
+            born_ms: now_ms,
+            told: ToldRoots::default(),
+            jumps_refused: 0,
             children: Vec::new(),
             settled_since_ms: now_ms,
+            unsettled_since_ms: None,
             labelled: None,
             next_hello_ms: now_ms,
-            hello_number: u64::from(sequence) << 32,
             is_due: true,
         }
     }
 
     /// A neighbour's hello arrived. False if it is no news: it was overtaken, or is not of this tree.
     pub fn heard(&mut self, face: FaceId, hello: TreeHello, now_ms: u64) -> bool {
+        let last = self.neighbours.get(&face);
         // An older hello that was overtaken would bring back an older sequence number, and with it another parent.
-        let is_overtaken = |last: &Neighbour| last.hello.sender == hello.sender && hello.number <= last.hello.number;
-        if hello.tree != self.tree || hello.sender == self.me || self.neighbours.get(&face).is_some_and(is_overtaken) {
+        let is_overtaken = |last: &Neighbour| {
+            let behind = last.hello.number.wrapping_sub(hello.number);
+            last.hello.sender == hello.sender && behind <= OVERTAKEN_MAX
+        };
+        if hello.tree != self.tree || hello.sender == self.me || last.is_some_and(is_overtaken) {
             return false;
         }
-        self.neighbours.insert(face, Neighbour { hello, heard_ms: now_ms });
+        let neighbour = Neighbour { hello, heard_ms: now_ms };
+        if hello.root == self.me {
+            self.jump_past(hello.sequence, now_ms);
+        }
+        if hello.heard_of_you != 0 {
+            self.jump_past(hello.heard_of_you, now_ms);
+        }
+        let claim = heard_claim(&neighbour);
+        self.jumps_refused += u64::from(self.told.belief(&claim, &self.times, now_ms) == Belief::Jump);
+        self.neighbours.insert(face, neighbour);
         self.follow(now_ms);
         true
+    }
+
+    /// As a root, goes on above a number that routers have heard of this root. A router that has just started takes any
+    /// number, because it may be of its earlier life. Later, neighbours would not believe a large jump.
+    fn jump_past(&mut self, heard: u32, now_ms: u64) {
+        let ahead = heard.wrapping_sub(self.sequence).cast_signed();
+        let is_young = now_ms < self.born_ms + self.times.root_dead_ms;
+        if ahead <= 0 {
+            return;
+        }
+        if !is_young && ahead > JUMP_MAX / 2 {
+            self.jumps_refused += 1;
+            return;
+        }
+        self.raise_above(heard, now_ms);
+        self.is_due = true;
+    }
+
+    /// Takes the number after this one. 0 is none.
+    fn raise_above(&mut self, sequence: u32, now_ms: u64) {
+        (self.sequence, self.raised_ms) = (sequence.wrapping_add(1).max(1), now_ms);
+        if self.claim.root == self.me {
+            self.claim.sequence = self.sequence;
+        }
     }
 
     /// A hello to every neighbour is due: there is a new one.
@@ -202,10 +253,7 @@ impl TreeProtocol {
         }
         if now_ms >= self.next_hello_ms {
             self.next_hello_ms = now_ms + self.times.hello_ms;
-            self.sequence = self.sequence.wrapping_add(1);
-            if self.claim.root == self.me {
-                self.claim.sequence = self.sequence;
-            }
+            self.raise_above(self.sequence, now_ms);
         }
         self.is_due = false;
         true
@@ -215,7 +263,7 @@ impl TreeProtocol {
     pub fn deadline_ms(&self) -> u64 {
         match (self.is_due, self.lacks_epoch()) {
             (true, _) => 0,
-            (false, true) => self.next_hello_ms.min(self.settled_since_ms + self.times.settle_ms),
+            (false, true) => self.next_hello_ms.min(self.epoch_due_ms()),
             (false, false) => self.next_hello_ms,
         }
     }
@@ -226,16 +274,36 @@ impl TreeProtocol {
         self.parent.is_none() && !self.labelled.as_ref().is_some_and(is_of_epoch)
     }
 
+    /// When a root that lacks an epoch begins one.
+    fn epoch_due_ms(&self) -> u64 {
+        let settle_ms = self.times.settle_ms;
+        let latest_ms = self.unsettled_since_ms.map_or(u64::MAX, |since_ms| since_ms + UNSETTLED_MAX * settle_ms);
+        latest_ms.min(self.settled_since_ms + settle_ms)
+    }
+
+    /// Takes the number of hellos whose sequence number was refused since this was last asked.
+    pub fn take_jumps_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.jumps_refused)
+    }
+
     /// The next hello for a neighbour.
-    pub fn hello(&mut self, face: FaceId) -> TreeHello {
+    pub fn hello(&mut self, face: FaceId, now_ms: u64) -> TreeHello {
         self.hello_number += 1;
         let parent = self.parent.and_then(|parent| self.neighbours.get(&parent));
+        let neighbour = self.neighbours.get(&face);
+        let age_ms = match self.parent {
+            Some(_) => self.told.age_ms(self.claim.root, now_ms),
+            None => now_ms.saturating_sub(self.raised_ms),
+        };
         TreeHello {
             tree: self.tree,
             sender: self.me,
             number: self.hello_number,
             root: self.claim.root,
             sequence: self.claim.sequence,
+            age_ms: u16::try_from(age_ms).unwrap_or(u16::MAX),
+            heard_of_you: neighbour
+                .map_or(0, |neighbour| self.told.sequence_of(neighbour.hello.sender, &self.times, now_ms)),
             distance: self.claim.distance,
             parent: parent.map_or(self.me, |parent| parent.hello.sender),
             subtree: self.subtree(),
@@ -282,9 +350,9 @@ impl TreeProtocol {
         Some(TreeTable { tree: self.tree, epoch, state, label, faces })
     }
 
-    /// The nodes of this router's subtree.
+    /// The nodes of this router's subtree, as its children say: at most [`ROUTERS_MAX`].
     pub fn subtree(&self) -> u32 {
-        self.children.iter().fold(1, |sum: u32, child| sum.saturating_add(child.size))
+        self.children.iter().fold(1, |sum: u32, child| sum.saturating_add(child.size)).min(ROUTERS_MAX)
     }
 
     /// Changes with every change in this router's subtree.
@@ -311,8 +379,8 @@ impl TreeProtocol {
             Some((_, face, claim)) => (Some(face), claim),
             None => (None, Claim { root: self.me, sequence: self.sequence, distance: 0 }),
         };
-        if parent.is_some() {
-            self.note_told(claim, now_ms);
+        if let Some(parent) = parent.and_then(|face| self.neighbours.get(&face)) {
+            self.told.note(claim, heard_claim(parent).raised_ms, now_ms);
         }
         self.is_due |= self.claim != claim || self.parent != parent;
         (self.claim, self.parent) = (claim, parent);
@@ -325,26 +393,7 @@ impl TreeProtocol {
         if claim.root >= self.me || hello.parent == self.me {
             return None;
         }
-        let is_feasible = self.told.get(&claim.root).is_none_or(|told| {
-            let is_alive = now_ms < told.rose_ms + self.times.root_dead_ms;
-            let is_nearer = claim.sequence == told.sequence && hello.distance < told.distance;
-            is_newer(claim.sequence, told.sequence) || is_alive && is_nearer
-        });
-        is_feasible.then_some(claim)
-    }
-
-    fn note_told(&mut self, claim: Claim, now_ms: u64) {
-        match self.told.get_mut(&claim.root) {
-            Some(told) if told.sequence == claim.sequence => told.distance = told.distance.min(claim.distance),
-            _ => {
-                let told = Told { sequence: claim.sequence, distance: claim.distance, rose_ms: now_ms };
-                self.told.insert(claim.root, told);
-            }
-        }
-        if self.told.len() > TOLD_MAX {
-            let oldest = self.told.iter().min_by_key(|(_, told)| told.rose_ms).map(|(root, _)| *root);
-            oldest.and_then(|root| self.told.remove(&root));
-        }
+        (self.told.belief(&heard_claim(neighbour), &self.times, now_ms) == Belief::Feasible).then_some(claim)
     }
 
     fn count_children(&mut self, now_ms: u64) {
@@ -353,51 +402,67 @@ impl TreeProtocol {
         };
         let children = self.neighbours.iter().filter(is_child);
         let child = |(face, Neighbour { hello, .. }): (&FaceId, &Neighbour)| {
-            let (router, size, shape) = (hello.sender, hello.subtree.max(1), hello.shape);
+            let (router, size, shape) = (hello.sender, hello.subtree.clamp(1, ROUTERS_MAX), hello.shape);
             Child { face: *face, router, size, shape }
         };
         let children: Vec<Child> = children.map(child).collect();
         if children != self.children {
             self.children = children;
             self.settled_since_ms = now_ms;
+            self.unsettled_since_ms.get_or_insert(now_ms);
             self.is_due = true;
         }
     }
 
     /// The root begins an epoch when the shape of the tree has settled; others take the label that their parent gives.
     fn take_label(&mut self, now_ms: u64) {
-        let (epoch, label) = match self.parent.and_then(|face| self.neighbours.get(&face)) {
+        let (epoch, label, granted) = match self.parent.and_then(|face| self.neighbours.get(&face)) {
             None => {
-                if !self.lacks_epoch() || now_ms < self.settled_since_ms + self.times.settle_ms {
+                if !self.lacks_epoch() {
+                    self.unsettled_since_ms = None;
                     return;
                 }
-                (self.random.u32(..), WideLabel::root())
+                if now_ms < self.epoch_due_ms() {
+                    return;
+                }
+                (self.random.u32(..), WideLabel::root(), ROUTERS_MAX)
             }
             Some(parent) => {
                 let Some(given) = parent.hello.label else { return };
                 let present = self.labelled.as_ref();
                 let has_it = present.is_some_and(|labelled| {
-                    (labelled.epoch, labelled.assignment.label()) == (given.epoch, given.label)
+                    (labelled.epoch, labelled.assignment.label(), labelled.granted)
+                        == (given.epoch, given.label, given.size)
                         && labelled.parent == self.parent
                         && labelled.children == self.children
                 });
                 if has_it || given.shape != self.shape() {
                     return;
                 }
-                (given.epoch, given.label)
+                (given.epoch, given.label, given.size)
             }
         };
-        let sizes: Vec<u32> = self.children.iter().map(|child| child.size).collect();
-        // It fails only if a neighbour lied about sizes.
+        let claims: Vec<u32> = self.children.iter().map(|child| child.size).collect();
+        let sizes = subtree_shares(&claims, granted.saturating_sub(1));
+        // It fails only if there are fewer labels than children, which takes a neighbour that lies.
         let Ok(assignment) = Assignment::of(label, &sizes) else { return };
-        self.labelled = Some(Labelled { epoch, assignment, children: self.children.clone(), parent: self.parent });
+        let children = self.children.clone();
+        self.labelled = Some(Labelled { epoch, assignment, children, parent: self.parent, granted, sizes });
+        self.unsettled_since_ms = None;
         self.is_due = true;
     }
+}
+
+/// A neighbour's claim. An age is that of the hello, and the time since.
+fn heard_claim(neighbour: &Neighbour) -> HeardClaim {
+    let TreeHello { root, sequence, distance, age_ms, .. } = neighbour.hello;
+    HeardClaim { root, sequence, distance, raised_ms: neighbour.heard_ms.saturating_sub(age_ms.into()) }
 }
 
 impl Labelled {
     fn label_of(&self, child: FaceId) -> Option<ChildLabel> {
         let place = self.children.iter().position(|labelled| labelled.face == child)?;
-        Some(ChildLabel { epoch: self.epoch, label: self.assignment.labels[place], shape: self.children[place].shape })
+        let (label, shape) = (self.assignment.labels[place], self.children[place].shape);
+        Some(ChildLabel { epoch: self.epoch, label, shape, size: self.sizes[place] })
     }
 }

@@ -5,7 +5,9 @@ use crate::locator::HERE;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const TIMES: TreeTimes = TreeTimes { hello_ms: 1_000, neighbour_dead_ms: 3_500, root_dead_ms: 8_000, settle_ms: 500 };
+const TIMES: TreeTimes = TreeTimes { hello_ms: 1_000, neighbour_dead_ms: 3_500, root_dead_ms: 5_000, settle_ms: 500 };
+/// The face of a forger that is a neighbour of its own.
+const FORGER: FaceId = FaceId(9_999);
 
 /// Routers 0 to n − 1; the face of router a to router b has the number 1000 + b.
 struct Graph {
@@ -17,6 +19,8 @@ struct Graph {
     now_ms: u64,
     random: fastrand::Rng,
     loss_percent: u8,
+    /// Forged numbers are around: parents may form a circle for a moment.
+    is_forged: bool,
     /// The router of each label, by epoch.
     labels: BTreeMap<(u32, Vec<u8>), usize>,
 }
@@ -29,9 +33,9 @@ impl Graph {
     fn new(routers: usize, links: &[(usize, usize)], seed: u64, loss_percent: u8) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         // Numbers in a random order, so that the root is anywhere.
-        let mut numbers: Vec<u64> = (0..routers as u64).map(|number| number * 10).collect();
+        let mut numbers: Vec<u64> = (1..=routers as u64).map(|number| number * 10).collect();
         random.shuffle(&mut numbers);
-        let router = |number: &u64| TreeProtocol::new(1, *number, u32::MAX - 5, TIMES, seed ^ number, 0);
+        let router = |number: &u64| TreeProtocol::new(1, *number, TIMES, seed ^ number, 0);
         let links = links.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(a, b)| a != b).collect();
         Graph {
             routers: numbers.iter().map(router).collect(),
@@ -40,6 +44,7 @@ impl Graph {
             now_ms: 0,
             random,
             loss_percent,
+            is_forged: false,
             labels: BTreeMap::new(),
         }
     }
@@ -63,12 +68,14 @@ impl Graph {
                 }
                 for (_, to) in self.links.range((from, 0)..(from + 1, 0)) {
                     if self.random.u8(0..100) >= self.loss_percent {
-                        let hello = self.routers[from].hello(face(*to));
+                        let hello = self.routers[from].hello(face(*to), now_ms);
                         self.hellos.push((now_ms + self.random.u64(1..200), from, *to, hello));
                     }
                 }
             }
-            self.no_circles();
+            if !self.is_forged {
+                self.no_circles();
+            }
             self.labels_are_final();
         }
     }
@@ -80,6 +87,29 @@ impl Graph {
             let owner = self.labels.entry((epoch, label.to_bytes().to_vec())).or_insert(number);
             assert_eq!(*owner, number, "label {label:?} of epoch {epoch} at {} ms", self.now_ms);
         }
+    }
+
+    /// The victim hears a forged hello of a root by one of its faces.
+    fn forge(&mut self, victim: usize, from: FaceId, root: u64, sequence: u32) {
+        let sender = if from == FORGER { 7 } else { self.routers[from.0 as usize - 1_000].me };
+        let hello = forged_hello(sender, u64::MAX - self.random.u64(0..1 << 40), root, sequence);
+        self.routers[victim].heard(from, hello, self.now_ms);
+    }
+
+    /// The victim hears of a child that its subtree has more routers than there can be, and this shape.
+    fn claim_routers(&mut self, victim: usize, liar: u64, shape: u64) {
+        let router = &mut self.routers[victim];
+        let hello = TreeHello {
+            parent: router.me,
+            subtree: u32::MAX,
+            shape,
+            ..forged_hello(900 + liar, self.now_ms, router.root(), 0)
+        };
+        router.heard(FaceId(FORGER.0 + liar), hello, self.now_ms);
+    }
+
+    fn root_epoch(&self) -> Option<u32> {
+        self.routers.iter().find(|router| router.parent.is_none())?.label().map(|(epoch, _)| epoch)
     }
 
     fn cut(&mut self, a: usize, b: usize, is_noticed: bool) {
@@ -96,7 +126,7 @@ impl Graph {
     }
 
     fn parent(&self, router: usize) -> Option<usize> {
-        self.routers[router].parent().map(|face| face.0 as usize - 1000)
+        self.routers[router].parent().filter(|face| *face != FORGER).map(|face| face.0 as usize - 1000)
     }
 
     fn no_circles(&self) {
@@ -203,44 +233,146 @@ fn a_router_that_moves_below_the_root_begins_an_epoch() {
     }
 }
 
+/// A router's neighbours have its place back a second or two later, though its sequence numbers begin again: they say
+/// which number they were told.
 #[test]
 fn a_router_that_starts_again_finds_its_place() {
-    let mut graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)], 5, 0);
-    graph.run_for(5_000);
-    for router in 0..4 {
-        let me = graph.routers[router].me;
-        graph.routers[router] = {
-            let sequence = (u32::MAX - 5).wrapping_add(1 + graph.now_ms as u32 / 1_000);
-            TreeProtocol::new(1, me, sequence, TIMES, 1_000 + me, graph.now_ms)
-        };
-        graph.run_for(20_000);
+    for (silent_ms, back_ms) in [(0, 3_000), (2_000, 3_000), (7_000, 5_000), (60_000, 3_000)] {
+        let mut graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)], 5, 0);
+        graph.run_for(200_000);
+        for router in 0..4 {
+            let neighbours: Vec<usize> = (0..4).filter(|other| graph.links.contains(&(router, *other))).collect();
+            neighbours.iter().for_each(|other| graph.cut(router, *other, false));
+            graph.run_for(silent_ms);
+            let me = graph.routers[router].me;
+            graph.routers[router] = TreeProtocol::new(1, me, TIMES, 1_000 + me + silent_ms, graph.now_ms);
+            neighbours.iter().for_each(|other| graph.join(router, *other));
+            graph.run_for(back_ms);
+            graph.check_converged();
+            graph.run_for(10_000);
+        }
+    }
+}
+
+/// The story: four seconds of hellos with the root's number and a sequence number 2^31 ahead isolated a router until it
+/// started again. Wherever the forger is, whatever it says: some seconds after its end the tree is as before.
+#[test]
+fn forged_sequence_numbers_isolate_nobody_for_long() {
+    let jumps =
+        [1, 2, 31, 32, 63, 64, 65, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 64, u32::MAX];
+    for (place, jump) in jumps.into_iter().enumerate() {
+        // A ring with a tail: 0-1-2-3-0, 2-4-5.
+        let links = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5)];
+        let mut graph = Graph::new(6, &links, place as u64, 0);
+        graph.is_forged = true;
+        graph.run_for(100_000);
         graph.check_converged();
+        let root = graph.routers[0].root();
+        for victim in 0..6 {
+            let linked: Vec<FaceId> =
+                (0..6).filter(|other| graph.links.contains(&(victim, *other))).map(face).collect();
+            for from in linked.into_iter().chain([FORGER]) {
+                for is_rising in [false, true] {
+                    let first = graph.routers[victim].claim.sequence.wrapping_add(jump);
+                    for number in 0..16 {
+                        let sequence = first.wrapping_add(if is_rising { number * jump.min(40) } else { 0 });
+                        graph.forge(victim, from, root, sequence);
+                        graph.run_for(250);
+                    }
+                    graph.run_for(10_000);
+                    graph.check_converged();
+                }
+            }
+        }
+        assert!(graph.routers.iter().any(|router| router.jumps_refused > 0) || jump <= 64 || jump >= u32::MAX - 64);
+    }
+}
+
+/// A root that does not exist is below all others: it takes the whole tree, and gives it back.
+#[test]
+fn a_forged_root_is_forgotten() {
+    let mut graph = Graph::new(6, &[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5)], 4, 0);
+    graph.run_for(5_000);
+    for victim in 0..6 {
+        for number in 0..100 {
+            graph.forge(victim, FORGER, 1, number * 3);
+            graph.run_for(100);
+        }
+        assert!(graph.routers.iter().all(|router| router.root() == 1));
+        graph.run_for(9_000);
+        graph.check_converged();
+    }
+}
+
+/// The story: a child that claimed 4,294,967,295 nodes ended the labelling of the whole tree.
+#[test]
+fn children_that_claim_too_much_stop_no_labelling() {
+    for (liars, is_restless) in [(1, false), (2, false), (3, false), (1, true), (3, true)] {
+        let mut graph = Graph::new(6, &[(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], liars, 0);
+        graph.run_for(5_000);
+        for victim in 0..6 {
+            let epoch = graph.root_epoch();
+            for step in 0..60 {
+                for liar in 0..liars {
+                    graph.claim_routers(victim, liar, if is_restless { step } else { 7 });
+                }
+                graph.run_for(100);
+            }
+            assert_ne!(graph.root_epoch(), epoch, "the root goes on");
+            if !is_restless {
+                graph.check_converged();
+                assert_eq!(graph.routers.iter().map(TreeProtocol::subtree).max(), Some(ROUTERS_MAX));
+            }
+            graph.run_for(10_000);
+            graph.check_converged();
+        }
+    }
+}
+
+/// A hello of a neighbour that claims to be next to a root, far from all that is true otherwise.
+fn forged_hello(sender: u64, number: u64, root: u64, sequence: u32) -> TreeHello {
+    TreeHello {
+        tree: 1,
+        sender,
+        number,
+        root,
+        sequence,
+        age_ms: 0,
+        heard_of_you: sequence,
+        distance: 0,
+        parent: root,
+        subtree: 1,
+        shape: 0,
+        label: None,
     }
 }
 
 #[test]
 fn a_neighbour_that_lies_breaks_nothing() {
-    let mut router = TreeProtocol::new(1, 10, 0, TIMES, 1, 0);
+    let mut router = TreeProtocol::new(1, 10, TIMES, 1, 0);
     let mut random = fastrand::Rng::with_seed(9);
     for now_ms in 0..20_000 {
         let shape = *random.choice(&[0, router.shape()]).unwrap();
         let label = WideLabel::new(random.u32(..), 1, 2).ok();
+        let size = random.u32(..);
         let hello = TreeHello {
             tree: random.u16(0..2),
             sender: random.u64(0..30),
             number: random.u64(..),
             root: random.u64(0..30),
             sequence: random.u32(..),
+            age_ms: random.u16(..),
+            heard_of_you: random.u32(..),
             distance: random.u16(..),
             parent: random.u64(9..12),
             subtree: random.u32(..),
             shape: random.u64(0..3),
-            label: label.map(|label| ChildLabel { epoch: 1, label, shape }),
+            label: label.map(|label| ChildLabel { epoch: 1, label, shape, size }),
         };
         router.heard(face(random.usize(0..5)), hello, now_ms);
-        let _ = (router.run(now_ms), router.hello(face(1)), router.table());
+        let _ = (router.run(now_ms), router.hello(face(1), now_ms), router.table());
     }
-    assert!(router.told.len() <= TOLD_MAX);
+    assert!(router.told.len() <= told::TOLD_MAX);
 }
 
 /// A connected graph: a random tree and some links more.
