@@ -114,6 +114,8 @@ namewire_packet::counters! {
         pub(crate) in_replies: u64 = "tag.in-replies",
         /// Packets sent.
         pub(crate) out_packets: u64 = "tag.out-packets",
+        /// Packets whose search was longer than what one turn has for it, and went on in later turns.
+        pub(crate) searches_parked: u64 = "tag.searches-parked",
         pub(crate) drops: [u64; TagDrop::COUNT],
     }
 }

@@ -10,6 +10,7 @@ pub mod mesh;
 mod messages;
 mod pit_looks;
 pub mod ring;
+mod tag_searches;
 mod tags;
 mod trace;
 
@@ -17,6 +18,7 @@ pub(crate) use backlog::Backlog;
 pub(crate) use cs_erasure::CsErasureQueue;
 pub(crate) use io::WorkerIo;
 pub(crate) use pit_looks::PitLooks;
+pub(crate) use tag_searches::TagSearches;
 pub(crate) use tags::TagForwarding;
 pub(crate) use trace::Traces;
 
@@ -104,6 +106,7 @@ impl Worker {
             let pinned = tables.pin();
             self.run_timers(now_ns, &pinned, &mut scratch);
             self.look_at_pit(now_ns, &pinned, &mut scratch);
+            self.io.search_tags(pinned.view().faces);
             drop(pinned);
             self.io.outbox.publish();
             self.io.driver.flush();

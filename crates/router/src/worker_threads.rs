@@ -9,7 +9,7 @@ use crate::{
     ring::Doorbell,
     senders::{ControlSender, WORKER_QUEUE, WorkerSender},
     shared::Shared,
-    worker::{Backlog, CsErasureQueue, PitLooks, TagForwarding, Traces, Worker, WorkerIo},
+    worker::{Backlog, CsErasureQueue, PitLooks, TagForwarding, TagSearches, Traces, Worker, WorkerIo},
 };
 use namewire_configuration::Settings;
 use namewire_engine::{Engine, EngineConfig, PitRole};
@@ -121,7 +121,8 @@ pub(crate) fn start(
         shared.add_pools(driver.pools());
         let seed = secrets.seed.wrapping_add(index as u64);
         let backlog = Backlog::new(usize::from(settings.router.workers), shared.holders.groups());
-        shared.add_pools(vec![backlog.pool()]);
+        let searches = TagSearches::new(shared.holders.groups());
+        shared.add_pools(vec![backlog.pool(), searches.pool()]);
         let dispatcher = Arc::clone(&shared.dispatcher);
         let groups = shared.holders.groups();
         let engine = Engine::new(engine_config.clone(), index as u8, dispatcher, secrets.tables, seed, groups)
@@ -146,7 +147,7 @@ pub(crate) fn start(
                 control: sender.clone(),
                 drops: Default::default(),
                 drop_noter: DropNoter::new(Arc::clone(shared.drop_log(index as u8))),
-                tags: TagForwarding::new(tags.map(TagControl::reader)),
+                tags: TagForwarding::new(tags.map(|tags| [tags.reader(), tags.reader()]), searches),
                 traces: Traces::default(),
             },
         };

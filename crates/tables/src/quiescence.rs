@@ -120,6 +120,19 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Goes online as [`Reader::pin`] does, and stays so until [`Reader::release`]: for work that takes
+    /// several batches. The writer frees nothing meanwhile. A pin of the same reader would end it.
+    pub fn hold(&mut self) {
+        std::mem::forget(self.pin());
+    }
+
+    /// Goes offline.
+    pub fn release(&mut self) {
+        drop(Pin { slot: &self.slot });
+    }
+}
+
 impl Clone for Reader {
     /// Another reader of the domain.
     fn clone(&self) -> Self {
@@ -232,6 +245,19 @@ mod tests {
         drop(later_pin);
         assert_eq!(freed(&mut retired), [3]);
         assert!(retired.is_empty());
+    }
+
+    #[test]
+    fn what_a_reader_holds_waits_until_it_is_released() {
+        let domain = Arc::new(Domain::new());
+        let (mut reader, mut other) = (Reader::new(&domain), Reader::new(&domain));
+        let mut retired = Retired::new(&domain);
+        reader.hold();
+        retired.retire(1);
+        drop(other.pin());
+        assert_eq!((freed(&mut retired), domain.is_anyone_online()), (vec![], true));
+        reader.release();
+        assert_eq!((freed(&mut retired), domain.is_anyone_online()), (vec![1], false));
     }
 
     #[test]

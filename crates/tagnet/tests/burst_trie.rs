@@ -3,12 +3,15 @@
 
 use namewire_tables::pages::PageSize;
 use namewire_tagnet::Descriptor;
-use namewire_tagnet::matching::burst_trie::{BuildError, BurstTrie, BurstTrieReader, Refusal};
+use namewire_tagnet::matching::burst_trie::{
+    BuildError, BurstTrie, BurstTrieReader, BurstTrieView, PausedSearch, Refusal,
+};
 use namewire_tagnet::matching::linear::LinearTable;
 use namewire_tagnet::matching::{Entry, SubsetTable};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::thread;
 
 const ALL_ONES: Descriptor = Descriptor([u64::MAX; 3]);
@@ -31,6 +34,115 @@ fn values(table: &impl SubsetTable, query: &Descriptor) -> Vec<u32> {
     });
     values.sort_unstable();
     values
+}
+
+/// Steps that a search may make beyond those it is given: those of one node.
+const OVERSHOOT: usize = 250;
+
+/// All values, sorted, by a search that pauses after each few steps; and how often it went on.
+fn values_within(view: &BurstTrieView<'_>, query: &Descriptor, at_a_time: usize) -> (Vec<u32>, usize) {
+    let (mut values, mut paused, mut turns) = (vec![], PausedSearch::default(), 1);
+    while view
+        .find_all_within(query, &mut paused, &mut { at_a_time }, |value| {
+            values.push(value);
+            ControlFlow::Continue(())
+        })
+        .is_pending()
+    {
+        assert!(paused.is_under_way());
+        turns += 1;
+    }
+    assert!(!paused.is_under_way());
+    values.sort_unstable();
+    (values, turns)
+}
+
+/// The same for the largest subset whose value is accepted.
+fn largest_within(view: &BurstTrieView<'_>, query: &Descriptor, accepts: impl Fn(u32) -> bool) -> Option<Entry> {
+    let mut paused = PausedSearch::default();
+    loop {
+        if let Poll::Ready(found) = view.find_largest_within(query, &mut paused, &mut { 30 }, &accepts) {
+            return found;
+        }
+    }
+}
+
+/// A packet of sixteen tags without a common bit is compared with a large part of a table. The steps of a turn are
+/// bounded, whatever the query.
+#[test]
+fn a_search_makes_the_steps_that_it_is_given_and_goes_on() {
+    let mut random = fastrand::Rng::with_seed(41);
+    let entries = (0..20_000).map(|value| {
+        let tags = [format!("kind{}", value % 50), format!("place{}", value % 997), format!("own{value}")];
+        Entry { descriptor: Descriptor::of_tags(tags.iter().map(String::as_str)), value }
+    });
+    let table = BurstTrie::build(entries.collect(), 20_000, PageSize::Base).unwrap();
+    let view = table.view();
+    let mut bits: Vec<u8> = (0..192).collect();
+    random.shuffle(&mut bits);
+    let heavy: Descriptor = bits[..112].iter().copied().collect();
+    let steps_of = |query: &Descriptor| {
+        let (mut paused, mut steps) = (PausedSearch::default(), usize::MAX);
+        assert!(view.find_all_within(query, &mut paused, &mut steps, |_| ControlFlow::Continue(())).is_ready());
+        usize::MAX - steps
+    };
+    let ordinary = steps_of(&Descriptor::of_tags(["kind7", "place7", "own7", "more"]));
+    let needed = steps_of(&heavy);
+    println!("{ordinary} steps for four tags, {needed} for 112 one-bits");
+    assert!(ordinary < 256 && needed > 10 * ordinary);
+    let (found, turns) = values_within(&view, &heavy, 100);
+    assert_eq!(found, values(&view, &heavy));
+    assert!(turns <= needed / 100 + 1 && turns >= needed / (100 + OVERSHOOT), "{turns} turns for {needed} steps");
+    // A search that was given up begins again.
+    let mut paused = PausedSearch::default();
+    assert!(view.find_all_within(&heavy, &mut paused, &mut { 10 }, |_| ControlFlow::Continue(())).is_pending());
+    paused.give_up();
+    let mut again = vec![];
+    let visit = |value| {
+        again.push(value);
+        ControlFlow::Continue(())
+    };
+    assert!(view.find_all_within(&heavy, &mut paused, &mut { usize::MAX }, visit).is_ready());
+    again.sort_unstable();
+    assert_eq!(again, found);
+}
+
+/// What is there throughout is found, and nothing else than subsets, while the table changes between two steps.
+#[test]
+fn a_search_that_pauses_finds_what_stays_while_the_table_changes() {
+    let mut random = fastrand::Rng::with_seed(42);
+    let mut table = empty(20_000);
+    let descriptor = |value: u32| Descriptor::of_tags([format!("a{}", value % 7).as_str(), &format!("own{value}")]);
+    for value in 0..4_000 {
+        assert_eq!(table.insert(Entry { descriptor: descriptor(value), value }), Ok(None));
+    }
+    let mut reader = table.reader();
+    for round in 0..20 {
+        reader.hold();
+        let query: Descriptor = (0..140).map(|_| random.u8(..192)).collect();
+        let (mut found, mut paused) = (vec![], PausedSearch::default());
+        while reader
+            .held()
+            .find_all_within(&query, &mut paused, &mut { 20 }, |value| {
+                found.push(value);
+                ControlFlow::Continue(())
+            })
+            .is_pending()
+        {
+            // Even values stay, odd ones come and go.
+            for _ in 0..5 {
+                let value = random.u32(..4_000) | 1;
+                match table.get(&descriptor(value)) {
+                    Some(_) => assert_eq!(table.remove(&descriptor(value)), Ok(Some(value))),
+                    None => assert_eq!(table.insert(Entry { descriptor: descriptor(value), value }), Ok(None)),
+                }
+            }
+        }
+        reader.release();
+        assert!(found.iter().all(|value| descriptor(*value).is_subset_of(&query)), "round {round}");
+        let stay = (0..4_000).step_by(2).filter(|value| descriptor(*value).is_subset_of(&query));
+        stay.for_each(|value| assert!(found.contains(&value), "{value} in round {round}"));
+    }
 }
 
 /// Compares all forms of search with the linear scan.
@@ -65,6 +177,11 @@ fn check(table: &BurstTrie, reference: &LinearTable, queries: &[Descriptor]) {
         // Every second value is refused.
         let is_odd = |value: u32| value % 2 == 1;
         assert_eq!(view.find_largest_of(query, is_odd), reference.find_largest_of(query, is_odd), "{query:?}");
+        // In steps, which takes long in an unoptimised test.
+        if place % 8 == 0 {
+            assert_eq!(values_within(&view, query, 30).0, expected, "{query:?}");
+            assert_eq!(largest_within(&view, query, is_odd), reference.find_largest_of(query, is_odd), "{query:?}");
+        }
         let limit = expected.len() / 2 + 1;
         let mut visited = 0;
         view.find_all(query, |_| {

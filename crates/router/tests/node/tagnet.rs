@@ -1,14 +1,27 @@
 //! TagNet between routers of several workers, over UDP, with applications on Unix sockets.
 
 use crate::application::{Application, PATIENCE, eventually, start, start_with};
+use namewire_configuration::settings::TagNeighbours;
 use namewire_packet::{
-    FaceId,
+    FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, TagRoute, TagTree},
     tag::{Place, TagList, TagPacket, TagPacketBuilder, TagPacketKind, TreeEpoch},
 };
 use namewire_router::RouterHandle;
-use namewire_tagnet::TagSet;
-use std::time::Duration;
+use namewire_tagnet::{
+    Descriptor, TagSet,
+    advertisements::AdvertisementLimits,
+    descriptor::MAX_WEIGHT,
+    forwarder::Serves,
+    routing::{TagRouting, TagRoutingConfig},
+    tree_protocol::TreeTimes,
+};
+use std::{
+    collections::BTreeMap,
+    net::UdpSocket,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 /// Time in which a packet that must not come would come.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -226,4 +239,116 @@ fn a_destination_that_is_no_application_of_tags_gets_nothing() {
     sender.send(&TagPacketBuilder::by_locator(TagPacketKind::Reply, tree, place).build());
     eventually("it is counted", || Application::connect(&router).drops("tag.no-endpoint") == 1);
     assert!(ndn.receive_within(SILENCE).is_none());
+}
+
+/// A neighbour in the tree, over UDP, which announces sets of tags.
+struct Neighbour {
+    socket: UdpSocket,
+    routing: TagRouting,
+    began: Instant,
+}
+
+impl Neighbour {
+    const ROUTER: FaceId = FaceId(300);
+
+    fn new(router: &RouterHandle, sets: u32) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(router.udp()[0]).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let limits = AdvertisementLimits { descriptors: 100_000, reserved: 0, per_face: 100_000 };
+        let (times, keys) = (TreeTimes::default(), BTreeMap::new());
+        let config = TagRoutingConfig { trees: vec![1], router: u64::MAX - 5, times, limits, keys };
+        let mut routing = TagRouting::new(&config, 1, 0);
+        routing.neighbour_up(Self::ROUTER);
+        for number in 0..sets {
+            let set = TagSet::new([format!("kind{}", number % 50), format!("own{number}")]).unwrap();
+            routing.advertise(FaceId(400), &set, Serves::PULL, None).unwrap();
+        }
+        Neighbour { socket, routing, began: Instant::now() }
+    }
+
+    /// Hears what comes for a millisecond, and answers.
+    fn turn(&mut self) {
+        let mut datagram = [0; 9_000];
+        while let Ok(length) = self.socket.recv(&mut datagram) {
+            self.routing.received(Self::ROUTER, &datagram[..length], self.began.elapsed().as_millis() as u64);
+        }
+        self.routing.run(self.began.elapsed().as_millis() as u64);
+        for (_, packet) in self.routing.take_packets() {
+            let _ = self.socket.send(&packet);
+        }
+    }
+
+    fn send_heavy(&self, tags: &TagSet) {
+        let Some(table) = self.routing.tree_tables().next() else { return };
+        let (tree, filter) = (TreeEpoch { tree: 1, epoch: table.epoch }, tags.descriptor().to_bytes());
+        let tags = tags.tags().iter().map(String::as_str);
+        let _ = self.socket.send(&TagPacketBuilder::by_descriptor(TagPacketKind::Pull, tree, filter, tags).build());
+    }
+}
+
+/// Sixteen tags without a common bit.
+fn heavy_tags() -> TagSet {
+    let (mut tags, mut weight) = (Vec::new(), 0);
+    for number in 0.. {
+        let tag = format!("heavy{number}");
+        let with = Descriptor::of_tags(tags.iter().map(String::as_str).chain([tag.as_str()]));
+        if with.weight() == weight + 7 {
+            weight += 7;
+            tags.push(tag);
+        }
+        if weight == MAX_WEIGHT {
+            break;
+        }
+    }
+    TagSet::new(tags).unwrap()
+}
+
+/// The story: 1,200 packets of sixteen tags a second took a worker's time, and NDN packets waited for 156 ms.
+#[test]
+fn ndn_and_other_tag_packets_are_served_between_the_parts_of_long_searches() {
+    const SETS: u32 = 6_000;
+    let (router, _directory) = start_with(1, |configuration| {
+        let tagnet = &mut configuration.settings.tagnet;
+        (tagnet.trees, tagnet.router_number, tagnet.neighbours.0) = (vec![1], Some(1), TagNeighbours::Any);
+    });
+    let (is_over, is_flooding, tags) = (AtomicBool::new(false), AtomicBool::new(false), heavy_tags());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut neighbour = Neighbour::new(&router, SETS);
+            while !is_over.load(Ordering::Relaxed) {
+                neighbour.turn();
+                if is_flooding.load(Ordering::Relaxed) {
+                    (0..20).for_each(|_| neighbour.send_heavy(&tags));
+                }
+            }
+        });
+        let mut server = Application::connect(&router);
+        server.succeed("/tags/advertise", parameters("concert, classical", 1));
+        let known = || Application::connect(&router).dataset::<TagTree>("/tags/trees")[0].descriptors;
+        eventually("all sets are known", || known() == u64::from(SETS) + 1);
+        is_flooding.store(true, Ordering::Relaxed);
+        eventually("searches wait", || Application::connect(&router).drops("tag.searches-parked") > 100);
+
+        let (mut producer, mut consumer) = (Application::connect(&router), Application::connect(&router));
+        producer.register("/ndn");
+        let mut player = Application::connect(&router);
+        let wanted = self::tags("classical, Beethoven, concert");
+        for number in 0..50 {
+            let interest = consumer.interest(format!("/ndn/{number}").parse::<NameBuf>().unwrap()).lifetime_ms(60_000);
+            consumer.send(&interest.build());
+            producer.serve(1, b"content");
+            assert!(consumer.receive().is_some(), "Interest {number}");
+            player.send(&by_tags(TagPacketKind::Pull, &wanted).payload(b"GET").build());
+            let asked = hear(&mut server, PATIENCE).expect("the pull");
+            let reply = TagPacketBuilder::by_locator(TagPacketKind::Reply, asked.tree, asked.place());
+            server.send(&reply.nonce(asked.nonce).build());
+            assert_eq!(hear(&mut player, PATIENCE).expect("the reply").nonce, asked.nonce);
+        }
+        // The heavy ones are searched for too, as far as there is time.
+        let searched = || Application::connect(&router).drops("tag.no-match");
+        let before = searched();
+        eventually("long searches end", || searched() > before + 20);
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

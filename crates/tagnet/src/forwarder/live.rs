@@ -124,7 +124,8 @@ pub struct LiveTablesReader {
 pub struct PinnedTables<'a> {
     version: &'a Version,
     trie: BurstTrieView<'a>,
-    _pin: Pin<'a>,
+    /// None if the reader holds the tables.
+    _pin: Option<Pin<'a>>,
 }
 
 impl LiveTables {
@@ -341,16 +342,45 @@ impl LiveTablesReader {
     pub fn pin(&mut self) -> PinnedTables<'_> {
         // Before the version: what is freed from now on waits for this pin.
         let pin = self.reader.pin();
-        let number = self.shared.number.load(Ordering::Acquire);
-        if number != self.number {
-            let version = Arc::clone(&lock(&self.shared.present));
-            if version.trie_number != self.version.trie_number {
-                self.trie = version.trie.clone();
-            }
+        if let Some((number, version, trie)) = newer(&self.shared, self.number, &self.version) {
             (self.number, self.version) = (number, version);
+            trie.into_iter().for_each(|trie| self.trie = trie);
         }
-        PinnedTables { version: &self.version, trie: self.trie.pin(), _pin: pin }
+        PinnedTables { version: &self.version, trie: self.trie.pin(), _pin: Some(pin) }
     }
+
+    /// Keeps the tables as they are now until [`LiveTablesReader::release`], for work that takes several batches. What
+    /// changes meanwhile waits for it, so it must not take long.
+    pub fn hold(&mut self) {
+        self.reader.hold();
+        if let Some((number, version, trie)) = newer(&self.shared, self.number, &self.version) {
+            (self.number, self.version) = (number, version);
+            trie.into_iter().for_each(|trie| self.trie = trie);
+        }
+        self.trie.hold();
+    }
+
+    /// The tables that this reader holds.
+    pub fn held(&self) -> PinnedTables<'_> {
+        PinnedTables { version: &self.version, trie: self.trie.held(), _pin: None }
+    }
+
+    /// Ends [`LiveTablesReader::hold`].
+    pub fn release(&mut self) {
+        self.trie.release();
+        self.reader.release();
+    }
+}
+
+/// The present version if it is another one, with a reader of its trie if that is another one.
+fn newer(shared: &Shared, number: u64, version: &Version) -> Option<(u64, Arc<Version>, Option<BurstTrieReader>)> {
+    let present = shared.number.load(Ordering::Acquire);
+    if present == number {
+        return None;
+    }
+    let newer = Arc::clone(&lock(&shared.present));
+    let trie = (newer.trie_number != version.trie_number).then(|| newer.trie.clone());
+    Some((present, newer, trie))
 }
 
 impl<'a> PinnedTables<'a> {

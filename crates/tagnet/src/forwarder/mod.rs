@@ -24,6 +24,7 @@
 mod branch_sets;
 mod branches;
 mod live;
+mod stepped;
 mod tables;
 mod tag_drop;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod tests;
 pub use branch_sets::BranchSets;
 pub use branches::{Branch, BranchSet, Serves};
 pub use live::{LiveTables, LiveTablesReader, PinnedTables};
+pub use stepped::SteppedTables;
 pub use tables::{TagTables, TagView, TreeTable};
 pub use tag_drop::TagDrop;
 
@@ -39,13 +41,16 @@ use crate::{
     Descriptor,
     descriptor::MAX_WEIGHT,
     locator::{HERE, WideLabel},
-    matching::SubsetTable,
+    matching::{
+        Entry, SubsetTable,
+        burst_trie::{BurstTrieView, PausedSearch},
+    },
 };
 use namewire_packet::{
     FaceId,
     tag::{Place, TagAddress, TagPacket, TagPacketKind, Tags},
 };
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, task::Poll};
 
 /// The face by which a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +77,14 @@ pub struct TagTransmit {
 #[derive(Debug, Default)]
 pub struct TagScratch {
     chosen: Chosen,
+    paused: PausedSearch,
+}
+
+impl TagScratch {
+    /// Gives up a search that has paused.
+    pub fn give_up(&mut self) {
+        self.paused.give_up();
+    }
 }
 
 /// A packet under way through the tables.
@@ -98,6 +111,22 @@ impl<T: SubsetTable> TagView<'_, T> {
         out: &mut Vec<TagTransmit>,
     ) -> Result<(), TagDrop> {
         out.clear();
+        let passage = self.passage(packet, from, is_application)?;
+        match packet.address {
+            TagAddress::Locator(place) => passage.by_locator(place, out),
+            TagAddress::Descriptor { filter, tags } => {
+                passage.by_descriptor(&Descriptor::from_bytes(filter), tags, &mut scratch.chosen, out)
+            }
+        }
+    }
+
+    /// A packet that may pass.
+    fn passage<'p>(
+        &'p self,
+        packet: &'p TagPacket<'p>,
+        from: Arrival,
+        is_application: &'p dyn Fn(FaceId) -> bool,
+    ) -> Result<Passage<'p, 'p, T>, TagDrop> {
         let tree = self.tree(packet.tree.tree).ok_or(TagDrop::UnknownTree)?;
         if tree.epoch != packet.tree.epoch {
             return Err(TagDrop::StaleEpoch);
@@ -108,11 +137,35 @@ impl<T: SubsetTable> TagView<'_, T> {
         if from.is_application && packet.kind == TagPacketKind::Push && !self.may_push.contains(&from.face) {
             return Err(TagDrop::PushNotAllowed);
         }
-        let passage = Passage { tables: self, packet, tree, from, is_application };
+        Ok(Passage { tables: self, packet, tree, from, is_application })
+    }
+}
+
+impl TagView<'_, BurstTrieView<'_>> {
+    /// As [`TagView::forward`], but a search makes about so many steps, which it takes from `steps`. `Pending`: the
+    /// search goes on with the next call, for the same packet, tables and scratch.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn forward_within(
+        &self,
+        packet: &TagPacket<'_>,
+        from: Arrival,
+        is_application: &dyn Fn(FaceId) -> bool,
+        scratch: &mut TagScratch,
+        steps: &mut usize,
+        out: &mut Vec<TagTransmit>,
+    ) -> Poll<Result<(), TagDrop>> {
+        out.clear();
+        let TagScratch { chosen, paused } = scratch;
+        let passage = match self.passage(packet, from, is_application) {
+            Ok(passage) => passage,
+            Err(why) => return Poll::Ready(Err(why)),
+        };
         match packet.address {
-            TagAddress::Locator(place) => passage.by_locator(place, out),
+            TagAddress::Locator(place) => Poll::Ready(passage.by_locator(place, out)),
             TagAddress::Descriptor { filter, tags } => {
-                passage.by_descriptor(&Descriptor::from_bytes(filter), tags, &mut scratch.chosen, out)
+                passage.by_descriptor_within(&Descriptor::from_bytes(filter), tags, (chosen, paused), steps, out)
             }
         }
     }
@@ -144,6 +197,19 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
         chosen: &mut Chosen,
         out: &mut Vec<TagTransmit>,
     ) -> Result<(), TagDrop> {
+        self.check_filter(query, tags)?;
+        let choice = self.choice(tags)?;
+        chosen.begin(choice.fan_out);
+        if choice.fan_out == 1 {
+            let found = self.tables.descriptors.find_largest_of(query, self.has_branch(&choice, chosen));
+            self.choose_of(found, &choice, chosen);
+        } else {
+            self.tables.descriptors.find_all(query, |value| chosen.add_all(self.tables.branch_set(value), &choice));
+        }
+        self.send_to(chosen, out)
+    }
+
+    fn check_filter(&self, query: &Descriptor, tags: Tags<'_>) -> Result<(), TagDrop> {
         if query.weight() > MAX_WEIGHT {
             return Err(TagDrop::DescriptorTooHeavy);
         }
@@ -151,28 +217,30 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
         if self.from.is_application && *query != Descriptor::of_tags(tags.iter()) {
             return Err(TagDrop::DescriptorMismatch);
         }
+        Ok(())
+    }
+
+    fn choice<'c>(&self, tags: Tags<'c>) -> Result<Choice<'c>, TagDrop> {
         let (serves, fan_out) = match self.packet.kind {
             TagPacketKind::Push => (Serves::PUSH, self.packet.fan_out.unwrap_or(u32::MAX)),
             TagPacketKind::Pull => (Serves::PULL, self.packet.fan_out.unwrap_or(1)),
             TagPacketKind::Reply => return Err(TagDrop::ReplyByDescriptor),
         };
-        let choice = Choice { serves, tree: self.packet.tree.tree, from: self.from.face, tags };
-        chosen.begin(fan_out);
-        match fan_out {
-            0 => return Err(TagDrop::NoFanOut),
-            1 => self.choose_largest(query, &choice, chosen),
-            _ => {
-                self.tables.descriptors.find_all(query, |value| chosen.add_all(self.tables.branch_set(value), &choice))
-            }
+        if fan_out == 0 {
+            return Err(TagDrop::NoFanOut);
         }
-        self.send_to(chosen, out)
+        Ok(Choice { serves, fan_out, tree: self.packet.tree.tree, from: self.from.face, tags })
+    }
+
+    /// Whether a subset has a branch for the packet.
+    fn has_branch<'c>(&'c self, choice: &'c Choice<'c>, chosen: &'c mut Chosen) -> impl FnMut(u32) -> bool + 'c {
+        let false_positives = &mut chosen.false_positives;
+        move |value| self.tables.branch_set(value).chosen_by(choice, false_positives).next().is_some()
     }
 
     /// Chooses one branch of the largest subset that has any.
-    fn choose_largest(&self, query: &Descriptor, choice: &Choice<'_>, chosen: &mut Chosen) {
-        let false_positives = &mut chosen.false_positives;
-        let has_branch = |value| self.tables.branch_set(value).chosen_by(choice, false_positives).next().is_some();
-        let Some(found) = self.tables.descriptors.find_largest_of(query, has_branch) else { return };
+    fn choose_of(&self, found: Option<Entry>, choice: &Choice<'_>, chosen: &mut Chosen) {
+        let Some(found) = found else { return };
         let set = self.tables.branch_set(found.value);
         let mut uncounted = 0;
         let branches = set.chosen_by(choice, &mut uncounted).count();
@@ -208,9 +276,44 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
     }
 }
 
+impl Passage<'_, '_, BurstTrieView<'_>> {
+    fn by_descriptor_within(
+        &self,
+        query: &Descriptor,
+        tags: Tags<'_>,
+        (chosen, paused): (&mut Chosen, &mut PausedSearch),
+        steps: &mut usize,
+        out: &mut Vec<TagTransmit>,
+    ) -> Poll<Result<(), TagDrop>> {
+        let checked = if paused.is_under_way() { Ok(()) } else { self.check_filter(query, tags) };
+        let choice = match checked.and_then(|()| self.choice(tags)) {
+            Ok(choice) => choice,
+            Err(why) => return Poll::Ready(Err(why)),
+        };
+        if !paused.is_under_way() {
+            chosen.begin(choice.fan_out);
+        }
+        let table = &self.tables.descriptors;
+        if choice.fan_out == 1 {
+            let Poll::Ready(found) = table.find_largest_within(query, paused, steps, self.has_branch(&choice, chosen))
+            else {
+                return Poll::Pending;
+            };
+            self.choose_of(found, &choice, chosen);
+        } else {
+            let visit = |value| chosen.add_all(self.tables.branch_set(value), &choice);
+            if table.find_all_within(query, paused, steps, visit).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(self.send_to(chosen, out))
+    }
+}
+
 /// What makes a branch a choice for a packet.
 struct Choice<'p> {
     serves: Serves,
+    fan_out: u32,
     tree: u16,
     from: FaceId,
     tags: Tags<'p>,

@@ -31,6 +31,9 @@ namewire_packet::reasons! {
         NoEndpoint = "no-endpoint",
         /// An application pushed that has no right to: it has not joined.
         PushNotAllowed = "push-not-allowed",
+        /// The packet's search takes long, and its holder has its share of the packets whose searches wait. The holder
+        /// sends more than the worker has time for.
+        SearchesWaiting = "searches-waiting",
         /// An application's packet would be larger than a packet may be, with its place for replies.
         TooLarge = "too-large",
         /// The packet is malformed. Fault of the peer.

@@ -24,6 +24,7 @@
 //! | `layout.rs` | from sorted descriptors to nodes and leaves |
 //! | `update.rs` | insertion and removal |
 //! | `search.rs` | *Find All Subsets*, *Find Largest Subset*, several queries at a time |
+//! | `paused.rs` | the same in steps, for one query |
 //!
 //! Readers and the writer: an update makes a new leaf, and the nodes whose number of children changes, in free blocks.
 //! One store of one slot then makes them visible. Blocks that no slot leads to any more are free when no reader is
@@ -46,6 +47,7 @@ mod layout;
 mod leaf;
 mod partitions;
 mod parts;
+mod paused;
 mod search;
 mod slot;
 mod update;
@@ -60,6 +62,7 @@ use leaf::{Leaf, ROWS_MAX, Row};
 use namewire_tables::pages::PageSize;
 use namewire_tables::quiescence::{Domain, Pin, Reader, Retired};
 use partitions::{PARTITION_BYTES, PARTITIONS_MAX, Partitions};
+pub use paused::PausedSearch;
 use search::{All, Goal, Largest, Search, WALKS};
 use slot::Slot;
 use std::ops::ControlFlow;
@@ -315,6 +318,21 @@ impl BurstTrieReader {
     pub fn pin(&mut self) -> BurstTrieView<'_> {
         BurstTrieView { shared: &self.shared, _pin: Some(self.reader.pin()) }
     }
+
+    /// Keeps the table pinned until [`BurstTrieReader::release`], for a search that pauses.
+    pub fn hold(&mut self) {
+        self.reader.hold();
+    }
+
+    /// The table, which this reader holds.
+    pub fn held(&self) -> BurstTrieView<'_> {
+        BurstTrieView { shared: &self.shared, _pin: None }
+    }
+
+    /// Ends [`BurstTrieReader::hold`].
+    pub fn release(&mut self) {
+        self.reader.release();
+    }
 }
 
 impl BurstTrieView<'_> {
@@ -344,7 +362,7 @@ impl BurstTrieView<'_> {
 
 impl Shared {
     fn search<G: Goal, const BATCH: usize>(&self, queries: &[Descriptor], goal: &mut G) {
-        Search::<G, BATCH>::new(self, queries).run(goal);
+        Search::<G::Path, BATCH>::new(self, queries).run(self, goal, &mut { usize::MAX });
     }
 
     /// A slot that leads to the root of a partition.

@@ -13,6 +13,10 @@
 //!
 //! Partitions with larger masks come first, and children in the order of their positions. So *Find Largest Subset*
 //! begins where subsets have the most 1-bits.
+//!
+//! A search counts its steps: a partition that it enters, [`SLOTS_PER_STEP`] slots of a node (a line), or a leaf that
+//! it compares. It may stop when it has made as many as it is allowed, up to those of one node more, and go on later
+//! (`paused.rs`).
 
 use super::Shared;
 use super::leaf::{Leaf, Row};
@@ -39,6 +43,8 @@ const LEAF_LINES: usize = 5;
 const NODE_LINES: usize = 2;
 /// Nodes of a path: one for each position, and the root.
 const FRAMES: usize = DESCRIPTOR_BITS + 1;
+/// Slots of a line.
+const SLOTS_PER_STEP: usize = 8;
 
 /// A permuted query.
 pub(super) struct Query {
@@ -124,7 +130,7 @@ pub(super) struct Largest<'a, F, const BATCH: usize> {
     /// Whether a value may be the answer.
     accepts: F,
     /// The lowest weight that is still wanted.
-    wanted: [u8; BATCH],
+    pub(super) wanted: [u8; BATCH],
     pub(super) best: [Option<Entry>; BATCH],
 }
 
@@ -198,48 +204,56 @@ struct Waiting<P> {
     path: P,
 }
 
-/// Up to `BATCH` walks through the tries of one table.
-pub(super) struct Search<'a, G: Goal, const BATCH: usize> {
-    shared: &'a Shared,
-    walks: ArrayVec<Walk<G::Path>, BATCH>,
-    queue: [Waiting<G::Path>; QUEUE_LEAVES],
+/// Up to `BATCH` walks through the tries of one table, which must stay pinned until they end.
+pub(super) struct Search<P, const BATCH: usize> {
+    walks: ArrayVec<Walk<P>, BATCH>,
+    queue: [Waiting<P>; QUEUE_LEAVES],
     /// Leaves that entered and left the queue.
     entered: usize,
     left: usize,
 }
 
-impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
+impl<P: Copy + Default, const BATCH: usize> Search<P, BATCH> {
     /// Walks for these queries, at most `BATCH`.
-    pub(super) fn new(shared: &'a Shared, queries: &[Descriptor]) -> Self {
+    pub(super) fn new(shared: &Shared, queries: &[Descriptor]) -> Self {
         let walk = |query| {
             let key = shared.order.key(query);
             let mut partitions = ArrayVec::new();
             shared.partitions.for_each_of_query(&key, |partition| partitions.push(partition));
             Walk { query: Query::new(&key), partitions, mask_weight: 0, frames: ArrayVec::new(), is_over: false }
         };
-        let empty = Waiting { slot: Slot(0), walk: 0, weight_max: 0, path: G::Path::default() };
-        Search { shared, walks: queries.iter().map(walk).collect(), queue: [empty; QUEUE_LEAVES], entered: 0, left: 0 }
+        let empty = Waiting { slot: Slot(0), walk: 0, weight_max: 0, path: P::default() };
+        Search { walks: queries.iter().map(walk).collect(), queue: [empty; QUEUE_LEAVES], entered: 0, left: 0 }
     }
 
-    /// Walks until all walks end.
-    pub(super) fn run(&mut self, goal: &mut G) {
+    /// Walks until all walks end, or the steps are used up; takes from them. True if all have ended.
+    pub(super) fn run<G: Goal<Path = P>>(&mut self, shared: &Shared, goal: &mut G, steps: &mut usize) -> bool {
         let mut is_anyone_walking = true;
         while is_anyone_walking {
+            if *steps == 0 {
+                return false;
+            }
             is_anyone_walking = false;
             for walk in 0..self.walks.len() {
-                is_anyone_walking |= self.turn(walk, goal);
+                is_anyone_walking |= self.turn(shared, walk, goal, steps);
             }
         }
         while self.left < self.entered {
-            self.compare(goal);
+            if *steps == 0 {
+                return false;
+            }
+            self.compare(shared, goal, steps);
         }
+        true
     }
 
     /// Scans a node to the next inner child or to its end, or begins with a partition. False if the walk has ended.
-    fn turn(&mut self, index: usize, goal: &mut G) -> bool {
-        let Some(mut frame) = self.walks[index].frames.pop() else { return self.enter_partition(index) };
-        let slots = self.shared.words.slots(frame.node);
-        for (place, slot) in slots.iter().enumerate().skip(usize::from(frame.next)) {
+    fn turn<G: Goal<Path = P>>(&mut self, shared: &Shared, index: usize, goal: &mut G, steps: &mut usize) -> bool {
+        *steps = steps.saturating_sub(1);
+        let Some(mut frame) = self.walks[index].frames.pop() else { return self.enter_partition::<G>(shared, index) };
+        let slots = shared.words.slots(frame.node);
+        let from = usize::from(frame.next);
+        for (place, slot) in slots.iter().enumerate().skip(from) {
             let slot = Slot::load(slot);
             let walk = &self.walks[index];
             let Some(potential) = walk.query.potential(slot, frame.depth) else { continue };
@@ -247,7 +261,7 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
             if !goal.wants(index, weight_max) {
                 continue;
             }
-            let child = self.shared.words.block(slot.block());
+            let child = shared.words.block(slot.block());
             if slot.is_inner() {
                 prefetch_lines(&child[0], NODE_LINES);
                 frame.next = place as u16 + 1;
@@ -255,40 +269,39 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
                 let frames = &mut self.walks[index].frames;
                 frames.push(frame);
                 frames.push(Frame { node: slot.block(), next: 0, depth: frame.depth + 1, path });
+                *steps = steps.saturating_sub((place - from) / SLOTS_PER_STEP);
                 return true;
             }
             prefetch_lines(&child[0], LEAF_LINES);
-            self.enqueue(Waiting { slot, walk: index as u8, weight_max, path: frame.path }, goal);
+            if self.entered - self.left == QUEUE_LEAVES {
+                self.compare(shared, goal, steps);
+            }
+            self.queue[self.entered % QUEUE_LEAVES] = Waiting { slot, walk: index as u8, weight_max, path: frame.path };
+            self.entered += 1;
             if self.walks[index].is_over {
                 return false;
             }
         }
+        *steps = steps.saturating_sub((slots.len() - from) / SLOTS_PER_STEP);
         true
     }
 
     /// Begins with the next partition. False if there is none.
-    fn enter_partition(&mut self, index: usize) -> bool {
+    fn enter_partition<G: Goal<Path = P>>(&mut self, shared: &Shared, index: usize) -> bool {
         let Walk { query, partitions, mask_weight, frames, .. } = &mut self.walks[index];
         let Some(partition) = partitions.pop() else { return false };
-        let node = self.shared.root(partition).block();
-        prefetch_lines(&self.shared.words.block(node)[0], NODE_LINES);
-        let partition = self.shared.partitions.get(partition);
+        let node = shared.root(partition).block();
+        prefetch_lines(&shared.words.block(node)[0], NODE_LINES);
+        let partition = shared.partitions.get(partition);
         query.ranks_without_mask = partition.ranks_without_mask(&query.ranks);
         *mask_weight = partition.mask.weight();
         frames.push(Frame { node, next: 0, depth: 0, path: G::root(partition.mask) });
         true
     }
 
-    fn enqueue(&mut self, leaf: Waiting<G::Path>, goal: &mut G) {
-        if self.entered - self.left == QUEUE_LEAVES {
-            self.compare(goal);
-        }
-        self.queue[self.entered % QUEUE_LEAVES] = leaf;
-        self.entered += 1;
-    }
-
     /// Compares the leaf that has waited longest.
-    fn compare(&mut self, goal: &mut G) {
+    fn compare<G: Goal<Path = P>>(&mut self, shared: &Shared, goal: &mut G, steps: &mut usize) {
+        *steps = steps.saturating_sub(1);
         let Waiting { slot, walk, weight_max, path } = self.queue[self.left % QUEUE_LEAVES];
         self.left += 1;
         let index = usize::from(walk);
@@ -297,7 +310,7 @@ impl<'a, G: Goal, const BATCH: usize> Search<'a, G, BATCH> {
         if walk.is_over || !goal.wants(index, weight_max) {
             return;
         }
-        let leaf = Leaf::new(self.shared.words.block(slot.block()));
+        let leaf = Leaf::new(shared.words.block(slot.block()));
         let mut candidates = leaf.candidates(&walk.query);
         while candidates != 0 {
             let row = candidates.trailing_zeros() as usize;
