@@ -300,7 +300,7 @@ impl EmbeddedStore {
         Ok(Some(written))
     }
 
-    /// Everything that follows from a write that could not be done: nothing of it is stored.
+    /// The refusal of changes that would make the store larger than it may be.
     fn refuse_write(&self) -> Result<Written, StoreError> {
         let Usage { bytes, .. } = self.usage()?;
         Err(StoreError::Full(format!("it holds {bytes} of {} bytes", self.options.bytes_max)))
