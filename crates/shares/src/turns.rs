@@ -28,7 +28,7 @@
 //! class has at least a quarter of the turns while both want them, and otherwise as many as it has holders.
 //!
 //! Guarantee: two members of a ring that both always wait differ, after any turn, by at most a quantum and two turns
-//! (times their weights). Cost: about 40 instructions for each level of a turn, whatever waits. Nothing is allocated
+//! (times their weights). Cost: a turn looks at three or four rings, whatever waits. Nothing is allocated
 //! once as much has waited before. While one member of a ring waits alone, nothing is counted there. Memory: 4
 //! bytes for each number of a holder up to the largest that ever waited, and 40 bytes and an item for each thing that
 //! waits.
