@@ -28,6 +28,8 @@
 use super::reserve::Reserve;
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::Bound;
@@ -190,8 +192,20 @@ impl StorageBackend for CheckedFile {
         Ok(())
     }
 
+    /// New blocks get their room on the disk at once: redb uses blocks that were never written before those that it has
+    /// freed, so a sparse file on a full disk would have no room although much was deleted. A deletion on a full disk
+    /// makes do with the reserve.
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.file.set_len(bytes / BLOCK_BYTES as u64 * STRIDE_BYTES as u64)
+        let (former, wanted) = (self.file.metadata()?.len(), bytes / BLOCK_BYTES as u64 * STRIDE_BYTES as u64);
+        if wanted > former {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), former, wanted - former) {
+                Ok(()) => return Ok(()),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                Err(error) if is_full(&error.into()) && self.reserve.spend() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.file.set_len(wanted)
     }
 
     fn sync_data(&self) -> io::Result<()> {
