@@ -181,8 +181,7 @@ impl Router {
     ) -> Result<RouterHandle, StartError> {
         let Configuration { settings, trust, sources, .. } = configuration;
         let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
-        StartError::check(settings)?;
-        require_memory()?;
+        StartError::check(settings).and_then(|()| require_memory())?;
         let start_unix_ms = unix_ms(); // before the first command can come
         let anchors = TrustAnchors::read(trust);
         let secrets = Secrets::new(settings.router.seed)?;

@@ -51,8 +51,8 @@ pub(crate) async fn blame(client: &Client, failure: Failure, name: NameBuf) -> F
     }
 }
 
-/// The next hops that were asked, as far as that can be known: those of the Interest while it is pending; else those that
-/// are silent by now; else the one that a new Interest would go to.
+/// The next hops that were asked, as far as that can be known: those of the Interest while it is pending; else those
+/// that are silent by now; else the one that a new Interest would go to.
 fn culprit(explanation: &Explanation, is_nack: bool) -> String {
     let pending: Vec<u64> = explanation.pending.iter().flat_map(|one| &one.asked).map(|asked| asked.face_id).collect();
     let usable = || explanation.next_hops.iter().filter(|hop| hop.excluded.is_none());

@@ -111,13 +111,13 @@ mod tests {
         assert_eq!(open.len() as u64, (CONNECTIONS_MAX - CONNECTIONS_MAX / 16 - CONNECTIONS_MAX / 8) * 4 / 5 + 1);
         assert!(matches!(remote(1), Err(Refused { why: Refusal::ShareUsed, .. })));
         assert!(queue.try_recv().is_ok(), "its idle connections close");
-        open.extend((0..100).map(|_| remote(2).ok().expect("another host")));
+        open.extend((0..100).map(|_| remote(2).expect("another host")));
         while let Ok(place) = remote(open.len() as u32) {
             open.push(place);
         }
         let of_user = || connections.enter(&Holder::Loopback);
-        open.extend((0..CONNECTIONS_MAX / 10).map(|_| of_user().ok().expect("an application")));
-        open.extend((0..100).map(|_| connections.enter_for_operator().ok().expect("the operator")));
+        open.extend((0..CONNECTIONS_MAX / 10).map(|_| of_user().expect("an application")));
+        open.extend((0..100).map(|_| connections.enter_for_operator().expect("the operator")));
         assert!(open.len() as u64 <= CONNECTIONS_MAX);
         drop(open);
         assert_eq!((connections.places.used(), connections.open.receiver_count()), (0, 0));
@@ -135,8 +135,8 @@ mod tests {
         let (here, there) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let rest: Vec<_> = std::iter::from_fn(|| connections.accept(there).ok()).take(10).collect();
         assert!(connections.accept(there).is_err() && rest.len() < 10);
-        let knocked = connections.accept(here).ok().expect("of the reserve");
-        let _place = connections.enter(&Holder::Loopback).ok().expect("of the reserve");
+        let knocked = connections.accept(here).expect("of the reserve");
+        let _place = connections.enter(&Holder::Loopback).expect("of the reserve");
         drop(knocked);
     }
 }
