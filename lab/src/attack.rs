@@ -1,7 +1,7 @@
 //! Attacks on a router, as a process of its own (`namewire-lab attack`): each takes as much of one pool as it can.
 //!
-//! Question answered: none here; `hostile` runs them beside honest load. Every attack but `stream` is paced, for
-//! processor time is no pool. What is sent is valid as far as it must be to get past the first check.
+//! Question answered: none here; `hostile` runs them beside honest load. Every attack is paced except those by
+//! streams that write as fast as they can. What is sent is valid as far as it must be to get past the first check.
 //!
 //! | attack | takes | how |
 //! | --- | --- | --- |
@@ -14,12 +14,14 @@
 //! | `forged` | other producers' consumers | Data for names that others are asked for, and for `status/general` |
 //! | `stream` | rings and time | one stream that writes as fast as it can |
 //! | `websocket-places`, `observer-places` | connections of these listeners | connections that are let in and kept |
+//! | `many-streams`, `greedy`, `unread-producer` | turns, the way to a producer | see [`streams`] |
 //!
 //! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
 //!
 //! Limits: the number of sockets is limited by the process's file descriptors, which it raises as far as it may.
 
 mod places;
+pub mod streams;
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -81,6 +83,9 @@ pub enum Attack {
     Stream,
     WebsocketPlaces,
     ObserverPlaces,
+    ManyStreams,
+    Greedy,
+    UnreadProducer,
 }
 
 /// Over which sockets.
@@ -263,6 +268,7 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
         Attack::Stream => write_on(plan)?,
         Attack::WebsocketPlaces => places::run(plan, Door::Websocket, plan.router.context("--router is missing")?),
         Attack::ObserverPlaces => places::run(plan, Door::Observer, plan.router.context("--router is missing")?),
+        Attack::ManyStreams | Attack::Greedy | Attack::UnreadProducer => streams::run(plan)?,
     };
     Ok(sent)
 }

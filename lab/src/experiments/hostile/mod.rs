@@ -6,7 +6,8 @@
 //! way. Another connection asks for status/general again and again. A local application gets the attackers' Interests
 //! and answers none.
 //!
-//! *Goodput* is the share of the offered Interests that were answered within their lifetime of a second. *Status* is
+//! *Goodput* is the share of the offered Interests that were answered within their lifetime of a second. *RTT* is the
+//! 99th percentile of the time to the answer, from when each Interest was due. *Status* is
 //! the longest wait for status/general, connecting included. *Recovery* is the time from the end of the attack until
 //! both local and remote applications have a goodput of 0.99 again. *Memory* is the router's resident memory at the end
 //! of the attack, over the sum of what docs/limits.md allows ([`memory_limit_mib`]). *Forged accepted* is the number of
@@ -100,6 +101,12 @@ const CASES: &[Case] = &[
     Case { id: "one stream, Unix", attack: Attack::Stream, way: Way::Unix, rate: 0 },
     Case { id: "WebSocket places", attack: Attack::WebsocketPlaces, way: Way::Tcp, rate: 2_000 },
     Case { id: "observer places", attack: Attack::ObserverPlaces, way: Way::Tcp, rate: 100 },
+    Case { id: "2,000 streams, TCP", attack: Attack::ManyStreams, way: Way::Tcp, rate: 0 },
+    Case { id: "600 streams, Unix", attack: Attack::ManyStreams, way: Way::Unix, rate: 0 },
+    Case { id: "same producer, TCP", attack: Attack::Greedy, way: Way::Tcp, rate: 0 },
+    Case { id: "same producer, Unix", attack: Attack::Greedy, way: Way::Unix, rate: 0 },
+    Case { id: "same producer, unread, TCP", attack: Attack::UnreadProducer, way: Way::Tcp, rate: 0 },
+    Case { id: "same producer, unread, Unix", attack: Attack::UnreadProducer, way: Way::Unix, rate: 0 },
 ];
 
 /// Sizes of a run.
@@ -132,6 +139,8 @@ const NOBODY: u32 = 65_534;
 const RECOVERY_LIMIT: Duration = Duration::from_secs(60);
 /// Goodput of recovered applications.
 const RECOVERED: f64 = 0.99;
+/// Lifetime of honest Interests.
+const LIFETIME_MS: u32 = 1_000;
 /// Interests of one look at recovery.
 const PROBED: u32 = 200;
 const STATUS_INTERVAL: Duration = Duration::from_millis(200);
@@ -177,8 +186,29 @@ fn refused(why: &str) -> Outcome {
     Outcome { rows: table.rows(), notes: vec![why.to_owned()], ..Outcome::default() }
 }
 
+/// What honest applications had.
+#[derive(Clone, Copy, Default)]
+struct Service {
+    goodput: f64,
+    rtt_ms_p99: f64,
+}
+
+impl Service {
+    /// Nothing if the load could not be made.
+    fn of(report: anyhow::Result<LoadReport>, count: u32) -> Self {
+        report.map_or_else(
+            |_| Service { goodput: 0.0, rtt_ms_p99: LIFETIME_MS.into() },
+            |report| Service {
+                goodput: report.satisfied as f64 / f64::from(count),
+                rtt_ms_p99: f64::from(report.latency_ns_p99) / 1e6,
+            },
+        )
+    }
+}
+
 impl Run<'_> {
     fn measure(&mut self, case: &Case, workers: usize) -> anyhow::Result<()> {
+        self.loads = 0; // the names of `HONEST_STREAMS` are those of the first
         let door = places::door(case.attack);
         let mut router = self.start_router(workers, door)?;
         let idle_mib = resident_mib(&router)?;
@@ -200,7 +230,7 @@ impl Run<'_> {
         let ended = Instant::now();
         let recovery_s = loop {
             let ([local, remote], _) = self.honest(&router, PROBED, false)?;
-            if local.min(remote) >= RECOVERED || ended.elapsed() > RECOVERY_LIMIT {
+            if local.goodput.min(remote.goodput) >= RECOVERED || ended.elapsed() > RECOVERY_LIMIT {
                 break ended.elapsed().as_secs_f64() - f64::from(PROBED) / f64::from(self.size.rate);
             }
         };
@@ -210,8 +240,10 @@ impl Run<'_> {
         if let Some(accepted) = forged {
             add("forged accepted", "Data", accepted as f64);
         }
-        add("local goodput", "of 1", local);
-        add("remote goodput", "of 1", remote);
+        add("local goodput", "of 1", local.goodput);
+        add("remote goodput", "of 1", remote.goodput);
+        add("local RTT", "ms", local.rtt_ms_p99);
+        add("remote RTT", "ms", remote.rtt_ms_p99);
         add("status", "s", status_s);
         add("recovery", "s", recovery_s.max(0.0));
         for ([share, wait], report) in LET_IN.into_iter().zip(knocked.into_iter().flatten()) {
@@ -266,8 +298,8 @@ impl Run<'_> {
         BoundProcess::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()), None)
     }
 
-    /// Goodput of local and of remote applications, and the longest wait for the status if that is asked for.
-    fn honest(&mut self, router: &RouterProcess, count: u32, asks_status: bool) -> anyhow::Result<([f64; 2], f64)> {
+    /// What local and remote applications had, and the longest wait for the status if that is asked for.
+    fn honest(&mut self, router: &RouterProcess, count: u32, asks_status: bool) -> anyhow::Result<([Service; 2], f64)> {
         self.loads += 1;
         let load = |transport: Transport, stream: u16| {
             let mut command = match transport {
@@ -282,13 +314,13 @@ impl Run<'_> {
                 ("--rate", self.size.rate),
                 ("--window", count),
                 ("--give-up", count),
-                ("--lifetime-ms", 1_000),
+                ("--lifetime-ms", LIFETIME_MS),
                 ("--stream", u32::from(2 * self.loads + stream)),
             ] {
                 command.args([option, &value.to_string()]);
             }
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            goodput(run_load(&mut command, None), count)
+            Service::of(run_load(&mut command, None), count)
         };
         std::thread::scope(|scope| {
             let local = scope.spawn(|| load(Transport::Unix, 0));
@@ -300,20 +332,33 @@ impl Run<'_> {
                 }
                 std::thread::sleep(STATUS_INTERVAL);
             }
-            let joined = |load: std::thread::ScopedJoinHandle<'_, f64>| load.join().unwrap_or(0.0);
+            let joined = |load: std::thread::ScopedJoinHandle<'_, Service>| load.join().unwrap_or_default();
             Ok(([joined(local), joined(remote)], longest))
         })
     }
 
     fn outcome(self) -> Outcome {
         let rows = self.table.rows();
-        let medians = |metric: &'static str| {
-            let of_metric = rows.iter().filter(move |row| row.metric == metric);
+        let of_attacks = |metric: &'static str, attacks: &'static [Attack]| {
+            let is_among = |case: &str| {
+                CASES.iter().any(|known| known.id == case && (attacks.is_empty() || attacks.contains(&known.attack)))
+            };
+            let of_metric = rows.iter().filter(move |row| row.metric == metric && is_among(&row.case));
             of_metric.filter_map(|row| Some(row.value.as_ref()?.median))
         };
+        let medians = |metric| of_attacks(metric, &[]);
+        let least = |attacks| {
+            let both = of_attacks("local goodput", attacks).chain(of_attacks("remote goodput", attacks));
+            both.fold(1.0, f64::min)
+        };
+        let streams = &[Attack::ManyStreams];
+        let rtt = of_attacks("local RTT", streams).chain(of_attacks("remote RTT", streams));
         let headline = BTreeMap::from([
             ("hostile_local_min".to_owned(), medians("local goodput").fold(1.0, f64::min)),
             ("hostile_remote_min".to_owned(), medians("remote goodput").fold(1.0, f64::min)),
+            ("hostile_streams_share".to_owned(), least(streams)),
+            ("hostile_streams_rtt_p99_ms".to_owned(), rtt.fold(0.0, f64::max)),
+            ("hostile_producer_share".to_owned(), least(&[Attack::Greedy, Attack::UnreadProducer])),
             ("hostile_status_s_max".to_owned(), medians("status").fold(0.0, f64::max)),
             (
                 "hostile_let_in_min".to_owned(),
@@ -332,11 +377,6 @@ impl Run<'_> {
         ];
         Outcome { rows, headline, notes }
     }
-}
-
-/// Answered over offered; 0 if the load could not be made.
-fn goodput(report: anyhow::Result<LoadReport>, count: u32) -> f64 {
-    report.map_or(0.0, |report| report.satisfied as f64 / f64::from(count))
 }
 
 /// How long a new connection waits for status/general; the limit of an answer if none comes.
