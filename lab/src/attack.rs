@@ -15,6 +15,8 @@
 //! | `stream` | rings and time | one stream that writes as fast as it can |
 //! | `websocket-places`, `observer-places` | connections of these listeners | connections that are let in and kept |
 //! | `many-streams`, `greedy`, `unread-producer` | turns, the way to a producer | see [`streams`] |
+//! | `heavy-tags` | the time of tag searches | a neighbour in TagNet's tree, see `attack/tag_neighbour.rs` |
+//! | `forged-hellos` | a place in TagNet's tree | the same file |
 //!
 //! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
 //!
@@ -22,6 +24,8 @@
 
 mod places;
 pub mod streams;
+#[cfg(feature = "complete")]
+mod tag_neighbour;
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -62,6 +66,8 @@ pub const STORED_PREFIX: &str = "/stored";
 pub const FORGED_PREFIX: &str = "/asked";
 /// How many of them there are.
 pub const FORGED_NAMES: u64 = 500;
+/// The root that `forged-hellos` claims to be next to.
+pub const FORGED_ROOT: u64 = 1;
 const HOUR_MS: u64 = 3_600_000;
 const LARGE_BYTES: usize = 8_000;
 /// The same in one frame.
@@ -86,6 +92,10 @@ pub enum Attack {
     ManyStreams,
     Greedy,
     UnreadProducer,
+    #[cfg(feature = "complete")]
+    HeavyTags,
+    #[cfg(feature = "complete")]
+    ForgedHellos,
 }
 
 /// Over which sockets.
@@ -131,6 +141,9 @@ pub struct AttackPlan {
     /// Packets per second
     #[arg(long, default_value_t = 10_000)]
     pub rate: u64,
+    /// Sets of tags to announce
+    #[arg(long, default_value_t = 60_000)]
+    pub sets: u64,
 }
 
 enum Socket {
@@ -269,6 +282,10 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
         Attack::WebsocketPlaces => places::run(plan, Door::Websocket, plan.router.context("--router is missing")?),
         Attack::ObserverPlaces => places::run(plan, Door::Observer, plan.router.context("--router is missing")?),
         Attack::ManyStreams | Attack::Greedy | Attack::UnreadProducer => streams::run(plan)?,
+        #[cfg(feature = "complete")]
+        Attack::HeavyTags => tag_neighbour::heavy_tags(plan)?,
+        #[cfg(feature = "complete")]
+        Attack::ForgedHellos => tag_neighbour::forged_hellos(plan)?,
     };
     Ok(sent)
 }
@@ -371,6 +388,7 @@ mod tests {
             station: None,
             seconds: 1,
             rate: 200,
+            sets: 0,
         };
         let sent = run(&plan).unwrap();
         assert!(sent <= 200, "{sent} in one second");

@@ -24,11 +24,14 @@
 //! loopback. While one host keeps as many as it gets, honest clients ask for connections: from another host, and on
 //! loopback. *Let in* is the share of them that get one within a second.
 //!
+//! Attacks on TagNet have rows of their own (`tagnet.rs`).
+//!
 //! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
 //! needs root, as the namespaces do; without, the rows say so.
 
 mod forged;
 mod places;
+mod tagnet;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -65,6 +68,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "crates/tables/src",
         "crates/shares/src",
         "crates/observe/src",
+        "crates/tagnet/src",
     ],
 };
 
@@ -165,13 +169,16 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     };
     let (size, program) = (size(context.scale), find_program(&context.program)?);
     let mut run = Run { context, size, program, network, table: SampleTable::default(), loads: 0 };
-    context.plan_steps(run.size.cases * run.size.repetitions * context.workers.len());
+    context.plan_steps((run.size.cases + tagnet::STEPS) * run.size.repetitions * context.workers.len());
     for _ in 0..run.size.repetitions {
         for case in &CASES[..run.size.cases] {
             for &workers in &context.workers {
                 context.begin_step(&format!("{}, {workers} workers", case.id))?;
                 run.measure(case, workers).with_context(|| format!("{}, {workers} workers", case.id))?;
             }
+        }
+        for &workers in &context.workers {
+            run.measure_tagnet(workers)?;
         }
     }
     Ok(run.outcome())
@@ -367,6 +374,8 @@ impl Run<'_> {
             ("hostile_recovery_s_max".to_owned(), medians("recovery").fold(0.0, f64::max)),
             ("hostile_forged_accepted".to_owned(), medians("forged accepted").fold(0.0, f64::max)),
             ("hostile_memory_over_limit".to_owned(), medians("resident over limit").fold(0.0, f64::max)),
+            ("hostile_tag_rtt_p99_ms".to_owned(), medians("NDN RTT p99").fold(0.0, f64::max)),
+            ("hostile_tag_back_s_max".to_owned(), medians("back in the tree").fold(0.0, f64::max)),
         ]);
         let notes = vec![
             format!(
