@@ -137,6 +137,7 @@ mod tests {
             station: None,
             seconds: 1,
             rate: 0,
+            sets: 0,
         };
         let attack = std::thread::spawn(move || run(&plan).unwrap());
         let accepted: Vec<_> = (0..UNREAD).map(|_| listener.accept().unwrap().0).collect();

@@ -106,7 +106,7 @@ mod tests {
             let result = reader.pin().view().forward(&packet, arrival, &|_| false, &mut scratch, &mut expected);
             let mut out = Vec::new();
             let mut turns = 1;
-            while let Poll::Pending = stepped.forward(&packet, arrival, &|_| false, &mut { 5 }, &mut out) {
+            while stepped.forward(&packet, arrival, &|_| false, &mut { 5 }, &mut out).is_pending() {
                 assert!(out.is_empty());
                 tables.change([(set(9_000).descriptor(), None)]);
                 tables.change([(set(9_000).descriptor(), Some(BranchSet::default()))]);
