@@ -112,7 +112,7 @@ fn the_commands_of_the_documentation_do_what_it_says() {
     std::fs::write(path.join("router.toml"), "[tagnet]\ntrees = [1]\n").unwrap();
     std::fs::write(path.join("programme.txt"), "Symphony no. 9\n").unwrap();
     let router = Router::run(path, &["--config", path.join("router.toml").to_str().unwrap()]);
-    let commands = documented_commands(1);
+    let commands = documented_commands(2);
     let [advertise, pull, follow_up, push, routes, locator] = &commands[..] else {
         panic!("other commands: {commands:?}")
     };
@@ -179,6 +179,46 @@ fn a_face_of_the_documentations_command_meets_a_neighbour_that_starts_later() {
         let (root, child) = (tree(&first), tree(&second));
         root[0]["child_face_ids"].as_array().unwrap().len() == 1 && child[0]["parent_face_id"].is_u64()
     });
+}
+
+/// Routers with the key of the documentation's command are neighbours in the tree; one with another key is not.
+#[test]
+fn a_key_keeps_strangers_out_of_the_tree() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = lines_of_block(include_str!("../../../docs/tagnet.md"), 1).next().unwrap();
+    let write_key = |name: &str| {
+        let path = directory.path().join(name).to_str().unwrap().to_owned();
+        let (command, _) = line.split_once('#').unwrap();
+        let command = command.replace("/etc/namewire/tagnet.keys", &path);
+        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success(), "{command}");
+        path
+    };
+    let [ours, theirs] = ["ours.keys", "theirs.keys"].map(write_key);
+    let ports = [free_port(), free_port(), free_port()];
+    let start = |end: usize, key_file: &str| {
+        let file = directory.path().join(format!("{end}.toml"));
+        let mut text = format!("[faces.tcp]\nenabled = false\n[faces.udp]\nlisten = [\"127.0.0.1:{}\"]\n", ports[end]);
+        text += &format!("[tagnet]\ntrees = [1]\nrouter_number = {}\nkey_file = {key_file:?}\n", end + 1);
+        for (other, port) in ports.iter().enumerate().filter(|(other, _)| *other != end) {
+            if end == 0 || other == 0 {
+                text += &format!("[[face]]\nuri = \"udp4://127.0.0.1:{port}\"\n");
+            }
+        }
+        std::fs::write(&file, text).unwrap();
+        let socket = directory.path().join(format!("{end}.sock"));
+        Router::start(&socket, Command::new(NAMEWIRE).args(["run", "--config"]).arg(&file).arg("--socket").arg(&socket))
+    };
+    let (root, child, stranger) = (start(0, &ours), start(1, &ours), start(2, &theirs));
+    let tree = |router: &Router| -> serde_json::Value {
+        serde_json::from_str(&router.ask(&["tag", "locator", "--json"])).unwrap()
+    };
+    eventually("the routers with the key are in one tree", || {
+        let (root, child) = (tree(&root), tree(&child));
+        root[0]["child_face_ids"].as_array().unwrap().len() == 1 && child[0]["parent_face_id"].is_u64()
+    });
+    eventually("the stranger was refused", || root.ask(&["status"]).contains("tag-routing.not-authentic"));
+    assert!(tree(&stranger)[0]["parent_face_id"].is_null(), "{}", tree(&stranger));
+    assert_eq!(tree(&root)[0]["child_face_ids"].as_array().unwrap().len(), 1);
 }
 
 #[test]
