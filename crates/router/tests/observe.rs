@@ -171,7 +171,7 @@ fn a_remote_host_leaves_places_for_this_machine_and_is_told_why_it_gets_no_more(
         });
         let is_told = |answer: &String| answer.starts_with("HTTP/1.1 503 ") && answer.contains("as its share allows");
         assert!(told.iter().all(is_told), "{told:?}");
-        assert!(operator.drops("share-used.observer-connections") >= told.len() as u64);
+        eventually("they are counted", || operator.drops("share-used.observer-connections") >= told.len() as u64);
         streams
     };
     let _remote = match own {

