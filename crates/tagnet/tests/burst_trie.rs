@@ -73,7 +73,8 @@ fn largest_within(view: &BurstTrieView<'_>, query: &Descriptor, accepts: impl Fn
 fn a_search_makes_the_steps_that_it_is_given_and_goes_on() {
     let mut random = fastrand::Rng::with_seed(41);
     let entries = (0..20_000).map(|value| {
-        let tags = [format!("kind{}", value % 50), format!("place{}", value % 997), format!("own{value}")];
+        // No tag is popular: each popular one has a partition, which a query without its bits passes over.
+        let tags = [format!("place{}", value % 9_973), format!("own{value}")];
         Entry { descriptor: Descriptor::of_tags(tags.iter().map(String::as_str)), value }
     });
     let table = BurstTrie::build(entries.collect(), 20_000, PageSize::Base).unwrap();
@@ -86,10 +87,10 @@ fn a_search_makes_the_steps_that_it_is_given_and_goes_on() {
         assert!(view.find_all_within(query, &mut paused, &mut steps, |_| ControlFlow::Continue(())).is_ready());
         usize::MAX - steps
     };
-    let ordinary = steps_of(&Descriptor::of_tags(["kind7", "place7", "own7", "more"]));
+    let ordinary = steps_of(&Descriptor::of_tags(["place7", "own7", "more", "even more"]));
     let needed = steps_of(&heavy);
     println!("{ordinary} steps for four tags, {needed} for 112 one-bits");
-    assert!(ordinary < 256 && needed > 10 * ordinary);
+    assert!(ordinary < 256 && needed > 512);
     let (found, turns) = values_within(&view, &heavy, 100);
     assert_eq!(found, values(&view, &heavy));
     assert!(turns <= needed / 100 + 1 && turns >= needed / (100 + OVERSHOOT), "{turns} turns for {needed} steps");
