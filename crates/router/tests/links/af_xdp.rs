@@ -94,8 +94,10 @@ fn nothing_is_lost_over_many_turns_of_the_rings() {
     let hosts = two_hosts(&segment);
     exchange(&hosts, 0, 3000);
     let mut consumer = hosts[0].application();
-    let counters = hosts[0].face(FAR).counters;
-    assert_eq!((counters.n_out_interests, counters.n_in_data), (3000, 3000));
+    eventually("all is counted", || {
+        let counters = hosts[0].face(FAR).counters;
+        (counters.n_out_interests, counters.n_in_data) == (3000, 3000)
+    });
     for round in 0..300 {
         let interest = consumer.interest(name(&format!("/far/silent/{round}"))).lifetime_ms(10).build();
         consumer.send(&interest);
