@@ -56,6 +56,15 @@ impl RouterControl {
         Ok(self.stream)
     }
 
+    /// Gives the connection back, and the bytes that came behind the last answer: Interests for what was registered.
+    ///
+    /// # Errors
+    /// If the connection cannot be changed.
+    pub(crate) fn into_parts(self) -> io::Result<(UnixStream, Vec<u8>)> {
+        self.stream.set_read_timeout(None)?;
+        Ok((self.stream, self.buffer))
+    }
+
     /// Sends `/localhost/nfd/<module>/<verb>` and returns the answer, whatever its code.
     ///
     /// # Errors

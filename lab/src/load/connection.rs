@@ -66,18 +66,18 @@ impl Connection {
         let connect = || {
             UnixStream::connect(&plan.socket).with_context(|| format!("cannot connect to {}", plan.socket.display()))
         };
-        let (consumer, mut producer) = (connect()?, connect()?);
-        if let Some(prefix) = prefix {
-            let mut control = RouterControl::over(producer);
-            control.register(prefix, None)?;
-            producer = control.into_stream()?;
-        }
-        let mut connection = Self {
-            consumer: LoadFace::stream(consumer)?,
-            producer: LoadFace::stream(producer)?,
-            packets,
-            made_face: None,
+        let (consumer, producer) = (connect()?, connect()?);
+        let producer = match prefix {
+            Some(prefix) => {
+                let mut control = RouterControl::over(producer);
+                control.register(prefix, None)?;
+                // Others may have asked for the prefix already.
+                let (stream, read) = control.into_parts()?;
+                LoadFace::stream_after(stream, &read)?
+            }
+            None => LoadFace::stream(producer)?,
         };
+        let mut connection = Self { consumer: LoadFace::stream(consumer)?, producer, packets, made_face: None };
         connection.probe()?;
         Ok(connection)
     }

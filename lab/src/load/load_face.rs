@@ -91,9 +91,15 @@ impl LoadFace {
     /// # Errors
     /// If it cannot be made non-blocking.
     pub(crate) fn stream(stream: UnixStream) -> io::Result<Self> {
+        Self::stream_after(stream, &[])
+    }
+
+    /// The same for a stream from which `read` has been read already.
+    pub(super) fn stream_after(stream: UnixStream, read: &[u8]) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let buffer = vec![0; STREAM_BUFFER_BYTES].into_boxed_slice();
-        Ok(Self { socket: Socket::Stream { stream, buffer, start: 0, end: 0 }, outbox: Outbox::default() })
+        let mut buffer = vec![0; STREAM_BUFFER_BYTES.max(2 * read.len())].into_boxed_slice();
+        buffer[..read.len()].copy_from_slice(read);
+        Ok(Self { socket: Socket::Stream { stream, buffer, start: 0, end: read.len() }, outbox: Outbox::default() })
     }
 
     /// Takes over a connected UDP socket.

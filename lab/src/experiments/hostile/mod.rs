@@ -348,7 +348,7 @@ impl Run<'_> {
         let rows = self.table.rows();
         let of_attacks = |metric: &'static str, attacks: &'static [Attack]| {
             let is_among = |case: &str| {
-                CASES.iter().any(|known| known.id == case && (attacks.is_empty() || attacks.contains(&known.attack)))
+                attacks.is_empty() || CASES.iter().any(|known| known.id == case && attacks.contains(&known.attack))
             };
             let of_metric = rows.iter().filter(move |row| row.metric == metric && is_among(&row.case));
             of_metric.filter_map(|row| Some(row.value.as_ref()?.median))
