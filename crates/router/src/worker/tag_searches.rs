@@ -8,21 +8,20 @@
 //!   packet by tags ─► at most FIRST_STEPS, of FIRST_TURN_STEPS in a turn ─► sent
 //!        │ longer; or packets of its holder wait already
 //!        ▼
-//!   holder A │ packet │ packet │ …     TURN_STEPS in a turn: deficit round robin over
-//!   holder B │ packet │                the holders, QUANTUM_STEPS each time
+//!   holder A │ packet │ packet │ …     TURN_STEPS in a turn of the worker; the holders
+//!   holder B │ packet │                take turns (`namewire_shares::turns`), in steps
 //! ```
 //!
 //! Between two turns the worker reads its sockets and decides other packets. One search is under way at a time, so that
-//! its tables need not be kept longer than it takes; a holder that has used more than its quantum waits until the
-//! others had theirs.
+//! its tables need not be kept longer than it takes; a holder pays for its search afterwards.
 //!
 //! Limits: the waiting packets share a pool, `tag-searches`, by holder; what finds no room is dropped as
 //! `searches-waiting`.
 
 use namewire_engine::FaceId;
 use namewire_packet::lp::LpHeaders;
-use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader};
-use std::collections::VecDeque;
+use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 /// Steps of a packet in the turn in which it came. Ordinary packets need no more.
 pub(super) const FIRST_STEPS: usize = 256;
@@ -30,8 +29,8 @@ pub(super) const FIRST_STEPS: usize = 256;
 pub(super) const FIRST_TURN_STEPS: usize = 1_024;
 /// Steps in a turn for packets that wait.
 pub(super) const TURN_STEPS: usize = 1_024;
-/// Steps that a holder may use before it is the next one's turn.
-const QUANTUM_STEPS: i64 = 512;
+/// Steps of a holder in a round of turns.
+const QUANTUM_STEPS: u32 = 512;
 /// Bytes of the packets that wait.
 const WAITING_BYTES: u64 = 4 << 20;
 
@@ -43,20 +42,13 @@ pub(super) struct WaitingPacket {
     pub(super) wire: Box<[u8]>,
 }
 
-/// The packets of a holder.
-struct Line {
-    holder: HolderId,
-    /// Steps that it may still use in this round; below 0 if it has used more.
-    credit: i64,
-    packets: VecDeque<WaitingPacket>,
-}
-
 /// See the module documentation.
 pub(crate) struct TagSearches {
-    /// The first has its turn. No line is empty.
-    lines: VecDeque<Line>,
-    /// The first packet of the first line is under way.
-    is_under_way: bool,
+    /// The packets of each holder. No line is empty.
+    lines: HashMap<HolderId, VecDeque<WaitingPacket>>,
+    turns: Turns<HolderId>,
+    /// Whose first packet is under way, and the steps that its search has used.
+    under_way: Option<(HolderId, usize)>,
     pool: Pool,
 }
 
@@ -69,7 +61,12 @@ impl TagSearches {
             management_reserve: WAITING_BYTES / 16,
             local_reserve: WAITING_BYTES / 8,
         };
-        TagSearches { lines: VecDeque::new(), is_under_way: false, pool: Pool::new(config, groups) }
+        TagSearches {
+            lines: HashMap::new(),
+            turns: Turns::new(QUANTUM_STEPS, groups),
+            under_way: None,
+            pool: Pool::new(config, groups),
+        }
     }
 
     /// The pool, for reports.
@@ -84,7 +81,7 @@ impl TagSearches {
 
     /// True if packets of this holder wait: later ones wait behind them.
     pub(super) fn has_any_of(&self, holder: HolderId) -> bool {
-        self.lines.iter().any(|line| line.holder == holder)
+        self.lines.contains_key(&holder)
     }
 
     /// Keeps a packet. False: its holder has its share.
@@ -92,39 +89,43 @@ impl TagSearches {
         if self.pool.try_take(holder, packet.wire.len() as u64).is_err() {
             return false;
         }
-        match self.lines.iter_mut().find(|line| line.holder == holder) {
-            Some(line) => line.packets.push_back(packet),
-            None => self.lines.push_back(Line { holder, credit: QUANTUM_STEPS, packets: [packet].into() }),
+        match self.lines.entry(holder) {
+            Entry::Occupied(mut line) => line.get_mut().push_back(packet),
+            Entry::Vacant(place) => {
+                place.insert([packet].into());
+                self.turns.push(Payer::Holder(holder), holder);
+            }
         }
         true
     }
 
     /// The packet that is to be searched for now: the one that is under way, or the next.
     pub(super) fn next(&mut self) -> Option<&WaitingPacket> {
-        if !self.is_under_way {
-            while self.lines.front()?.credit <= 0 {
-                self.lines.front_mut()?.credit += QUANTUM_STEPS;
-                self.lines.rotate_left(1);
-            }
+        if self.under_way.is_none() {
+            self.under_way = Some((self.turns.begin()?, 0));
         }
-        self.is_under_way = true;
-        self.lines.front()?.packets.front()
+        let (holder, _) = self.under_way?;
+        self.lines.get(&holder)?.front()
     }
 
     /// Charges the packet that is under way for the steps that it used; `is_over` ends it.
     pub(super) fn charge(&mut self, steps: usize, is_over: bool) {
-        let Some(line) = self.lines.front_mut() else { return };
-        line.credit -= steps as i64;
+        let Some((holder, used)) = &mut self.under_way else { return };
+        *used += steps;
+        let (holder, used) = (*holder, *used);
         if !is_over {
             return;
         }
-        self.is_under_way = false;
-        if let Some(packet) = line.packets.pop_front() {
-            self.pool.give_back(line.holder, packet.wire.len() as u64);
+        self.under_way = None;
+        let Entry::Occupied(mut line) = self.lines.entry(holder) else { return self.turns.end(0, false) };
+        if let Some(packet) = line.get_mut().pop_front() {
+            self.pool.give_back(holder, packet.wire.len() as u64);
         }
-        if line.packets.is_empty() {
-            self.lines.pop_front();
+        let has_more = !line.get().is_empty();
+        if !has_more {
+            line.remove();
         }
+        self.turns.end(u32::try_from(used).unwrap_or(u32::MAX), has_more);
     }
 }
 
@@ -159,8 +160,7 @@ mod tests {
         }
 
         fn waiting(&self, holder: usize) -> usize {
-            let line = self.searches.lines.iter().find(|line| line.holder == self.holders[holder]);
-            line.map_or(0, |line| line.packets.len())
+            self.searches.lines.get(&self.holders[holder]).map_or(0, VecDeque::len)
         }
 
         /// One turn; returns the steps that it used.
