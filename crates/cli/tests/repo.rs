@@ -231,7 +231,7 @@ fn what_commands_acknowledged_is_there_after_kills() {
     assert!(checked.status.success(), "{checked:?}");
 }
 
-/// Stores a film of 100 packets in a folder, with a router of its own; what has the film.
+/// Starts a router, stores a film of 100 packets in its repository, and stops it. Returns the bytes of the film.
 fn store_a_film(directory: &Path, folder: &str) -> Vec<u8> {
     let film = directory.join("film");
     let content = random_file(&film, 100_000);

@@ -90,7 +90,7 @@ fn management_alone_speaks_for_management() {
     for data_from in [DataFrom::Asked, DataFrom::Any] {
         let mut node = Forwarder::new(EngineConfig { data_from, ..EngineConfig::default() });
         node.route("/localhost/nfd", &[FaceId::INTERNAL]);
-        // The application has had a prefix of management registered: it is asked, and still not believed.
+        // Even where a route leads to an application, the router does not believe it.
         node.route("/localhost/nfd/status", &[M]);
         for name in ["/localhost/nfd/status/general", "/localhost/nfd/faces/list", "/localhost/nfd"] {
             node.receive(L, interest(name, 1));

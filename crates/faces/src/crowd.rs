@@ -31,12 +31,13 @@ pub(crate) struct Crowd {
     is_crowded: bool,
     /// A sender of the last read that was counted.
     last: Option<HolderId>,
-    /// For so many more reads, the listener counts as one that several use.
+    /// Reads that are left until the listener counts as used by one sender alone.
     shared_reads: u32,
 }
 
 impl Crowd {
-    /// Notes a read of so many messages. `is_full`: there may be more. `is_half_full` looks at the kernel's buffer.
+    /// Notes a read that brought this number of messages. `is_full`: the read was full, so there may be more.
+    /// `is_half_full` asks the kernel whether its buffer is more than half full.
     #[inline]
     pub(crate) fn note_read(&mut self, messages: usize, is_full: bool, is_half_full: impl FnOnce() -> bool) {
         if !is_full {
@@ -130,7 +131,7 @@ mod tests {
         assert!(!crowd.is_crowded, "a window that the buffer holds");
         (0..4).for_each(|_| crowd.note_read(64, true, || true));
         assert!(crowd.is_crowded);
-        assert_eq!(read(&mut tally, &crowd, &[(greedy, 64)]), [64], "nobody else is known to send");
+        assert_eq!(read(&mut tally, &crowd, &[(greedy, 64)]), [64], "the only sender so far");
         crowd.note_senders(&tally.end().unwrap());
         assert_eq!(crowd.shared_reads, 0);
         assert_eq!(read(&mut tally, &crowd, &[(modest, 1)]), [1]);

@@ -74,8 +74,8 @@ fn answer(router: &Router, command: &[u8]) -> ControlResponse {
     }
 }
 
-/// The story: whoever had overheard a command sent it again, and it was carried out again, if the router had started
-/// anew within two minutes.
+/// The story: an eavesdropper recorded a command. The router restarted. Within two minutes of the command, the
+/// eavesdropper sent it again, and the router carried it out again.
 #[test]
 fn a_command_does_not_pass_again_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();

@@ -6,13 +6,12 @@
 //! | face of the Data | accepted |
 //! | --- | --- |
 //! | the Interest was sent there | yes. A link with several members (multicast) is one face, so any of them may answer |
-//! | another one, and the face asked has closed | if both are of one holder: a peer that connected anew |
+//! | it went to another face, which has closed | if both faces are of one holder: the peer has connected again |
 //! | any other | no: [`DropReason::DataNotAsked`](crate::DropReason::DataNotAsked) |
 //!
-//! With [`DataFrom::Any`] all are accepted. Data under `/localhost/nfd` comes from management alone, always: its
-//! requests are sent to no one else, but an application may register such a prefix.
+//! With [`DataFrom::Any`] all are accepted. `scope.rs` has dropped what applications send under `/localhost/nfd`.
 //!
-//! Limits: whoever is a next hop of a prefix may answer for it, and Data that answers one Interest is stored for all.
+//! Limits: each next hop of a prefix may answer for it, and the Content Store gives this Data to everybody who asks.
 //! Where holders share a number, or are not told apart (all of `loopback`), one may answer in place of another whose
 //! face has closed. Fingerprints of the [core role](crate::core) keep no upstream: there any face may answer.
 //!
