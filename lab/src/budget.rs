@@ -1,23 +1,23 @@
 //! Budget: how many instructions may each stage of a packet take?
 //!
-//! `lab/budget.json` holds, for each kind of packet and each stage, the instructions of one packet, as `packet-costs`
-//! counts them at smoke scale in a release build. `make budget` counts again and fails if a stage takes over
-//! [`TOLERANCE_PERCENT`] and over [`TOLERANCE_INSTRUCTIONS`] more. A change that needs more instructions raises the
-//! budget in the same commit, and the commit gives the reason. A change that needs fewer lowers it: `cargo run
-//! --release -p namewire-lab --bin namewire-budget -- lab/budget.json --write`.
+//! `lab/budget.json` holds, for each kind of packet and each stage, the instructions of one packet: the mean of a batch
+//! that [`packet_costs::count_by_stage`] steps through in a release build. `make budget` counts again and fails if a
+//! stage takes over [`TOLERANCE_PERCENT`] and over [`TOLERANCE_INSTRUCTIONS`] more. A change that needs more
+//! instructions raises the budget in the same commit, and the commit gives the reason. A change that needs fewer lowers
+//! it: `cargo run --release -p namewire-lab --bin namewire-budget -- lab/budget.json --write`.
 //!
 //! Counts depend on the code, the compiler and the place of tables in memory. Two runs of one program differ by less
 //! than the tolerance; the time of day and the machine's load do not matter. Limit: where the kernel lets no process
-//! trace its child, nothing can be counted, and the check says so and passes.
+//! trace its child, nothing can be counted, and the check says so and passes ([`cannot_count`]).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::experiment::{Context, Outcome};
-use crate::experiments;
-use crate::experiments::packet_costs::COUNTED_BY_STAGE;
+use crate::experiment::Context;
+use crate::experiments::packet_costs;
 use crate::record::write_whole;
 
 /// A stage may take this much more than its budget.
@@ -34,20 +34,22 @@ pub type Counts = BTreeMap<String, BTreeMap<String, f64>>;
 /// Counts the instructions of each stage.
 ///
 /// # Errors
-/// If the experiment fails.
+/// If memory is lacking, or nothing can be counted here ([`cannot_count`]).
 pub fn count(context: &Context) -> anyhow::Result<Counts> {
-    let experiment = experiments::find("packet-costs").context("packet-costs is an experiment")?;
-    Ok(counts_of(&(experiment.run)(context)?))
-}
-
-fn counts_of(outcome: &Outcome) -> Counts {
     let mut counts = Counts::new();
-    for row in outcome.rows.iter().filter(|row| row.metric == COUNTED_BY_STAGE) {
+    for row in packet_costs::count_by_stage(context)? {
         if let Some(value) = &row.value {
-            counts.entry(row.case.clone()).or_default().insert(row.subject.clone(), value.median);
+            counts.entry(row.case).or_default().insert(row.subject, value.median);
         }
     }
-    counts
+    Ok(counts)
+}
+
+/// True if [`count`] failed because the kernel lets no process trace its child.
+#[must_use]
+pub fn cannot_count(error: &anyhow::Error) -> bool {
+    let kind = error.root_cause().downcast_ref().map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported))
 }
 
 /// The budget in a file.
@@ -123,6 +125,14 @@ mod tests {
         let budget = counts(7.8);
         assert!(compare(&budget, &counts(8.8)).is_ok());
         assert!(compare(&budget, &counts(9.0)).is_err());
+    }
+
+    #[test]
+    fn only_a_kernel_that_refuses_is_a_reason_not_to_count() {
+        let error = |kind| anyhow::Error::from(io::Error::from(kind)).context("counted");
+        assert!(cannot_count(&error(io::ErrorKind::PermissionDenied)));
+        assert!(!cannot_count(&error(io::ErrorKind::OutOfMemory)));
+        assert!(!cannot_count(&anyhow::anyhow!("the copy died (status 9)")));
     }
 
     #[test]

@@ -143,7 +143,10 @@ fn be_the_copy(page: &Page, work: impl FnOnce(&mut [u64]) -> anyhow::Result<()>)
 /// Follows the copy to its end, and steps it between its two stop signals.
 fn trace(child: libc::pid_t, counts: Counts, words: &[AtomicU64]) -> anyhow::Result<()> {
     let status = wait(child)?;
-    anyhow::ensure!(is_stopped_by(status, libc::SIGSTOP), "the copy cannot be traced (status {status:#x})");
+    if !is_stopped_by(status, libc::SIGSTOP) {
+        let refused = format!("the system lets us trace no copy (status {status:#x})");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused).into());
+    }
     request(libc::PTRACE_SETOPTIONS, child, libc::PTRACE_O_EXITKILL as usize)?;
     let mut lines = if counts == Counts::Lines { Some(LineCounter::of(child)?) } else { None };
     let (mut is_stepping, mut last_address, mut signal) = (false, 0, 0);
