@@ -4,7 +4,10 @@ use namewire_configuration::Settings;
 use namewire_designs::fib::catalogue::FibDesignError;
 use namewire_engine::dispatch::MAX_WORKERS;
 use namewire_packet::nfd::FaceUri;
-use namewire_tables::{PageSize, head_room::RESERVE_BYTES};
+use namewire_tables::{
+    PageSize,
+    head_room::{self, RESERVE_BYTES},
+};
 use std::{io, path::PathBuf};
 
 /// The file in which an administrator sets the number of huge pages of a size.
@@ -97,6 +100,11 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Refuses to go on without room for so many bytes beside the reserve.
+    pub(crate) fn require_memory(bytes: usize) -> Result<(), StartError> {
+        head_room::is_there(bytes).then_some(()).ok_or(StartError::Memory { bytes })
+    }
+
     /// Refuses numbers that contradict each other.
     pub(crate) fn check(settings: &Settings) -> Result<(), StartError> {
         let (workers, pin) = (usize::from(settings.router.workers), &settings.router.pin);

@@ -41,7 +41,7 @@ use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConf
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::{HolderTable, PoolReader};
-use namewire_tables::{FibConfig, PageSize, head_room};
+use namewire_tables::{FibConfig, PageSize};
 use std::{
     io,
     net::SocketAddr,
@@ -54,9 +54,6 @@ use tokio::{
     runtime::{self, Runtime},
     sync::mpsc,
 };
-
-/// Besides its tables, a worker allocates some 30 MiB when it starts: buffers and its thread's stack.
-const WORKER_BYTES: usize = 48 << 20;
 
 /// Starts routers.
 pub struct Router;
@@ -197,7 +194,7 @@ impl Router {
         let sender = ControlSender { events: events.clone(), interests };
         let ids = FaceIdAllocator::new();
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
-        require(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
+        StartError::require_memory(workers.saturating_mul(worker_threads::WORKER_BYTES) + mesh::bytes(workers))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let Started { threads: worker_threads, senders: workers, faceless } =
             worker_threads::start(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
@@ -335,11 +332,7 @@ fn shared_tables(settings: &Settings, secrets: &Secrets) -> Result<Arc<Shared>, 
 /// # Errors
 /// [`StartError::Memory`].
 pub fn require_memory() -> Result<(), StartError> {
-    require(0)
-}
-
-fn require(bytes: usize) -> Result<(), StartError> {
-    head_room::is_there(bytes).then_some(()).ok_or(StartError::Memory { bytes })
+    StartError::require_memory(0)
 }
 
 /// What the administrator of a router with a lossy FIB should know (Yuan15 §4.2).

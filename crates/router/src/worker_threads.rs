@@ -26,6 +26,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+/// Besides its tables, a worker allocates some 30 MiB when it starts: buffers and its thread's stack.
+pub(crate) const WORKER_BYTES: usize = 48 << 20;
+
 /// Secrets of one start: keys of tables and shards, seeds of the engines.
 pub(crate) struct Secrets {
     pub(crate) tables: HashKey,
@@ -112,8 +115,7 @@ pub(crate) fn start(
         drivers.iter().map(|driver| Bell { doorbell: Doorbell::new(), waker: driver.waker() }).collect();
     // Declared before the senders: on failure the senders are dropped first, which ends the threads.
     let mut threads = WorkerThreads::default();
-    let (mut senders, mut faceless) = (Vec::new(), Vec::new());
-    let (allocated, have_allocated) = sync_channel(drivers.len());
+    let (mut senders, mut faceless, mut workers) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (driver, (outbox, inbox))) in drivers.into_iter().zip(mesh::connect(&bells)).enumerate() {
         let (messages, queue) = sync_channel(WORKER_QUEUE);
         senders.push(WorkerSender::new(messages, driver.waker()));
@@ -128,7 +130,7 @@ pub(crate) fn start(
         let engine = Engine::new(engine_config.clone(), index as u8, dispatcher, secrets.tables, seed, groups)
             .map_err(|error| StartError::unmapped(pages, error))?;
         shared.add_pools(engine.pools());
-        let worker = Worker {
+        workers.push(Worker {
             shared: Arc::clone(shared),
             engine,
             messages: queue,
@@ -150,7 +152,12 @@ pub(crate) fn start(
                 tags: TagForwarding::new(tags.map(|tags| [tags.reader(), tags.reader()]), searches),
                 traces: Traces::default(),
             },
-        };
+        });
+    }
+    // A thread cannot refuse what it allocates, so all tables are mapped before.
+    StartError::require_memory(workers.len().saturating_mul(WORKER_BYTES))?;
+    let (allocated, have_allocated) = sync_channel(workers.len());
+    for (index, worker) in workers.into_iter().enumerate() {
         spawn(worker, settings.router.pin.get(index).copied(), allocated.clone(), &mut threads)?;
     }
     drop(allocated);
