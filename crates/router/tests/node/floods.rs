@@ -5,16 +5,23 @@ use namewire_packet::{
     DataBuilder, NackReason,
     nfd::{ControlParameters, DropCounter},
 };
+use namewire_router::RouterHandle;
 use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-/// Sends management Interests as fast as the router takes them, until told to stop.
-fn flood(mut client: Application, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+/// Starts four applications that send management Interests as fast as the router takes them, until told to stop.
+fn start_floods(router: &RouterHandle, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<u64>> {
+    (0..4).map(|number| flood(Application::connect(router), number, Arc::clone(stop))).collect()
+}
+
+/// No flood asks for another's names: then the Content Store would answer, and management would have time for all.
+fn flood(mut client: Application, number: usize, stop: Arc<AtomicBool>) -> JoinHandle<u64> {
     let mut reader = client.split();
     std::thread::spawn(move || while reader.receive_within(Duration::from_secs(1)).is_some() {});
     std::thread::spawn(move || {
@@ -22,7 +29,7 @@ fn flood(mut client: Application, stop: Arc<AtomicBool>) -> std::thread::JoinHan
         while !stop.load(Ordering::Relaxed) {
             let mut wire = Vec::new();
             for _ in 0..100 {
-                let uri = format!("/localhost/nfd/status/nothing/{sent}");
+                let uri = format!("/localhost/nfd/status/nothing/{number}/{sent}");
                 wire.extend(client.interest(name(&uri)).lifetime_ms(50).build());
                 sent += 1;
             }
@@ -43,7 +50,7 @@ fn routes_expire_and_others_are_served_while_management_is_flooded() {
     let parameters = ControlParameters { name: Some(name("/brief")), expiration_period_ms, ..Default::default() };
     producer.succeed("/rib/register", parameters);
     let stop = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> = (0..4).map(|_| flood(Application::connect(&router), Arc::clone(&stop))).collect();
+    let floods = start_floods(&router, &stop);
     // The data plane shows it, because commands may be refused now.
     let (mut rounds, mut expired) = (0, false);
     while !expired && rounds < 100 {
@@ -75,7 +82,7 @@ fn commands_are_answered_the_first_time_while_others_flood_and_the_floods_are_na
     let mut honest = Application::connect(&router);
     let mut operator = Application::connect(&router);
     let stop = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> = (0..4).map(|_| flood(Application::connect(&router), Arc::clone(&stop))).collect();
+    let floods = start_floods(&router, &stop);
     let mut is_cut = false;
     let mut unanswered = None;
     let began = Instant::now();
