@@ -14,20 +14,19 @@
 pub use crate::announcement_store::{MAX_ANNOUNCEMENT_BYTES, MAX_ANNOUNCEMENTS};
 use crate::{
     authorization::{
-        Module, Prefix,
+        Module,
         gate::{Admission, Arrival},
-        pending::Fetching,
     },
     command::{COMMAND_NAME_LEN, Refusal, malformed, refusal},
     effect::Effect,
     environment::Times,
     log_lines,
     management::Management,
-    replies::ReplyTo,
+    request::Request,
     rib::{MAX_PREFIX_COMPONENTS, Rib, Route, deadline_ns},
 };
 use namewire_packet::{
-    Data, FaceId, Interest, Name,
+    Data, FaceId, Name,
     nfd::{ControlParameters, origin, prefix_announcement::PrefixAnnouncement, route_flags},
     tlv::types,
 };
@@ -66,64 +65,45 @@ pub fn forget_announced<'n>(rib: &mut Rib, name: Name<'n>, face: FaceId) -> Opti
 
 impl Management {
     /// `rib/announce`: its ApplicationParameters are the announcing Data.
-    #[allow(clippy::too_many_arguments)] // the request, taken apart once
-    pub(crate) fn on_announce(
-        &mut self,
-        now: Times,
-        incoming: FaceId,
-        prefix: Prefix,
-        interest: &Interest<'_>,
-        fetching: &Fetching,
-        reply_to: &ReplyTo,
-        out: &mut Vec<Effect>,
-    ) {
-        let arrival = Arrival {
-            prefix,
-            module: Module::Rib,
-            incoming,
-            names_face: None,
-            interest,
-            parameter_components: 0,
-            pit_token: reply_to.pit_token,
-            fetching,
-        };
-        match self.announce_prefix(now, &arrival, out) {
+    pub(crate) fn on_announce(&mut self, request: &Request<'_>, out: &mut Vec<Effect>) {
+        match self.announce_prefix(request, out) {
             Ok(Some(body)) => {
                 log_lines::route_announced(&body, false);
-                self.replies.succeed(reply_to, body, out);
-                self.keep_answer(now, prefix, incoming, reply_to, out);
+                self.replies.succeed(&request.reply_to, body, out);
+                self.keep_answer(request, out);
             }
             Ok(None) => {} // the command comes again when a certificate is there, or its face is gone
-            Err(refusal) => self.replies.refuse(reply_to, &refusal, out),
+            Err(refusal) => self.replies.refuse(&request.reply_to, &refusal, out),
         }
     }
 
     fn announce_prefix(
         &mut self,
-        now: Times,
-        arrival: &Arrival<'_>,
+        request: &Request<'_>,
         out: &mut Vec<Effect>,
     ) -> Result<Option<ControlParameters>, Refusal> {
-        let name = arrival.interest.name();
+        let (now, incoming) = (request.now, request.incoming());
+        let name = request.interest.name();
         let has_digest = name.last().is_some_and(|last| last.type_number == types::PARAMETERS_SHA256_DIGEST);
         if name.len() != COMMAND_NAME_LEN + 1 || !has_digest {
             return Err(malformed("the name must be followed by a parameters digest and nothing else"));
         }
         let parameters =
-            arrival.interest.application_parameters().ok_or_else(|| malformed("no ApplicationParameters"))?;
+            request.interest.application_parameters().ok_or_else(|| malformed("no ApplicationParameters"))?;
         let data = Data::parse(parameters)
             .map_err(|error| malformed(&format!("ApplicationParameters are no announcing Data: {error}")))?;
         let announcement = PrefixAnnouncement::read(&data)
             .map_err(|error| malformed(&format!("ApplicationParameters are no prefix announcement: {error}")))?;
-        if self.admit(now, arrival, out)? != Admission::Now {
+        let arrival = Arrival { request, module: Module::Rib, names_face: None, parameter_components: 0 };
+        if self.admit(&arrival, out)? != Admission::Now {
             return Ok(None);
         }
-        if self.faces.get(arrival.incoming).is_none() {
+        if self.faces.get(incoming).is_none() {
             return Err(refusal(410, "Face not found"));
         }
-        self.authorize_announcement(now, arrival.incoming, &data)
+        self.authorize_announcement(now, incoming, &data)
             .map_err(|denial| refusal(403, format!("Prefix announcement rejected: {denial}")))?;
-        self.add_announced(now, arrival.incoming, (&announcement, parameters), u64::MAX, out).map(Some)
+        self.add_announced(now, incoming, (&announcement, parameters), u64::MAX, out).map(Some)
     }
 
     /// A route that the self-learning strategy found: `announcement` came with Data through `face`. An announcement

@@ -113,7 +113,7 @@ pub(crate) enum Prefix {
 }
 
 /// The parts of a command that matter here.
-pub(crate) struct Request<'a> {
+pub(crate) struct Claim<'a> {
     pub(crate) now: Times,
     pub(crate) prefix: Prefix,
     pub(crate) module: Module,
@@ -124,7 +124,7 @@ pub(crate) struct Request<'a> {
     pub(crate) signature: Option<SignedPacket<'a>>,
 }
 
-impl Request<'_> {
+impl Claim<'_> {
     /// True if the command is about the face that it came from.
     fn is_for_itself(&self, face: &FaceProperties) -> bool {
         self.names_face.is_none_or(|named| named == FaceId::INVALID || named == face.face)
@@ -191,39 +191,39 @@ impl Authorizer {
     }
 
     /// Decides about one command. Records the command if it passes.
-    pub(crate) fn authorize(&mut self, request: &Request<'_>) -> Result<(), Failure> {
-        let face = request.face;
-        let result = match request.prefix {
-            Prefix::Localhop => self.localhop(request, face),
+    pub(crate) fn authorize(&mut self, claim: &Claim<'_>) -> Result<(), Failure> {
+        let face = claim.face;
+        let result = match claim.prefix {
+            Prefix::Localhop => self.localhop(claim, face),
             Prefix::Localhost if face.scope != FaceScope::Local => {
                 Err(Denial::not_allowed(format!("face {} is not local", face.face)).into())
             }
-            Prefix::Localhost => match request.module.own_rules(&self.config) {
+            Prefix::Localhost => match claim.module.own_rules(&self.config) {
                 Some(rules) => {
-                    let signature = request.signature.ok_or(Denial::NotSigned)?;
-                    let signatory = self.judge_command(rules, &signature, request);
+                    let signature = claim.signature.ok_or(Denial::NotSigned)?;
+                    let signatory = self.judge_command(rules, &signature, claim);
                     signatory.map(|signatory| Some(sender(signatory, face.face)))
                 }
-                None => self.by_policy(request, face).map_err(Failure::from),
+                None => self.by_policy(claim, face).map_err(Failure::from),
             },
         };
         if let Some(sender) = result? {
-            let signature = request.signature.ok_or(Denial::NotSigned)?;
+            let signature = claim.signature.ok_or(Denial::NotSigned)?;
             // NFD requires a nonce only for `rib`, and we for `tags` too. The old format always has one.
-            let needs_nonce = request.module.is_of_applications();
-            self.replay.check(request.now, &sender, signature.time_ms, signature.nonce, needs_nonce)?;
+            let needs_nonce = claim.module.is_of_applications();
+            self.replay.check(claim.now, &sender, signature.time_ms, signature.nonce, needs_nonce)?;
         }
         Ok(())
     }
 
-    fn localhop(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Failure> {
+    fn localhop(&self, claim: &Claim<'_>, face: &FaceProperties) -> Result<Option<Sender>, Failure> {
         let rules = self.config.localhop_rib.as_ref();
         let rules = rules.ok_or_else(|| Denial::not_allowed("/localhop/nfd is not served"))?;
-        let signature = request.signature.ok_or(Denial::NotSigned)?;
-        if !request.is_for_itself(face) {
+        let signature = claim.signature.ok_or(Denial::NotSigned)?;
+        if !claim.is_for_itself(face) {
             return Err(Denial::not_allowed("a route of another face under /localhop/nfd").into());
         }
-        let signatory = self.judge_command(rules, &signature, request)?;
+        let signatory = self.judge_command(rules, &signature, claim)?;
         Ok(Some(sender(signatory, face.face)))
     }
 
@@ -231,42 +231,41 @@ impl Authorizer {
         &self,
         rules: &RulesOrAny,
         signature: &SignedPacket<'_>,
-        request: &Request<'_>,
+        claim: &Claim<'_>,
     ) -> Result<Signatory, Failure> {
-        let (host, now_unix_ms) = (Some(gate::teller(request.face.holder)), request.now.unix_ms);
+        let (host, now_unix_ms) = (Some(gate::teller(claim.face.holder)), claim.now.unix_ms);
         judge_from(host, rules, PacketKind::Interest, signature, &self.certificates, now_unix_ms)
     }
 
     /// Decides by the table of this module. `None`: no replay check.
-    fn by_policy(&self, request: &Request<'_>, face: &FaceProperties) -> Result<Option<Sender>, Denial> {
-        let is_of_applications = request.module.is_of_applications();
+    fn by_policy(&self, claim: &Claim<'_>, face: &FaceProperties) -> Result<Option<Sender>, Denial> {
+        let is_of_applications = claim.module.is_of_applications();
         let this_face = is_of_applications.then_some(Sender::Face(face.face));
-        if is_of_applications && request.signature.is_none() {
+        if is_of_applications && claim.signature.is_none() {
             return Err(Denial::NotSigned);
         }
-        let mut granted = self.config.authorizations.iter().filter(|one| request.module.is_in(one.privileges));
+        let mut granted = self.config.authorizations.iter().filter(|one| claim.module.is_in(one.privileges));
         if granted.any(|one| one.signer == Signer::Any) {
             return Ok(this_face); // as in NFD, the signature is not looked at
         }
-        if is_of_applications && request.is_for_itself(face) {
+        if is_of_applications && claim.is_for_itself(face) {
             return Ok(this_face);
         }
-        if let Some(signature) = request.signature.filter(SignedPacket::is_digest) {
+        if let Some(signature) = claim.signature.filter(SignedPacket::is_digest) {
             signature.verify_digest()?;
         }
-        if self.peer_may_command(face, request.module) {
+        if self.peer_may_command(face, claim.module) {
             return Ok(this_face);
         }
-        if let Some((certificate, may)) = request.signature.and_then(|signature| self.find_anchor(&signature, request))
-        {
-            check_validity(certificate, request.now.unix_ms)?;
+        if let Some((certificate, may)) = claim.signature.and_then(|signature| self.find_anchor(&signature, claim)) {
+            check_validity(certificate, claim.now.unix_ms)?;
             let key = certificate.public_key().map_err(|error| Denial::BadSignature(error.to_string()))?;
-            request.signature.ok_or(Denial::NotSigned)?.verify(&key)?;
+            claim.signature.ok_or(Denial::NotSigned)?.verify(&key)?;
             if may {
                 return Ok(Some(Sender::Key(certificate.key_name().to_buf())));
             }
         }
-        Err(self.why_not(request, face))
+        Err(self.why_not(claim, face))
     }
 
     /// True if the kernel vouches for the other end of this face.
@@ -281,41 +280,41 @@ impl Authorizer {
     }
 
     /// The anchor that signed, and true if it may use this module.
-    fn find_anchor(&self, signature: &SignedPacket<'_>, request: &Request<'_>) -> Option<(&Certificate, bool)> {
+    fn find_anchor(&self, signature: &SignedPacket<'_>, claim: &Claim<'_>) -> Option<(&Certificate, bool)> {
         let mut of_signer = self.config.authorizations.iter().filter_map(|one| match &one.signer {
             Signer::Certificate(anchor) if is_signer(anchor, signature) => Some((anchor.certificate(), one.privileges)),
             _ => None,
         });
         let (first, privileges) = of_signer.next()?;
-        if request.module.is_in(privileges) {
+        if claim.module.is_in(privileges) {
             return Some((first, true));
         }
-        let other = of_signer.find(|(_, privileges)| request.module.is_in(*privileges));
+        let other = of_signer.find(|(_, privileges)| claim.module.is_in(*privileges));
         Some(other.map_or((first, false), |(certificate, _)| (certificate, true)))
     }
 
     /// The denial whose text helps the refused sender most.
-    fn why_not(&self, request: &Request<'_>, face: &FaceProperties) -> Denial {
-        let module = request.module.name();
+    fn why_not(&self, claim: &Claim<'_>, face: &FaceProperties) -> Denial {
+        let module = claim.module.name();
         let peer = match &face.credentials {
             _ if !self.config.peer_credentials => "peer credentials do not count here".to_owned(),
             None => "this connection has no peer credentials".to_owned(),
             Some(PeerCredentials { uid, gid, .. }) => {
-                let groups = if request.module.is_of_groups() { " nor in an allowed group" } else { "" };
+                let groups = if claim.module.is_of_groups() { " nor in an allowed group" } else { "" };
                 format!("the peer (uid {uid}, gid {gid}) is neither root nor the router's user{groups}")
             }
         };
-        match request.signature {
+        match claim.signature {
             None => Denial::not_allowed(format!("{module} needs a trusted signature, for {peer}")),
             Some(signature) if signature.is_digest() => {
-                let what = match request.module {
+                let what = match claim.module {
                     Module::Rib => "a route of another face",
                     Module::Tags => "tags of another face",
                     _ => module,
                 };
                 Denial::not_allowed(format!("{what} needs a trusted signature, for {peer}"))
             }
-            Some(signature) if self.find_anchor(&signature, request).is_some() => {
+            Some(signature) if self.find_anchor(&signature, claim).is_some() => {
                 Denial::not_allowed(format!("{} may not use {module}", signature.signer()))
             }
             Some(signature) => Denial::UnknownSigner(format!("{}; {peer}", signature.signer())),

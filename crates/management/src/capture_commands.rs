@@ -19,22 +19,20 @@
 
 use crate::{
     capture_plane::{CapturePlane, CaptureRefusal, Subject, WantedCapture},
-    command::{Refusal, invalid_parameters, refusal},
-    environment::{Environment, Times},
+    command::{CommandResult, Refusal, invalid_parameters, refusal},
+    environment::Environment,
     management::Management,
+    request::Request,
 };
 use namewire_packet::{
-    FaceId, Interest, MAX_PACKET_BYTES, NameBuf,
+    MAX_PACKET_BYTES, NameBuf,
     nfd::{ControlParameters, FaceUri},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
 
-type CommandResult = Result<ControlParameters, Refusal>;
-
 /// `capture/start`.
 pub(crate) fn start_capture(
-    now: Times,
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
@@ -56,42 +54,36 @@ pub(crate) fn start_capture(
         return Err(invalid_parameters(&format!("Mtu must be 1 to {MAX_PACKET_BYTES}")));
     }
     let wanted = WantedCapture { subject, one_in, snap_bytes: parameters.mtu };
-    let name = plane(environment)?.start(now, incoming, wanted).map_err(refused)?;
+    let name = plane(environment)?.start(request.now, request.incoming(), wanted).map_err(refused)?;
     Ok(ControlParameters { name: Some(name), ..parameters })
 }
 
 /// `capture/add`.
 pub(crate) fn add_to_capture(
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
     let face = parameters.face_id.ok_or_else(|| invalid_parameters("FaceId is required"))?;
-    plane(environment)?.add(incoming, name_of(&parameters)?.as_name(), face).map_err(refused)?;
+    plane(environment)?.add(request.incoming(), name_of(&parameters)?.as_name(), face).map_err(refused)?;
     Ok(parameters)
 }
 
 /// `capture/stop`.
 pub(crate) fn stop_capture(
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
-    plane(environment)?.stop(incoming, name_of(&parameters)?.as_name()).map_err(refused)?;
+    plane(environment)?.stop(request.incoming(), name_of(&parameters)?.as_name()).map_err(refused)?;
     Ok(parameters)
 }
 
 impl Management {
     /// A request for a piece. One for a capture of another face gets no answer: it would reach the pending Interest of
     /// the face that may have the piece.
-    pub(crate) fn on_piece_request(
-        &mut self,
-        now: Times,
-        incoming: FaceId,
-        interest: &Interest<'_>,
-        environment: &mut dyn Environment,
-    ) {
-        let name = interest.name();
+    pub(crate) fn on_piece_request(&mut self, request: &Request<'_>, environment: &mut dyn Environment) {
+        let (now, incoming, name) = (request.now, request.incoming(), request.interest.name());
         let last = name.last().filter(|last| last.type_number == SEQUENCE_NUM_COMPONENT);
         let sequence = last.and_then(|last| last.as_nni());
         let is_served = sequence.is_some_and(|sequence| {

@@ -1,11 +1,10 @@
-//! Commands as they arrive: name, parameters, signature, and the fields that each verb takes.
+//! Commands as they arrive: name, parameters and signature.
 //!
-//! Source: management.md §2 (two formats), §4 (texts), §5 (fields);
-//! packet-format.md §4.2, §4.3 (signed bytes).
+//! Source: management.md §2 (two formats), §4 (texts); packet-format.md §4.2, §4.3 (signed bytes).
 //!
+//! [`crate::verbs`] has the fields that each verb takes.
 //! [`crate::authorization`] decides whether a command may be carried out.
 
-use crate::authorization::Module;
 use namewire_packet::{
     Interest,
     nfd::{ControlParameters, ControlResponse},
@@ -42,37 +41,9 @@ pub(crate) fn signature_of<'a>(
     }
 }
 
-/// What a command can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    FacesCreate,
-    FacesUpdate,
-    FacesDestroy,
-    FibAddNextHop,
-    FibRemoveNextHop,
-    CsConfig,
-    CsErase,
-    StrategyChoiceSet,
-    StrategyChoiceUnset,
-    RibRegister,
-    RibUnregister,
-    TagsAdvertise,
-    TagsWithdraw,
-    TagsJoin,
-    CaptureStart,
-    CaptureAdd,
-    CaptureStop,
-    LogSet,
-}
-
-use Field::{
-    BaseCongestionMarkingInterval, Capacity, Cost, Count, DefaultCongestionThreshold, ExpirationPeriod, FaceId,
-    FacePersistency, Flags, LocalUri, Mask, Mtu, Origin, Strategy, Tags, Uri,
-};
-
 /// A field of ControlParameters, by its name in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+pub(crate) enum Field {
     Name,
     FaceId,
     Uri,
@@ -92,134 +63,36 @@ enum Field {
     Tags,
 }
 
-impl Verb {
-    /// The verb of `/localhost/nfd/<module>/<verb>`.
-    pub(crate) fn find(module: &[u8], verb: &[u8]) -> Option<Self> {
-        Some(match (module, verb) {
-            (b"faces", b"create") => Verb::FacesCreate,
-            (b"faces", b"update") => Verb::FacesUpdate,
-            (b"faces", b"destroy") => Verb::FacesDestroy,
-            (b"fib", b"add-nexthop") => Verb::FibAddNextHop,
-            (b"fib", b"remove-nexthop") => Verb::FibRemoveNextHop,
-            (b"cs", b"config") => Verb::CsConfig,
-            (b"cs", b"erase") => Verb::CsErase,
-            (b"strategy-choice", b"set") => Verb::StrategyChoiceSet,
-            (b"strategy-choice", b"unset") => Verb::StrategyChoiceUnset,
-            (b"rib", b"register") => Verb::RibRegister,
-            (b"rib", b"unregister") => Verb::RibUnregister,
-            (b"tags", b"advertise") => Verb::TagsAdvertise,
-            (b"tags", b"withdraw") => Verb::TagsWithdraw,
-            (b"tags", b"join") => Verb::TagsJoin,
-            (b"capture", b"start") => Verb::CaptureStart,
-            (b"capture", b"add") => Verb::CaptureAdd,
-            (b"capture", b"stop") => Verb::CaptureStop,
-            (b"log", b"set") => Verb::LogSet,
-            _ => return None,
-        })
+impl Field {
+    /// Each field, and whether a command has it.
+    pub(crate) fn presence(parameters: &ControlParameters) -> [(Self, bool); 17] {
+        [
+            (Self::Name, parameters.name.is_some()),
+            (Self::FaceId, parameters.face_id.is_some()),
+            (Self::Uri, parameters.uri.is_some()),
+            (Self::LocalUri, parameters.local_uri.is_some()),
+            (Self::Origin, parameters.origin.is_some()),
+            (Self::Cost, parameters.cost.is_some()),
+            (Self::Capacity, parameters.capacity.is_some()),
+            (Self::Count, parameters.count.is_some()),
+            (Self::Flags, parameters.flags.is_some()),
+            (Self::Mask, parameters.mask.is_some()),
+            (Self::Strategy, parameters.strategy.is_some()),
+            (Self::ExpirationPeriod, parameters.expiration_period_ms.is_some()),
+            (Self::FacePersistency, parameters.face_persistency.is_some()),
+            (Self::BaseCongestionMarkingInterval, parameters.base_congestion_marking_interval_ns.is_some()),
+            (Self::DefaultCongestionThreshold, parameters.default_congestion_threshold_bytes.is_some()),
+            (Self::Mtu, parameters.mtu.is_some()),
+            (Self::Tags, parameters.tags.is_some()),
+        ]
     }
-
-    /// Required and optional fields (§5); all others are forbidden.
-    const fn fields(self) -> (&'static [Field], &'static [Field]) {
-        match self {
-            Verb::FacesCreate => (
-                &[Uri],
-                &[
-                    LocalUri,
-                    Flags,
-                    Mask,
-                    FacePersistency,
-                    BaseCongestionMarkingInterval,
-                    DefaultCongestionThreshold,
-                    Mtu,
-                ],
-            ),
-            Verb::FacesUpdate => (
-                &[],
-                &[FaceId, Flags, Mask, FacePersistency, BaseCongestionMarkingInterval, DefaultCongestionThreshold, Mtu],
-            ),
-            Verb::FacesDestroy => (&[FaceId], &[]),
-            Verb::FibAddNextHop => (&[Field::Name], &[FaceId, Cost]),
-            Verb::FibRemoveNextHop => (&[Field::Name], &[FaceId]),
-            Verb::CsConfig => (&[], &[Capacity, Flags, Mask]),
-            Verb::CsErase => (&[Field::Name], &[Count]),
-            Verb::StrategyChoiceSet => (&[Field::Name, Strategy], &[]),
-            Verb::StrategyChoiceUnset => (&[Field::Name], &[]),
-            Verb::RibRegister => (&[Field::Name], &[FaceId, Origin, Cost, Flags, ExpirationPeriod]),
-            Verb::RibUnregister => (&[Field::Name], &[FaceId, Origin]),
-            Verb::TagsAdvertise => (&[Tags, Flags], &[FaceId, ExpirationPeriod]),
-            Verb::TagsWithdraw => (&[Tags], &[FaceId]),
-            Verb::TagsJoin => (&[], &[FaceId]),
-            Verb::CaptureStart => (&[], &[Field::Name, FaceId, LocalUri, Count, Mtu]),
-            Verb::CaptureAdd => (&[Field::Name, FaceId], &[]),
-            Verb::CaptureStop => (&[Field::Name], &[]),
-            Verb::LogSet => (&[], &[]),
-        }
-    }
-
-    /// The module that the verb belongs to.
-    pub(crate) const fn module(self) -> Module {
-        match self {
-            Verb::FacesCreate | Verb::FacesUpdate | Verb::FacesDestroy => Module::Faces,
-            Verb::FibAddNextHop | Verb::FibRemoveNextHop => Module::Fib,
-            Verb::CsConfig | Verb::CsErase => Module::Cs,
-            Verb::StrategyChoiceSet | Verb::StrategyChoiceUnset => Module::StrategyChoice,
-            Verb::RibRegister | Verb::RibUnregister => Module::Rib,
-            Verb::TagsAdvertise | Verb::TagsWithdraw | Verb::TagsJoin => Module::Tags,
-            Verb::CaptureStart | Verb::CaptureAdd | Verb::CaptureStop => Module::Capture,
-            Verb::LogSet => Module::Log,
-        }
-    }
-
-    /// True for a verb whose FaceId 0, or none, means the face that the command came from (§5).
-    pub(crate) const fn takes_self(self) -> bool {
-        !matches!(self, Verb::FacesCreate | Verb::FacesDestroy | Verb::CsErase)
-            && !matches!(self.module(), Module::Capture | Module::Log)
-    }
-
-    /// Checks that required fields are there and forbidden fields are not, and that Flags come with Mask in verbs that
-    /// have Mask.
-    pub(crate) fn check_fields(self, parameters: &ControlParameters) -> Result<(), Refusal> {
-        let (required, optional) = self.fields();
-        for (field, is_present) in presence(parameters) {
-            let is_required = required.contains(&field);
-            if is_required && !is_present {
-                return Err(invalid_parameters(&format!("{field:?} is required")));
-            }
-            if is_present && !is_required && !optional.contains(&field) {
-                return Err(invalid_parameters(&format!("{field:?} is forbidden")));
-            }
-        }
-        if optional.contains(&Mask) && parameters.flags.is_some() != parameters.mask.is_some() {
-            return Err(invalid_parameters("Flags and Mask must come together"));
-        }
-        Ok(())
-    }
-}
-
-fn presence(parameters: &ControlParameters) -> [(Field, bool); 17] {
-    [
-        (Field::Name, parameters.name.is_some()),
-        (FaceId, parameters.face_id.is_some()),
-        (Uri, parameters.uri.is_some()),
-        (LocalUri, parameters.local_uri.is_some()),
-        (Origin, parameters.origin.is_some()),
-        (Cost, parameters.cost.is_some()),
-        (Capacity, parameters.capacity.is_some()),
-        (Count, parameters.count.is_some()),
-        (Flags, parameters.flags.is_some()),
-        (Mask, parameters.mask.is_some()),
-        (Strategy, parameters.strategy.is_some()),
-        (ExpirationPeriod, parameters.expiration_period_ms.is_some()),
-        (FacePersistency, parameters.face_persistency.is_some()),
-        (BaseCongestionMarkingInterval, parameters.base_congestion_marking_interval_ns.is_some()),
-        (DefaultCongestionThreshold, parameters.default_congestion_threshold_bytes.is_some()),
-        (Mtu, parameters.mtu.is_some()),
-        (Tags, parameters.tags.is_some()),
-    ]
 }
 
 /// The answer that refuses a command. It is boxed because it is large and rare.
 pub(crate) type Refusal = Box<ControlResponse>;
+
+/// The body of the answer to a command that was carried out.
+pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
 
 pub(crate) fn refusal(code: u64, text: impl Into<String>) -> Refusal {
     Box::new(ControlResponse::new(code, text))

@@ -12,17 +12,15 @@ use crate::{
         gate::{Admission, Arrival},
         pending::Fetching,
     },
-    capture_commands::{add_to_capture, start_capture, stop_capture},
-    command::{Refusal, Verb, malformed, read_parameters, refusal},
-    datasets::Dataset,
+    command::{Refusal, malformed, read_parameters, refusal},
     effect::Effect,
     environment::{Environment, Times},
-    log_commands::set_log_levels,
-    log_lines,
+    log_lines::Done,
     management::Management,
     replies::ReplyTo,
+    request::Request,
     rib::Route,
-    tag_commands::{advertise_tags, join_tags, withdraw_tags},
+    verbs::{self, Command, Kind, Row},
 };
 use namewire_packet::{
     Component, Data, FaceId, Interest, NackReason, Name,
@@ -52,26 +50,26 @@ impl Management {
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) {
-        match Interest::parse(interest) {
-            Ok(interest) => {
-                self.on_request(now, incoming, &interest, pit_token, &Fetching::default(), environment, out)
-            }
-            Err(_) => self.replies.counters.not_an_interest += 1,
+        let Ok(interest) = Interest::parse(interest) else {
+            self.replies.counters.not_an_interest += 1;
+            return;
+        };
+        match self.read_request(now, incoming, &interest, pit_token, &Fetching::default()) {
+            Some(request) => self.on_request(&request, environment, out),
+            None => self.replies.counters.foreign_prefix += 1,
         }
     }
 
-    /// Handles one Interest, for which some certificates may have been fetched.
-    #[allow(clippy::too_many_arguments)] // the parameters of `on_interest`
-    pub(crate) fn on_request(
-        &mut self,
+    /// The request in an Interest, for which some certificates may have been fetched. `None`: management does not serve
+    /// its prefix.
+    pub(crate) fn read_request<'a>(
+        &self,
         now: Times,
         incoming: FaceId,
-        interest: &Interest<'_>,
+        interest: &'a Interest<'a>,
         pit_token: Option<PitToken>,
-        fetching: &Fetching,
-        environment: &mut dyn Environment,
-        out: &mut Vec<Effect>,
-    ) {
+        fetching: &'a Fetching,
+    ) -> Option<Request<'a>> {
         let name = interest.name();
         let prefix = if self.prefix.as_name().is_prefix_of(&name) {
             Prefix::Localhost
@@ -79,149 +77,84 @@ impl Management {
         {
             Prefix::Localhop
         } else {
-            self.replies.counters.foreign_prefix += 1;
-            return;
+            return None;
         };
         let reply_to = ReplyTo { from: incoming, name: name.to_buf(), pit_token };
-        let is_foreign = self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal);
-        if prefix == Prefix::Localhost && is_foreign {
-            let denial = Denial::NotAllowed(format!("face {incoming} is not local"));
-            let refusal = self.denied(&denial);
-            return self.replies.refuse(&reply_to, &refusal, out);
-        }
-        // A component of another type makes another name, which rules for `rib` do not catch.
-        let text = |at| name.get(at).filter(|one| one.type_number == types::GENERIC_COMPONENT).map(|one| one.value);
-        let (module, verb) = (text(2).unwrap_or_default(), text(3).unwrap_or_default());
-        let found = Verb::find(module, verb);
-        if (module, verb) == (b"rib", b"announce") {
-            self.on_announce(now, incoming, prefix, interest, fetching, &reply_to, out);
-        } else if prefix == Prefix::Localhop {
-            let dataset = Dataset::find(module, verb).filter(|dataset| dataset.is_for_other_hosts());
-            match found.filter(|verb| verb.module() == Module::Rib) {
-                Some(verb) => {
-                    self.on_command(now, incoming, prefix, verb, interest, fetching, &reply_to, environment, out);
-                }
-                None => match dataset {
-                    Some(dataset) => self.on_dataset_request(now, dataset, interest, &reply_to, environment, out),
-                    None => {
-                        let refusal = refusal(501, "Only rib commands and rib/list are served under /localhop/nfd");
-                        self.replies.refuse(&reply_to, &refusal, out);
-                    }
-                },
-            }
-        } else if let Some(dataset) = Dataset::find(module, verb) {
-            self.on_dataset_request(now, dataset, interest, &reply_to, environment, out);
-        } else if (module, verb) == (b"status", b"name") {
-            self.on_name_request(now, interest, &reply_to, out);
-        } else if (module, verb) == (b"faces", b"events") {
-            self.events.on_request(now, interest, &reply_to, &mut self.replies, out);
-        } else if (module, verb) == (b"capture", b"piece") {
-            self.on_piece_request(now, incoming, interest, environment);
-        } else if let Some(verb) = found {
-            self.on_command(now, incoming, prefix, verb, interest, fetching, &reply_to, environment, out);
-        } else {
-            self.replies.refuse(&reply_to, &unknown(name), out);
-        }
+        Some(Request { now, prefix, interest, reply_to, fetching })
     }
 
-    #[allow(clippy::too_many_arguments)] // the request, taken apart once
-    fn on_command(
+    /// Handles one request.
+    pub(crate) fn on_request(
         &mut self,
-        now: Times,
-        incoming: FaceId,
-        prefix: Prefix,
-        verb: Verb,
-        interest: &Interest<'_>,
-        fetching: &Fetching,
-        reply_to: &ReplyTo,
+        request: &Request<'_>,
         environment: &mut dyn Environment,
         out: &mut Vec<Effect>,
     ) {
-        if interest.name().value().len() > MAX_COMMAND_NAME_BYTES {
-            let text = format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} bytes");
-            return self.replies.refuse(reply_to, &refusal(414, text), out);
+        let incoming = request.incoming();
+        let is_foreign = self.faces.get(incoming).is_some_and(|face| face.scope == FaceScope::NonLocal);
+        if request.prefix == Prefix::Localhost && is_foreign {
+            let denial = Denial::NotAllowed(format!("face {incoming} is not local"));
+            let refusal = self.denied(&denial);
+            return self.replies.refuse(&request.reply_to, &refusal, out);
         }
-        let mut parameters = match read_parameters(interest) {
-            Ok(parameters) => parameters,
-            Err(refusal) => return self.replies.refuse(reply_to, &refusal, out),
-        };
-        let arrival = Arrival {
-            prefix,
-            module: verb.module(),
-            incoming,
-            names_face: parameters.face_id,
-            interest,
-            parameter_components: 1,
-            pit_token: reply_to.pit_token,
-            fetching,
-        };
-        match self.admit(now, &arrival, out) {
-            Ok(Admission::Now) => {}
-            Ok(Admission::Later | Admission::Orphaned) => return,
-            Err(refusal) => return self.replies.refuse(reply_to, &refusal, out),
-        }
-        if let Err(refusal) = verb.check_fields(&parameters) {
-            return self.replies.refuse(reply_to, &refusal, out);
-        }
-        if verb.takes_self() && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
-            parameters.face_id = Some(incoming);
-        }
-        let before = self.route_of(verb, &parameters);
-        let result = match verb {
-            Verb::FacesCreate => self.create_face(parameters, reply_to, out),
-            Verb::FacesUpdate => self.update_face(parameters, reply_to, out),
-            Verb::FacesDestroy => self.destroy_face(parameters, reply_to, out),
-            Verb::FibAddNextHop => self.add_next_hop(parameters, out).map(Some),
-            Verb::FibRemoveNextHop => self.remove_next_hop(parameters, out).map(Some),
-            Verb::CsConfig => self.configure_cs(parameters, environment, out).map(Some),
-            Verb::CsErase => self.erase_cs(parameters, reply_to, out),
-            Verb::StrategyChoiceSet => self.set_strategy(parameters, environment, out).map(Some),
-            Verb::StrategyChoiceUnset => self.unset_strategy(parameters, environment, out).map(Some),
-            Verb::RibRegister => self.register(now, incoming, parameters, out).map(Some),
-            Verb::RibUnregister => self.unregister(parameters, out).map(Some),
-            Verb::TagsAdvertise => advertise_tags(now, incoming, parameters, environment).map(Some),
-            Verb::TagsWithdraw => withdraw_tags(incoming, parameters, environment).map(Some),
-            Verb::TagsJoin => join_tags(incoming, &parameters, environment).map(Some),
-            Verb::CaptureStart => start_capture(now, incoming, parameters, environment).map(Some),
-            Verb::CaptureAdd => add_to_capture(incoming, parameters, environment).map(Some),
-            Verb::CaptureStop => stop_capture(incoming, parameters, environment).map(Some),
-            Verb::LogSet => set_log_levels(&parameters, environment).map(Some),
-        };
-        match result {
-            Ok(Some(body)) => {
-                self.log_done(verb, &body, before.as_ref(), incoming, interest);
-                self.replies.succeed(reply_to, body, out);
-                self.keep_answer(now, prefix, incoming, reply_to, out);
-            }
-            Ok(None) => {} // the answer comes when the face command is done
-            Err(refusal) => self.replies.refuse(reply_to, &refusal, out),
+        match row_of(request) {
+            Ok(Row { kind: Kind::Command(command), .. }) => self.on_command(request, command, environment, out),
+            Ok(Row { kind: Kind::Dataset(dataset), .. }) => self.on_dataset_request(request, dataset, environment, out),
+            Ok(Row { kind: Kind::Other(serve), .. }) => serve(self, request, environment, out),
+            Err(refusal) => self.replies.refuse(&request.reply_to, &refusal, out),
         }
     }
 
-    /// Logs what a command did, and whether two users have a prefix of `/localhost` since.
-    fn log_done(
-        &self,
-        verb: Verb,
-        done: &ControlParameters,
-        before: Option<&Route>,
-        incoming: FaceId,
-        interest: &Interest<'_>,
+    fn on_command(
+        &mut self,
+        request: &Request<'_>,
+        command: &Command,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
     ) {
-        let by = log_lines::Sender { faces: &self.faces, incoming, interest };
-        log_lines::command_done(verb, done, before, &by);
-        let new_prefix = done.name.as_ref().filter(|_| verb == Verb::RibRegister && before.is_none());
-        let contested = new_prefix.and_then(|prefix| {
-            let other = self.routes.rib.held_by_another(prefix.as_name(), self.faces.holder(incoming))?;
-            Some((prefix, other.face))
-        });
-        if let Some((prefix, other)) = contested {
-            log_lines::prefix_contested(prefix, &self.faces, incoming, other);
+        match self.carry_out(request, command, environment, out) {
+            Ok(Some(body)) => {
+                self.replies.succeed(&request.reply_to, body, out);
+                self.keep_answer(request, out);
+            }
+            Ok(None) => {} // the answer comes later, or nobody waits for it
+            Err(refusal) => self.replies.refuse(&request.reply_to, &refusal, out),
         }
+    }
+
+    /// Reads, judges and carries out a command, and writes a line to the log if it is done.
+    fn carry_out(
+        &mut self,
+        request: &Request<'_>,
+        command: &Command,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<ControlParameters>, Refusal> {
+        if request.interest.name().value().len() > MAX_COMMAND_NAME_BYTES {
+            return Err(refusal(414, format!("Command name cannot exceed {MAX_COMMAND_NAME_BYTES} bytes")));
+        }
+        let mut parameters = read_parameters(request.interest)?;
+        let arrival =
+            Arrival { request, module: command.module, names_face: parameters.face_id, parameter_components: 1 };
+        if self.admit(&arrival, out)? != Admission::Now {
+            return Ok(None);
+        }
+        command.check_fields(&parameters)?;
+        if command.takes_self && parameters.face_id.is_none_or(|face| face == FaceId::INVALID) {
+            parameters.face_id = Some(request.incoming());
+        }
+        let before = self.route_of(command.module, &parameters);
+        let body = (command.run)(self, request, parameters, environment, out)?;
+        if let Some(body) = &body {
+            let (faces, rib) = (&self.faces, &self.routes.rib);
+            (command.log)(&Done { request, body, before: before.as_ref(), faces, rib });
+        }
+        Ok(body)
     }
 
     /// The route that a command of `rib` names, if there is one.
-    fn route_of(&self, verb: Verb, parameters: &ControlParameters) -> Option<Route> {
-        let prefix = parameters.name.as_ref().filter(|_| verb.module() == Module::Rib)?;
+    fn route_of(&self, module: Module, parameters: &ControlParameters) -> Option<Route> {
+        let prefix = parameters.name.as_ref().filter(|_| module == Module::Rib)?;
         let (face, origin) = (parameters.face_id?, parameters.origin.unwrap_or(origin::APP));
         let mut routes = self.routes.rib.routes(prefix.as_name()).iter();
         routes.find(|route| (route.face, route.origin) == (face, origin)).copied()
@@ -250,14 +183,31 @@ impl Management {
     }
 
     /// Keeps the answer just given if it went to another host, because it may be lost on its way.
-    pub(crate) fn keep_answer(&mut self, now: Times, prefix: Prefix, face: FaceId, to: &ReplyTo, out: &[Effect]) {
-        if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (prefix, out.last()) {
-            self.authorizer.recent_answers.add(to.name.as_name(), face, packet.clone(), now.mono_ns);
+    pub(crate) fn keep_answer(&mut self, request: &Request<'_>, out: &[Effect]) {
+        if let (Prefix::Localhop, Some(Effect::Reply { packet, .. })) = (request.prefix, out.last()) {
+            let (name, now_ns) = (request.interest.name(), request.now.mono_ns);
+            self.authorizer.recent_answers.add(name, request.incoming(), packet.clone(), now_ns);
         }
     }
 }
 
-/// The answer to a request that no module handles.
+/// The row that serves a request.
+///
+/// # Errors
+/// The answer to a request that no row serves under its prefix.
+fn row_of(request: &Request<'_>) -> Result<&'static Row, Refusal> {
+    let name = request.interest.name();
+    // A component of another type makes another name, which rules for `rib` do not catch.
+    let text = |at| name.get(at).filter(|one| one.type_number == types::GENERIC_COMPONENT).map(|one| one.value);
+    let row = verbs::find(text(2).unwrap_or_default(), text(3).unwrap_or_default());
+    if request.prefix == Prefix::Localhop {
+        let row = row.filter(|row| row.is_for_other_hosts);
+        return row.ok_or_else(|| refusal(501, "Only rib commands and rib/list are served under /localhop/nfd"));
+    }
+    row.ok_or_else(|| unknown(name))
+}
+
+/// The answer to a request that no row serves.
 fn unknown(name: Name<'_>) -> Refusal {
     match (name.get(2), name.get(3)) {
         (Some(module), Some(verb)) if module.type_number == types::GENERIC_COMPONENT => {

@@ -8,16 +8,11 @@
 //! Limit: [`MAX_EVENTS_KEPT`] events.
 
 use crate::{
-    command::malformed,
-    dataset_store::FRESHNESS_MS,
-    effect::Effect,
-    environment::Times,
-    face_registry::FaceProperties,
-    name_key::fixed_name,
-    replies::{Replies, ReplyTo},
+    command::malformed, dataset_store::FRESHNESS_MS, effect::Effect, environment::Times, face_registry::FaceProperties,
+    name_key::fixed_name, replies::Replies, request::Request,
 };
 use namewire_packet::{
-    DataBuilder, Interest,
+    DataBuilder,
     nfd::{FaceEventKind, FaceEventNotification},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
@@ -53,14 +48,8 @@ impl FaceEvents {
 
 impl FaceEvents {
     /// Answers a request for an event, or lets it wait.
-    pub(crate) fn on_request(
-        &mut self,
-        now: Times,
-        interest: &Interest<'_>,
-        reply_to: &ReplyTo,
-        replies: &mut Replies,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn on_request(&mut self, request: &Request<'_>, replies: &mut Replies, out: &mut Vec<Effect>) {
+        let &Request { now, interest, ref reply_to, .. } = request;
         let name = interest.name();
         let last = name.last().filter(|last| last.type_number == SEQUENCE_NUM_COMPONENT);
         let sequence = last.and_then(|last| last.as_nni());

@@ -51,6 +51,7 @@ mod pending_commands;
 mod prefix_tree;
 mod readvertise;
 mod replies;
+mod request;
 pub mod rib;
 mod routes;
 pub mod strategy_choice;
@@ -58,6 +59,7 @@ mod table_commands;
 mod tag_commands;
 mod tag_plane;
 pub mod trust_config;
+mod verbs;
 
 pub use authorization::{PASSED_NONCE_BYTES, PassedCommand};
 pub use capture_plane::{CapturePlane, CaptureRefusal, Subject, WantedCapture};

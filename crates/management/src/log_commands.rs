@@ -11,17 +11,14 @@
 //! the lines after this one.
 
 use crate::{
-    command::{Refusal, invalid_parameters, malformed, refusal},
+    command::{CommandResult, Refusal, invalid_parameters, malformed, refusal},
     environment::Environment,
     log_plane::LogPlane,
 };
 use namewire_packet::{Component, nfd::ControlParameters};
 
 /// `log/set`.
-pub(crate) fn set_log_levels(
-    parameters: &ControlParameters,
-    environment: &mut dyn Environment,
-) -> Result<ControlParameters, Refusal> {
+pub(crate) fn set_log_levels(parameters: &ControlParameters, environment: &mut dyn Environment) -> CommandResult {
     let text = parameters.log_levels.as_deref().ok_or_else(|| invalid_parameters("LogLevels is required"))?;
     let levels = log_plane(environment)?.set_levels(text).map_err(|why| invalid_parameters(&why))?;
     Ok(ControlParameters { log_levels: Some(levels), ..Default::default() })

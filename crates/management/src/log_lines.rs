@@ -4,10 +4,11 @@
 //! The target of a line is an area of the log. A value is turned into text only if the line is written.
 
 use crate::{
-    command::{COMMAND_NAME_LEN, Verb, signature_of},
+    command::{COMMAND_NAME_LEN, signature_of},
     face_registry::{FaceProperties, FaceRegistry},
     replies::ReplyTo,
-    rib::Route,
+    request::Request,
+    rib::{Rib, Route},
 };
 use namewire_packet::{
     FaceId, Interest, Name, NameBuf,
@@ -17,11 +18,48 @@ use namewire_packet::{
 use namewire_security::trust::quoted;
 use std::fmt;
 
-/// Who gave a command: its face, the user of the process there, and the key that signed.
-pub(crate) struct Sender<'a> {
+/// A command that was carried out.
+pub(crate) struct Done<'a> {
+    pub(crate) request: &'a Request<'a>,
+    /// The body of its answer.
+    pub(crate) body: &'a ControlParameters,
+    /// The route that it concerned, as it was before.
+    pub(crate) before: Option<&'a Route>,
     pub(crate) faces: &'a FaceRegistry,
-    pub(crate) incoming: FaceId,
-    pub(crate) interest: &'a Interest<'a>,
+    pub(crate) rib: &'a Rib,
+}
+
+impl Done<'_> {
+    const fn by(&self) -> Sender<'_> {
+        Sender { faces: self.faces, incoming: self.request.incoming(), interest: self.request.interest }
+    }
+
+    const fn prefix(&self) -> Shown<'_> {
+        Shown(self.body.name.as_ref())
+    }
+
+    fn face(&self) -> u64 {
+        self.body.face_id.map_or(0, |face| face.0)
+    }
+
+    fn cost(&self) -> u64 {
+        self.body.cost.unwrap_or(0)
+    }
+
+    fn flags(&self) -> u64 {
+        self.body.flags.unwrap_or(0)
+    }
+
+    fn origin(&self) -> OriginWord {
+        OriginWord(self.body.origin.unwrap_or(0))
+    }
+}
+
+/// Who gave a command: its face, the user of the process there, and the key that signed.
+struct Sender<'a> {
+    faces: &'a FaceRegistry,
+    incoming: FaceId,
+    interest: &'a Interest<'a>,
 }
 
 impl fmt::Display for Sender<'_> {
@@ -84,61 +122,95 @@ pub(crate) fn face_changed(face: &FaceProperties) {
     );
 }
 
-/// A command was carried out. `before` is the route that it concerned.
-pub(crate) fn command_done(verb: Verb, done: &ControlParameters, before: Option<&Route>, by: &Sender<'_>) {
-    let (prefix, face) = (Shown(done.name.as_ref()), done.face_id.map_or(0, |face| face.0));
-    let (cost, flags) = (done.cost.unwrap_or(0), done.flags.unwrap_or(0));
-    let origin = OriginWord(done.origin.unwrap_or(0));
-    let expires_ms = done.expiration_period_ms;
-    match verb {
-        Verb::RibRegister => match before {
-            None => {
-                tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route added");
-            }
-            Some(before) if (before.cost, before.flags) != (cost, flags) => {
-                tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route changed");
-            }
-            Some(_) => tracing::debug!(target: "routes", %prefix, face, %origin, expires_ms, %by, "route renewed"),
-        },
-        Verb::RibUnregister if before.is_none() => {
-            tracing::debug!(target: "routes", %prefix, face, %origin, %by, "there was no such route to remove");
+/// Faces write lines of their own, and so does the begin of a capture.
+pub(crate) const fn elsewhere(_: &Done<'_>) {}
+
+pub(crate) fn route_registered(done: &Done<'_>) {
+    let (prefix, face, origin, by) = (done.prefix(), done.face(), done.origin(), done.by());
+    let (cost, flags, expires_ms) = (done.cost(), done.flags(), done.body.expiration_period_ms);
+    match done.before {
+        None => {
+            tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route added");
+            prefix_contested(done);
         }
-        Verb::RibUnregister => tracing::info!(target: "routes", %prefix, face, %origin, %by, "route removed"),
-        Verb::FibAddNextHop => tracing::info!(target: "routes", %prefix, face, cost, %by, "next hop added"),
-        Verb::FibRemoveNextHop => tracing::info!(target: "routes", %prefix, face, %by, "next hop removed"),
-        Verb::StrategyChoiceSet => {
-            let strategy = Shown(done.strategy.as_ref());
-            tracing::info!(target: "strategy", %prefix, %strategy, %by, "strategy set");
+        Some(before) if (before.cost, before.flags) != (cost, flags) => {
+            tracing::info!(target: "routes", %prefix, face, %origin, cost, flags, expires_ms, %by, "route changed");
         }
-        Verb::StrategyChoiceUnset => tracing::info!(target: "strategy", %prefix, %by, "strategy unset"),
-        Verb::CsConfig => tracing::info!(
-            target: "management", capacity = done.capacity, flags, policy = done.cs_policy.as_deref(), %by,
-            "Content Store configured"
-        ),
-        Verb::TagsAdvertise => tracing::info!(target: "tag", face, expires_ms, %by, "tags advertised"),
-        Verb::TagsWithdraw => tracing::info!(target: "tag", face, %by, "tags withdrawn"),
-        Verb::TagsJoin => tracing::info!(target: "tag", face, %by, "application may push"),
-        // Without the name: it is a secret of the client.
-        Verb::CaptureStart => {
-            let interface = done.local_uri.as_deref();
-            tracing::info!(target: "management", face, interface, %by, "capture started");
-        }
-        Verb::CaptureStop => tracing::info!(target: "management", %by, "capture stopped"),
-        Verb::LogSet => {
-            tracing::info!(target: "management", levels = done.log_levels.as_deref(), %by, "levels of the log set");
-        }
-        // Faces have lines of their own, and so has what a capture begins with.
-        Verb::FacesCreate | Verb::FacesUpdate | Verb::FacesDestroy | Verb::CsErase | Verb::CaptureAdd => {}
+        Some(_) => tracing::debug!(target: "routes", %prefix, face, %origin, expires_ms, %by, "route renewed"),
     }
 }
 
-/// A user registered a prefix of `/localhost` for which another user, with the face `held_by`, has a route.
-pub(crate) fn prefix_contested(prefix: &NameBuf, faces: &FaceRegistry, incoming: FaceId, held_by: FaceId) {
-    let user = |face| faces.get(face).and_then(|face| face.credentials.as_ref()).map(|peer| peer.uid);
+pub(crate) fn route_unregistered(done: &Done<'_>) {
+    let (prefix, face, origin, by) = (done.prefix(), done.face(), done.origin(), done.by());
+    match done.before {
+        None => {
+            tracing::debug!(target: "routes", %prefix, face, %origin, %by, "there was no such route to remove");
+        }
+        Some(_) => tracing::info!(target: "routes", %prefix, face, %origin, %by, "route removed"),
+    }
+}
+
+pub(crate) fn next_hop_added(done: &Done<'_>) {
+    let (prefix, face, cost, by) = (done.prefix(), done.face(), done.cost(), done.by());
+    tracing::info!(target: "routes", %prefix, face, cost, %by, "next hop added");
+}
+
+pub(crate) fn next_hop_removed(done: &Done<'_>) {
+    tracing::info!(target: "routes", prefix = %done.prefix(), face = done.face(), by = %done.by(), "next hop removed");
+}
+
+pub(crate) fn strategy_set(done: &Done<'_>) {
+    let strategy = Shown(done.body.strategy.as_ref());
+    tracing::info!(target: "strategy", prefix = %done.prefix(), %strategy, by = %done.by(), "strategy set");
+}
+
+pub(crate) fn strategy_unset(done: &Done<'_>) {
+    tracing::info!(target: "strategy", prefix = %done.prefix(), by = %done.by(), "strategy unset");
+}
+
+pub(crate) fn cs_configured(done: &Done<'_>) {
+    let (capacity, policy) = (done.body.capacity, done.body.cs_policy.as_deref());
+    tracing::info!(
+        target: "management", capacity, flags = done.flags(), policy, by = %done.by(), "Content Store configured"
+    );
+}
+
+pub(crate) fn tags_advertised(done: &Done<'_>) {
+    let expires_ms = done.body.expiration_period_ms;
+    tracing::info!(target: "tag", face = done.face(), expires_ms, by = %done.by(), "tags advertised");
+}
+
+pub(crate) fn tags_withdrawn(done: &Done<'_>) {
+    tracing::info!(target: "tag", face = done.face(), by = %done.by(), "tags withdrawn");
+}
+
+pub(crate) fn may_push(done: &Done<'_>) {
+    tracing::info!(target: "tag", face = done.face(), by = %done.by(), "application may push");
+}
+
+/// Without the name: it is a secret of the client.
+pub(crate) fn capture_started(done: &Done<'_>) {
+    let interface = done.body.local_uri.as_deref();
+    tracing::info!(target: "management", face = done.face(), interface, by = %done.by(), "capture started");
+}
+
+pub(crate) fn capture_stopped(done: &Done<'_>) {
+    tracing::info!(target: "management", by = %done.by(), "capture stopped");
+}
+
+pub(crate) fn log_levels_set(done: &Done<'_>) {
+    let levels = done.body.log_levels.as_deref();
+    tracing::info!(target: "management", levels, by = %done.by(), "levels of the log set");
+}
+
+/// Warns if the route is for a prefix of `/localhost` for which another user has a route.
+fn prefix_contested(done: &Done<'_>) {
+    let (Some(prefix), incoming) = (done.body.name.as_ref(), done.request.incoming()) else { return };
+    let Some(other) = done.rib.held_by_another(prefix.as_name(), done.faces.holder(incoming)) else { return };
+    let user = |face| done.faces.get(face).and_then(|face| face.credentials.as_ref()).map(|peer| peer.uid);
     tracing::warn!(
-        target: "routes", prefix = %Shown(Some(prefix)), face = incoming.0, uid = user(incoming),
-        held_by = held_by.0, held_by_uid = user(held_by),
-        "two users have routes for a prefix of this machine: either may answer"
+        target: "routes", prefix = %done.prefix(), face = incoming.0, uid = user(incoming), held_by = other.face.0,
+        held_by_uid = user(other.face), "two users have routes for a prefix of this machine: either may answer"
     );
 }
 

@@ -11,10 +11,10 @@ use crate::{
     effect::{Effect, Ticket},
     environment::Times,
     management::Management,
-    replies::ReplyTo,
+    request::Request,
 };
 use namewire_packet::{
-    Interest, Name,
+    Name,
     nfd::{NameLook, encode_dataset},
     tlv::types::GENERIC_COMPONENT,
 };
@@ -35,22 +35,17 @@ fn asked_in(name: Name<'_>) -> Asked<'_> {
 
 impl Management {
     /// Answers a request for a segment at once, and a new request when the workers have looked.
-    pub(crate) fn on_name_request(
-        &mut self,
-        now: Times,
-        interest: &Interest<'_>,
-        reply_to: &ReplyTo,
-        out: &mut Vec<Effect>,
-    ) {
-        let request = interest.name();
-        if is_of_snapshot(request) {
-            let segment = self.replies.store.stored(asked_in(request), now.mono_ns);
+    pub(crate) fn on_name_request(&mut self, request: &Request<'_>, out: &mut Vec<Effect>) {
+        let &Request { now, interest, ref reply_to, .. } = request;
+        let asked = interest.name();
+        if is_of_snapshot(asked) {
+            let segment = self.replies.store.stored(asked_in(asked), now.mono_ns);
             return self.send_segment(segment, reply_to, out);
         }
-        if let Some(refusal) = too_long(request) {
+        if let Some(refusal) = too_long(asked) {
             return self.refuse_query(&refusal, reply_to, out);
         }
-        let component = request.get(NAME_AT).filter(|one| one.type_number == GENERIC_COMPONENT);
+        let component = asked.get(NAME_AT).filter(|one| one.type_number == GENERIC_COMPONENT);
         let Some(name) = component.and_then(|component| Name::parse_tlv(component.value).ok()) else {
             let why = malformed("the fifth component must hold a Name");
             return self.refuse_query(&why, reply_to, out);

@@ -4,12 +4,13 @@
 //! lists, because `nfdc` rejects a 200 with any other.
 
 use crate::{
-    command::{Refusal, invalid_parameters, refusal},
+    command::{CommandResult, Refusal, invalid_parameters, refusal},
     effect::Effect,
-    environment::{Environment, Times},
+    environment::Environment,
     fib_computation::NextHop,
     management::Management,
     manual_next_hops::MAX_MANUAL_NEXT_HOPS,
+    request::Request,
     rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibFull, Route, deadline_ns},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyError},
 };
@@ -18,15 +19,13 @@ use namewire_packet::{
     nfd::{ControlParameters, cs_flags, origin, route_flags},
 };
 
-type CommandResult = Result<ControlParameters, Refusal>;
-
 impl Management {
     /// `rib/register`. Refused for a face that does not exist (410, as ndnd does), and for names of this forwarder's
-    /// own management. The route uses the share of the holder whose face `incoming` is, even if it leads elsewhere.
+    /// own management. The route uses the share of the holder whose face the command came from, even if it leads
+    /// elsewhere.
     pub(crate) fn register(
         &mut self,
-        now: Times,
-        incoming: FaceId,
+        request: &Request<'_>,
         parameters: ControlParameters,
         out: &mut Vec<Effect>,
     ) -> CommandResult {
@@ -34,16 +33,16 @@ impl Management {
         self.check_prefix_length(prefix.as_name(), "Route prefix cannot exceed 32 components")?;
         self.check_not_own(prefix.as_name())?;
         let face = self.existing_face(&parameters)?;
-        let expires_at_ns = parameters.expiration_period_ms.and_then(|ms| deadline_ns(now.mono_ns, ms));
+        let expires_at_ns = parameters.expiration_period_ms.and_then(|ms| deadline_ns(request.now.mono_ns, ms));
         let route = Route {
             face,
             origin: parameters.origin.unwrap_or(origin::APP),
             cost: parameters.cost.unwrap_or(0),
             flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
             expires_at_ns,
-            holder: self.faces.holder(incoming),
+            holder: self.faces.holder(request.incoming()),
         };
-        let inserted = self.routes.insert(now, prefix.as_name(), route, &mut self.replies, out);
+        let inserted = self.routes.insert(request.now, prefix.as_name(), route, &mut self.replies, out);
         let fib_depends = inserted.map_err(|full| self.rib_full(&full))?;
         if fib_depends {
             self.update_fib(vec![prefix.clone()], out);

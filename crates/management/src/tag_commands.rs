@@ -13,8 +13,9 @@
 //! Limits: those of [`TagList`]; the tables' own, with 507.
 
 use crate::{
-    command::{Refusal, invalid_parameters, refusal},
-    environment::{Environment, Times},
+    command::{CommandResult, Refusal, invalid_parameters, refusal},
+    environment::Environment,
+    request::Request,
     tag_plane::{TagPlane, TagPlaneRefusal},
 };
 use namewire_packet::{
@@ -23,22 +24,19 @@ use namewire_packet::{
     tag::TagList,
 };
 
-type CommandResult = Result<ControlParameters, Refusal>;
-
 /// `tags/advertise`. Repeating it sets what the tags serve, and for how long, anew.
 pub(crate) fn advertise_tags(
-    now: Times,
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
-    let face = own_face(incoming, &parameters)?;
+    let face = own_face(request.incoming(), &parameters)?;
     let tags = required_tags(&parameters)?;
     let serves = parameters.flags.and_then(TagServes::from_code);
     let serves = serves.ok_or_else(|| invalid_parameters("Flags must be 1 (pull), 2 (push) or 3 (both)"))?;
     let expires_ms = parameters.expiration_period_ms;
     let plane = tag_plane(environment)?;
-    plane.advertise(now, face, &tags.iter().collect::<Vec<_>>(), serves, expires_ms).map_err(full)?;
+    plane.advertise(request.now, face, &tags.iter().collect::<Vec<_>>(), serves, expires_ms).map_err(full)?;
     Ok(ControlParameters {
         face_id: Some(face),
         flags: Some(serves.code()),
@@ -50,11 +48,11 @@ pub(crate) fn advertise_tags(
 
 /// `tags/withdraw`.
 pub(crate) fn withdraw_tags(
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
-    let face = own_face(incoming, &parameters)?;
+    let face = own_face(request.incoming(), &parameters)?;
     let tags = required_tags(&parameters)?;
     if !tag_plane(environment)?.withdraw(face, &tags.iter().collect::<Vec<_>>()) {
         return Err(refusal(404, format!("Face {face} has not advertised these tags")));
@@ -64,11 +62,11 @@ pub(crate) fn withdraw_tags(
 
 /// `tags/join`.
 pub(crate) fn join_tags(
-    incoming: FaceId,
+    request: &Request<'_>,
     parameters: &ControlParameters,
     environment: &mut dyn Environment,
 ) -> CommandResult {
-    let face = own_face(incoming, parameters)?;
+    let face = own_face(request.incoming(), parameters)?;
     tag_plane(environment)?.allow_push(face).map_err(full)?;
     Ok(ControlParameters { face_id: Some(face), ..Default::default() })
 }

@@ -2,7 +2,7 @@
 //! authorization.
 
 use super::{
-    Module, PassedCommand, Prefix, Request,
+    Claim, Module, PassedCommand,
     pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source},
 };
 use crate::{
@@ -13,9 +13,10 @@ use crate::{
     log_lines,
     management::Management,
     replies::ReplyTo,
+    request::Request,
     trust_config::TrustConfig,
 };
-use namewire_packet::{Data, FaceId, Interest, Name, lp::PitToken};
+use namewire_packet::{Data, FaceId, Interest, Name};
 use namewire_security::{
     Certificate,
     trust::{AnchorCertificate, Denial, Failure, Teller, check_parameters_digest},
@@ -25,17 +26,12 @@ use std::path::PathBuf;
 
 /// A command at the gate.
 pub(crate) struct Arrival<'a> {
-    pub(crate) prefix: Prefix,
+    pub(crate) request: &'a Request<'a>,
     pub(crate) module: Module,
-    pub(crate) incoming: FaceId,
     /// The FaceId among its parameters.
     pub(crate) names_face: Option<FaceId>,
-    pub(crate) interest: &'a Interest<'a>,
     /// Components of the name that are parameters: 1, or 0 for `rib/announce`.
     pub(crate) parameter_components: usize,
-    pub(crate) pit_token: Option<PitToken>,
-    /// What was fetched for it so far.
-    pub(crate) fetching: &'a Fetching,
 }
 
 /// What happens to a command that is not refused.
@@ -97,45 +93,35 @@ impl Management {
     ///
     /// # Errors
     /// The answer that refuses it.
-    pub(crate) fn admit(
-        &mut self,
-        now: Times,
-        arrival: &Arrival<'_>,
-        out: &mut Vec<Effect>,
-    ) -> Result<Admission, Refusal> {
-        if arrival.incoming == FaceId::INTERNAL {
+    pub(crate) fn admit(&mut self, arrival: &Arrival<'_>, out: &mut Vec<Effect>) -> Result<Admission, Refusal> {
+        let &Request { now, prefix, interest, fetching, .. } = arrival.request;
+        let incoming = arrival.request.incoming();
+        if incoming == FaceId::INTERNAL {
             return Ok(Admission::Now);
         }
-        let Some(face) = self.faces.get(arrival.incoming) else {
+        let Some(face) = self.faces.get(incoming) else {
             self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
         };
         let host = teller(face.holder);
-        let signature = signature_of(arrival.interest, arrival.parameter_components)?;
-        let request = Request {
-            now,
-            prefix: arrival.prefix,
-            module: arrival.module,
-            face,
-            names_face: arrival.names_face,
-            signature,
-        };
-        let digest = if signature.is_some() { check_parameters_digest(arrival.interest) } else { Ok(()) };
-        let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&request));
+        let signature = signature_of(interest, arrival.parameter_components)?;
+        let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
+        let digest = if signature.is_some() { check_parameters_digest(interest) } else { Ok(()) };
+        let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&claim));
         let denial = match verdict {
             Ok(()) => {
                 out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
                 return Ok(Admission::Now);
             }
             // The client sent a command again while the first copy is worked on; it gets the first copy's answer.
-            Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(arrival.interest.name()) => {
+            Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(interest.name()) => {
                 return Ok(Admission::Later);
             }
-            Err(Failure::Denied(Denial::Replayed(_))) if self.answer_again(now, arrival, out) => {
+            Err(Failure::Denied(Denial::Replayed(_))) if self.answer_again(arrival.request, out) => {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(denial)) => {
-                let was_fetched = !arrival.fetching.asked.is_empty();
+                let was_fetched = !fetching.asked.is_empty();
                 // If a fetched certificate has expired, there may be a newer one of that key.
                 let is_over = matches!(denial, Denial::CertificateExpired(_));
                 if (was_fetched || is_over)
@@ -143,8 +129,8 @@ impl Management {
                 {
                     self.authorizer.certificates.forget_chain(name, Some(host));
                 }
-                if was_fetched && arrival.fetching.source == Some(Source::Network) {
-                    let command = self.pending_command(now, arrival, arrival.fetching.at_its_host(denial.clone()));
+                if was_fetched && fetching.source == Some(Source::Network) {
+                    let command = self.pending_command(arrival.request, fetching.at_its_host(denial.clone()));
                     if self.authorizer.pending.add(command, out) {
                         return Ok(Admission::Later);
                     }
@@ -156,8 +142,7 @@ impl Management {
                 Denial::unknown_signer(certificate.as_name())
             }
             Err(Failure::CertificateMissing(certificate)) => {
-                let fetching = arrival.fetching.with(certificate);
-                let command = self.pending_command(now, arrival, fetching);
+                let command = self.pending_command(arrival.request, fetching.with(certificate));
                 if self.authorizer.pending.add(command, out) {
                     return Ok(Admission::Later);
                 }
@@ -167,14 +152,15 @@ impl Management {
         Err(self.denied(&denial))
     }
 
-    fn pending_command(&self, now: Times, arrival: &Arrival<'_>, fetching: Fetching) -> PendingCommand {
+    fn pending_command(&self, request: &Request<'_>, fetching: Fetching) -> PendingCommand {
+        let incoming = request.incoming();
         PendingCommand {
-            interest: arrival.interest.wire().to_vec(),
-            incoming: arrival.incoming,
-            holder: self.faces.holder(arrival.incoming),
-            pit_token: arrival.pit_token,
+            interest: request.interest.wire().to_vec(),
+            incoming,
+            holder: self.faces.holder(incoming),
+            pit_token: request.reply_to.pit_token,
             fetching,
-            deadline_ns: now.mono_ns.saturating_add(FETCH_LIFETIME_MS * 1_000_000),
+            deadline_ns: request.now.mono_ns.saturating_add(FETCH_LIFETIME_MS * 1_000_000),
         }
     }
 
@@ -190,11 +176,11 @@ impl Management {
     }
 
     /// Repeats the answer to a command of another host, if it was kept. True if it was.
-    fn answer_again(&mut self, now: Times, arrival: &Arrival<'_>, out: &mut Vec<Effect>) -> bool {
-        let name = arrival.interest.name();
-        let answer = self.authorizer.recent_answers.find(name, arrival.incoming, now.mono_ns);
+    fn answer_again(&mut self, request: &Request<'_>, out: &mut Vec<Effect>) -> bool {
+        let (name, now_ns) = (request.interest.name(), request.now.mono_ns);
+        let answer = self.authorizer.recent_answers.find(name, request.incoming(), now_ns);
         let Some(packet) = answer.map(<[u8]>::to_vec) else { return false };
-        self.replies.send(packet, arrival.pit_token, out)
+        self.replies.send(packet, request.reply_to.pit_token, out)
     }
 
     /// Takes Data that answers [`Effect::Express`] and came through face `from`: the commands that waited for this
@@ -225,7 +211,10 @@ impl Management {
         for command in commands {
             if is_certificate && let Ok(interest) = Interest::parse(&command.interest) {
                 let fetching = command.fetching.answered_by(source);
-                self.on_request(now, command.incoming, &interest, command.pit_token, &fetching, environment, out);
+                let request = self.read_request(now, command.incoming, &interest, command.pit_token, &fetching);
+                if let Some(request) = request {
+                    self.on_request(&request, environment, out);
+                }
             } else if source == Source::Host || !self.authorizer.pending.add_at_its_host(&command, out) {
                 self.refuse_pending(&command, out);
             }
