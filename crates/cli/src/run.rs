@@ -14,7 +14,8 @@ mod state_writer;
 use addresses::Addresses;
 use keeping::Keeping;
 use namewire_configuration::{
-    AdmissionName, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup, Settings, Source,
+    AdmissionName, Assignment, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup,
+    Settings, Source,
     log_levels::{LogChange, LogFormat},
     open_observers,
     settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
@@ -186,6 +187,10 @@ pub(crate) struct Args {
     /// Run a repository inside the router, with its store in this folder; see docs/repo.md
     #[arg(long, value_name = "PATH")]
     pub(crate) repo: Option<PathBuf>,
+    /// Any setting of the configuration by its key, repeatable, for example cs.policy=lru; `namewire config default`
+    /// prints all
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) assignments: Vec<Assignment>,
     /// Seed of everything random, for tests
     #[arg(long, hide = true)]
     pub(crate) seed: Option<u64>,
@@ -222,6 +227,7 @@ impl Args {
             None => Configuration::default(),
         };
         self.override_settings(&mut loaded.settings);
+        loaded.settings.assign(&self.assignments).map_err(|error| failed(format!("--set: {error}")))?;
         options::note(self, &mut loaded.sources);
         loaded.settings.check().map_err(|error| failed(error.to_string()))?;
         Ok(loaded)

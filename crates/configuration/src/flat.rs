@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// What declares faces, routes and strategies is no setting.
-const DECLARATIONS: [&str; 3] = ["face", "route", "strategy"];
+pub(crate) const DECLARATIONS: [&str; 3] = ["face", "route", "strategy"];
 
 /// Every key that has a value, and the value in TOML. Passwords in addresses are left out.
 pub(crate) fn flat(settings: &Settings) -> BTreeMap<String, String> {

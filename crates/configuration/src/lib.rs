@@ -16,6 +16,7 @@
 //! Limits: files of [`MAX_FILE_BYTES`]; see [`info`] for the limits of `nfd.conf`. The named file may be a pipe; the
 //! files that it names are regular files ([`input_file`]).
 
+mod assignment;
 mod declarations;
 mod flat;
 pub mod in_force;
@@ -37,6 +38,7 @@ pub mod trust_anchors;
 pub mod units;
 mod warnings;
 
+pub use assignment::Assignment;
 pub use declarations::Declarations;
 pub use interface_pattern::InterfacePattern;
 pub use nfd_conf::{from_nfd_conf, nfd_modules};

@@ -1,6 +1,7 @@
 //! Our own configuration format: TOML into [`Settings`], with errors that help.
 
 use super::{
+    DEFAULT_TOML,
     settings::{RouteEntry, Settings},
     sources::lines_of_keys,
     text::nearest_strategy,
@@ -33,6 +34,21 @@ pub(crate) fn read(text: &str) -> Result<(Settings, Vec<(String, usize)>), Setti
 /// Reads TOML into one of our types.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     toml::from_str(text).map_err(|error| toml_error::in_words(text, &error))
+}
+
+/// The printed defaults with keys that have no default uncommented. Such keys follow "# "; every other comment is
+/// prose.
+pub(crate) fn uncommented_defaults() -> String {
+    let known = ["[[trust.authorize]]", "[[repo.retention]]", "[[face]]", "[[route]]", "[[strategy]]"];
+    let is_key = |line: &str| {
+        let key = line.split_once(" = ").map(|(key, _)| key);
+        known.contains(&line) || key.is_some_and(|key| !key.contains(' '))
+    };
+    let lines = DEFAULT_TOML.lines().map(|line| match line.strip_prefix("# ") {
+        Some(rest) if is_key(rest) => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl Settings {
@@ -96,7 +112,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::DEFAULT_TOML, *};
+    use super::*;
     use namewire_designs::fib::catalogue::FibDesign;
     use namewire_designs::policies::catalogue::EvictionName;
     use proptest::prelude::*;
@@ -109,21 +125,6 @@ mod tests {
     fn the_printed_defaults_are_the_defaults() {
         assert_eq!(from_toml(DEFAULT_TOML), Ok(Settings::default()));
         assert_eq!(from_toml(""), Ok(Settings::default()));
-    }
-
-    /// The printed defaults with keys that have no default uncommented. Such keys follow "# "; every other comment is
-    /// prose.
-    fn uncommented() -> String {
-        let known = ["[[trust.authorize]]", "[[repo.retention]]", "[[face]]", "[[route]]", "[[strategy]]"];
-        let is_key = |line: &str| {
-            let key = line.split_once(" = ").map(|(key, _)| key);
-            known.contains(&line) || key.is_some_and(|key| !key.contains(' '))
-        };
-        let lines = DEFAULT_TOML.lines().map(|line| match line.strip_prefix("# ") {
-            Some(rest) if is_key(rest) => rest,
-            _ => line,
-        });
-        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The printed options of FIB designs belong to several designs; this keeps those of one design.
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_comment_sign_can_be_taken_as_it_is() {
-        let settings: Settings = parse(&uncommented()).unwrap();
+        let settings: Settings = parse(&uncommented_defaults()).unwrap();
         for design in [FibDesign::TwoStage, FibDesign::NameTrie, FibDesign::Fht, FibDesign::Fpt] {
             assert_eq!(with_design(settings.clone(), design).check(), Ok(()));
         }
@@ -162,7 +163,7 @@ mod tests {
     /// The printed defaults have every key that the types know.
     #[test]
     fn no_key_is_left_out_of_the_printed_defaults() {
-        let all: toml::Table = toml::from_str(&uncommented()).unwrap();
+        let all: toml::Table = toml::from_str(&uncommented_defaults()).unwrap();
         let sections = [
             "",
             "router",
@@ -213,7 +214,7 @@ mod tests {
     fn no_key_is_left_out_of_the_documentation() {
         let documentation = include_str!("../../../docs/configuration.md");
         let mut section = String::new();
-        let text = uncommented();
+        let text = uncommented_defaults();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         for line in lines.filter(|line| !line.is_empty()) {
             match line.split_once(" = ") {
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let settings = with_design(parse(&uncommented()).unwrap(), FibDesign::TwoStage);
+        let settings = with_design(parse(&uncommented_defaults()).unwrap(), FibDesign::TwoStage);
         let written = toml::to_string(&settings).unwrap();
         assert_eq!(from_toml(&written).unwrap(), settings, "{written}");
     }

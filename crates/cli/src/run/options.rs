@@ -60,6 +60,9 @@ pub(super) fn note(args: &Args, sources: &mut Sources) {
     for (option, keys, _) in OPTIONS.iter().filter(|(_, _, is_given)| is_given(args)) {
         keys.iter().for_each(|key| sources.set_by_option(key, option));
     }
+    for assignment in &args.assignments {
+        sources.set_by_option(assignment.key(), "--set");
+    }
     for (prefix, _) in &args.strategies {
         sources.set_by_option(&key_of_strategy(prefix), "--strategy");
     }
@@ -87,7 +90,8 @@ mod tests {
     }
 
     /// Options that set no key, or have a rule of their own in [`note`].
-    const OTHERS: [&str; 7] = ["--config", "--nfd-conf", "--ignore-state", "--face", "--route", "--strategy", "--log"];
+    const OTHERS: [&str; 8] =
+        ["--config", "--nfd-conf", "--ignore-state", "--face", "--route", "--strategy", "--log", "--set"];
 
     #[test]
     fn every_option_is_in_the_table() {

@@ -322,6 +322,28 @@ fn files_are_checked_and_shown_without_a_router() {
 }
 
 #[test]
+fn any_setting_can_be_given_as_an_option() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namewire.toml");
+    fs::write(&file, "[cs]\npolicy = \"fifo\"\n").unwrap();
+    let set = ["--set", "cs.policy=lru", "--set", "tables.pit_capacity=4096"];
+    let router = Router::run(directory.path(), &[&["--config", file.to_str().unwrap()], &set[..]].concat());
+    let in_force = || router.ask(&["config", "show", "--running"]);
+    let line = |key: &str| in_force().lines().find(|line| line.starts_with(key)).map(str::to_owned).expect("a setting");
+    for (key, value) in [("cs.policy", "lru"), ("tables.pit_capacity", "4096")] {
+        let line = line(key);
+        assert!(line.contains(value) && line.contains("--set"), "{line}");
+    }
+    fs::write(&file, "[cs]\npolicy = \"lfu\"\npackets = 77\n").unwrap();
+    router.hang_up();
+    assert!(line("cs.packets").contains("77"));
+    assert!(line("cs.policy").contains("lru"), "an option overrides the file, also when it is read again");
+
+    let error = text_of_failure(&namewire(&["run", "--set", "cs.polcy=lru"]));
+    assert!(error.contains("unknown setting cs.polcy; did you mean cs.policy?"), "{error}");
+}
+
+#[test]
 fn systemd_is_told_what_happens() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("notify");
