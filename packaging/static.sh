@@ -35,6 +35,6 @@ export "CC_$in_names=$PWD/packaging/zig_cc.sh"
 export "AR_$in_names=$ZIG ar"
 export "CFLAGS_$in_names=$c_flags"
 export "CARGO_TARGET_${in_cargo}_LINKER=rust-lld"
-export RUSTFLAGS="$rust_flags" CARGO_PROFILE_RELEASE_STRIP=symbols
+export RUSTFLAGS="$rust_flags" CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_LTO=fat
 export ZIG_GLOBAL_CACHE_DIR="$folder/zig" ZIG_LOCAL_CACHE_DIR="$folder/zig"
 exec cargo "$command" --locked --target "$target" --target-dir "$folder" "$@"

@@ -52,20 +52,20 @@ const NUMBER_MAX: u64 = i64::MAX as u64;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration file; `namewire config default` prints one. Options override what it says, SIGHUP reads it again
+    /// Configuration file; `namewire config default` prints one. Options override it; at SIGHUP the router reads it again
     #[arg(short, long, value_name = "FILE", conflicts_with = "nfd_conf")]
     pub(crate) config: Option<PathBuf>,
-    /// Configuration file of NFD; what is ignored of it is said
+    /// Configuration file of NFD; the router warns about the sections that it ignores
     #[arg(long, value_name = "FILE")]
     pub(crate) nfd_conf: Option<PathBuf>,
     /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// When a command is answered: once what it changed is in the state file on disk, or at once; then it is there
-    /// about a second later [default: 1s]
+    /// When the router answers a command: always after the state file on disk has the change, or at once; then the file
+    /// has it within about 1s [default: 1s]
     #[arg(long, value_name = "WHEN", value_parser = choice::<StateSync>())]
     pub(crate) state_sync: Option<StateSync>,
-    /// Put a state file that cannot be read aside and start without
+    /// If the state file cannot be read, rename it and start without it
     #[arg(long)]
     pub(crate) ignore_state: bool,
     /// UDP address to listen on, or a port of all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
@@ -156,10 +156,10 @@ pub(crate) struct Args {
     /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
     pub(crate) cs_packets: Option<u64>,
-    /// Which Data goes when the cache is full: see docs/content-store.md [default: adaptive-window]
+    /// Which Data to evict when the cache is full: see docs/content-store.md [default: adaptive-window]
     #[arg(long, value_name = "POLICY", value_parser = choice::<EvictionName>())]
     pub(crate) cs_policy: Option<EvictionName>,
-    /// Which Data comes in when the cache is full: see docs/content-store.md [default: all]
+    /// Which Data to admit when the cache is full: see docs/content-store.md [default: all]
     #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
     pub(crate) cs_admission: Option<AdmissionName>,
     /// Under which prefixes of its name cached Data is found: those that fetched it, or all, as with NFD [default: own,

@@ -33,10 +33,10 @@ pub(crate) struct Args {
     /// Only reasons that contain this text, for example no-route
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Only the last ones, this many
+    /// Only the last COUNT packets
     #[arg(short = 'n', long, value_name = "COUNT")]
     number: Option<usize>,
-    /// Print also what is dropped from now on, until Ctrl-C
+    /// Then go on and print each packet when it is dropped, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
 }

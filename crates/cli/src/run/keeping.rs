@@ -55,7 +55,7 @@ pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declaration
         Err(error) => error,
     };
     if !args.ignore_state {
-        let hint = "--ignore-state puts it aside and starts without";
+        let hint = "with --ignore-state, the router renames it and starts without it";
         return Err(Failure::new(ExitCode::Failed, format!("{error}; {hint}")));
     }
     // Or the next write would destroy what somebody may want to mend.

@@ -32,7 +32,7 @@ pub(crate) struct Place {
     /// Configuration file whose [repo] section says where the store is and what the repository does
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where Data are [default: embedded]
+    /// Where the repository keeps Data [default: embedded]
     #[arg(long, value_name = "KIND", value_parser = choice::<RepoStore>())]
     store: Option<RepoStore>,
     /// Folder of an embedded store or of SQLite
