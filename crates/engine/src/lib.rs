@@ -8,13 +8,13 @@
 //! | what happens to an Interest? | `pipeline/interest.rs` |
 //! | … to Data? | `pipeline/data.rs` |
 //! | … to a Nack? | `pipeline/nack.rs` |
-//! | which packets are sent, and how? | `pipeline/outgoing.rs` |
+//! | which packets are sent, and how? | `verdict/outgoing.rs` |
 //! | what if a link goes down, or time passes? | `events` |
 //! | why was a packet dropped? | [`DropReason`] |
-//! | what if only a fingerprint is kept? | [`core`] |
+//! | what if only a fingerprint is kept? | [`state::core_role`] |
 //! | how much of the PIT may one neighbour have? | `state/pit_shares.rs` |
-//! | who gives way when the PIT is full? | `pipeline/pressure.rs` |
-//! | which faces wanted more than they may? | [`state::face_share`] |
+//! | who gives way when the PIT is full? | `verdict/pressure.rs` |
+//! | which faces wanted more than they may? | [`counters::face_share`] |
 //! | which other limits took effect? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
 //! | in which order do the stages run? | [`batch::schedule`] |
@@ -23,43 +23,68 @@
 //! | what is remembered of next hops? | [`state::measurements`] |
 //! | how long do answers of a face take? | [`state::upstream_times`] |
 //!
+//! The folders are shelves. A folder uses those before it in this list, and none after it: `dispatch`, `ground` (faces,
+//! time, what a batch results in), `counters`, `state` (what is remembered), `verdict` (where an Interest may go),
+//! `strategies`, `pipeline`, `events`, `schedule` (the order of a batch, and the engine).
+//!
 //! Pipelines have the names of NFD's developer guide. Their steps are those of the forwarding specification, quoted at
 //! the line that implements them.
 
-pub mod batch;
-pub mod config;
-pub mod core;
 pub mod counters;
 pub mod dispatch;
-mod engine;
 mod events;
-mod face_table;
-mod instant;
-mod parts;
+mod ground;
 mod pipeline;
+mod schedule;
 pub mod state;
-pub mod strategy;
+mod strategies;
+mod verdict;
 
-pub use batch::{
-    frame::{Frame, View},
-    order::{BATCH_PACKETS, Schedule},
-    output::{HandOver, Output, PacketRef, RouteRequest, Transmit},
-};
-pub use config::{DataFrom, EngineConfig, UnsolicitedPolicy};
-pub use core::{CoreConfig, PitRole};
+/// What a strategy is made of, and those that exist.
+pub mod strategy {
+    pub use crate::{
+        ground::announcement_table::{AnnouncementTable, MAX_ANNOUNCEMENT_BYTES},
+        strategies::{
+            access::Access, asf::Asf, best_route::BestRoute, multicast::Multicast, random::Random, registry,
+            self_learning::SelfLearning,
+        },
+        verdict::{
+            answer::Answer,
+            context::StrategyContext,
+            foresight,
+            strategy::{FirstNextHop, Strategy, WithoutEntry},
+            trigger::Trigger,
+        },
+    };
+    pub use namewire_packet::rtt::RttEstimate;
+    pub use registry::{StrategyError, StrategyId, StrategyTable};
+}
+
+/// The parts of a batch, for those who measure them.
+pub mod batch {
+    pub use crate::{ground::measured, schedule::batch as schedule};
+}
+
 pub use counters::{
     Counters,
     cs_counts::{CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, MAX_COUNTED_PREFIXES},
     drop_notes::DropNote,
     drop_reason::DropReason,
+    face_share::{FaceCut, FacesCut},
     limit_met::LimitMet,
 };
-pub use engine::Engine;
-pub use face_table::{FaceAttributes, FaceScope, FaceTable, LinkType};
-pub use instant::Instant;
+pub use ground::{
+    face_table::{FaceAttributes, FaceScope, FaceTable, LinkType},
+    instant::Instant,
+    order::{BATCH_PACKETS, Schedule},
+    output::{HandOver, Output, PacketRef, RouteRequest, Transmit},
+};
 pub use namewire_packet::FaceId;
+pub use pipeline::frame::{Frame, View};
+pub use schedule::engine::Engine;
 pub use state::{
-    face_share::{FaceCut, FacesCut},
+    config::{DataFrom, EngineConfig, UnsolicitedPolicy},
+    core_role::{CoreConfig, PitRole},
     name_state::{NameState, PendingInterest, PendingUpstream, StoredData},
     upstream_times::{UPSTREAM_BUCKETS_NS, UPSTREAM_PERIOD_MS, UpstreamTime},
 };

@@ -9,7 +9,7 @@
 //! Cost: without configured prefixes a packet takes one test, otherwise one look-up per length. Limits: there are at
 //! most [`MAX_COUNTED_PREFIXES`] prefixes, and as many policies as the catalogue has names.
 
-use super::Counters;
+use crate::counters::Counters;
 use namewire_packet::{NameBuf, counters::Count};
 use namewire_tables::{HashKey, NameHashes, PolicyName, PrefixLookup, hash_name};
 

@@ -3,6 +3,7 @@
 pub mod cs_counts;
 pub(crate) mod drop_notes;
 pub(crate) mod drop_reason;
+pub mod face_share;
 pub(crate) mod limit_met;
 
 use crate::{DropReason, FacesCut, LimitMet};

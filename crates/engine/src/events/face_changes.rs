@@ -9,17 +9,17 @@
 //! The out-record of a lost upstream stays in the entry. A copy of the Interest may have passed before the link went
 //! down. If the copy returns to us, the record shows that it is a loop.
 //!
-//! Fingerprints of the [core role](crate::core) keep no Interest to send again. The consumer must retransmit it.
+//! Fingerprints of the [core role](crate::state::core_role) keep no Interest to send again. The consumer must
+//! retransmit it.
 //!
 //! Cost: a call makes one pass over the PIT for all its faces, and sends at most [`SENDS_PER_SCAN`] Interests.
 
 use crate::{
     FaceId, Instant,
-    batch::{measured::PartClock, output::Output},
     events::new_next_hops::SENDS_PER_SCAN,
-    parts::Parts,
+    ground::{measured::PartClock, output::Output},
     pipeline::{call::Call, watched::with_strategy},
-    state::{pit_state::OutRecord, tables::Tables},
+    state::{parts::Parts, pit_state::OutRecord, tables::Tables},
 };
 use namewire_tables::PitId;
 

@@ -2,10 +2,10 @@
 
 use crate::{
     DropReason, FaceId,
-    batch::measured::PartClock,
-    parts::Parts,
-    pipeline::{call::Call, next_hops::delegations, watched::with_strategy},
-    state::pit_state::Rare,
+    ground::measured::PartClock,
+    pipeline::{call::Call, watched::with_strategy},
+    state::{parts::Parts, pit_state::Rare},
+    verdict::next_hops::delegations,
 };
 use namewire_packet::{Interest, NameBuf};
 

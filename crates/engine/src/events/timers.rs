@@ -1,9 +1,9 @@
 //! What happens as time passes: Interests expire, and strategies are called at the times that they requested.
 
 use crate::{
-    batch::measured::PartClock,
-    parts::Parts,
+    ground::measured::PartClock,
     pipeline::{call::Call, watched::with_strategy},
+    state::parts::Parts,
 };
 use namewire_tables::PitId;
 

@@ -2,13 +2,13 @@
 
 use crate::{
     FaceAttributes, LinkType, StrategyTable,
-    batch::{
-        frame::Frame,
+    dispatch::visits::Visits,
+    ground::{
         measured::PartClock,
         output::{Outbound, PacketRef},
     },
-    dispatch::visits::Visits,
-    pipeline::scope::NameScope,
+    pipeline::frame::Frame,
+    verdict::scope::NameScope,
 };
 use namewire_packet::{Data, FaceId, Interest, Nonce, lp::LpHeaders};
 use namewire_tables::{FibHint, FibView, GroupId, NameHashes, PitId, Probed, Variant};

@@ -3,9 +3,8 @@
 
 use crate::{
     Counters, EngineConfig, Instant, LimitMet,
-    parts::Parts,
     pipeline::call::{InterestAtHand, Received},
-    state::{pit_state::PitState, tables::Tables},
+    state::{parts::Parts, pit_state::PitState, tables::Tables},
 };
 use namewire_packet::{Data, Interest};
 use namewire_tables::{

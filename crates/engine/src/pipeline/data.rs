@@ -4,25 +4,25 @@
 
 use crate::{
     Counters, DropReason, FaceAttributes, Instant, UnsolicitedPolicy,
-    batch::{
-        measured::{PartClock, Stage},
-        output::{HandOver, Outbound, PacketRef, Transmit},
-    },
-    core::data::{ByFingerprint, satisfy_fingerprint, send_to_ports},
     dispatch::{
         token::WorkerToken,
         visits::{Visits, Workers},
     },
-    parts::Parts,
+    ground::{
+        measured::{PartClock, Stage},
+        output::{HandOver, Outbound, PacketRef, Transmit},
+    },
     pipeline::{
-        asked::was_asked,
         call::{Call, DataAtHand, Received},
         content_store::{Asked, content_store_insert, index_under_interest_name},
-        scope::NameScope,
+        core_data::{ByFingerprint, satisfy_fingerprint, send_to_ports},
         watched::{tell, wait_for_others},
     },
-    state::pit_state::{InRecord, PitState},
-    strategy::answer::AnswerVerdict,
+    state::{
+        parts::Parts,
+        pit_state::{InRecord, PitState},
+    },
+    verdict::{answer::AnswerVerdict, asked::was_asked, scope::NameScope},
 };
 use namewire_packet::{
     Data,

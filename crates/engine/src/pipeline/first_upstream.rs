@@ -1,14 +1,13 @@
-//! The first upstream of a PIT entry: the short way of the Outgoing Interest pipeline ([`super::outgoing`]) for a new
-//! Interest whose strategy has named one next hop and needs nothing else.
+//! The first upstream of a PIT entry: the short way of the Outgoing Interest pipeline ([`crate::verdict::outgoing`])
+//! for a new Interest whose strategy has named one next hop and needs nothing else.
 //!
 //! It is a file of its own because strategies use `outgoing.rs`, and this file uses what calls them.
 
 use crate::{
     FaceAttributes, Instant,
-    batch::{measured::PartClock, output::Transmit},
-    parts::Parts,
+    ground::{measured::PartClock, output::Transmit},
     pipeline::call::{Call, InterestAtHand, OutgoingInterest},
-    state::{pit_state::OutRecord, record_chain::RecordPool},
+    state::{parts::Parts, pit_state::OutRecord, record_chain::RecordPool},
 };
 use namewire_packet::{FaceId, lp::LpHeaders};
 use namewire_tables::PitId;

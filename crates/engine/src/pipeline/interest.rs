@@ -5,27 +5,34 @@
 
 use crate::{
     DropReason, FaceAttributes, Instant, LimitMet, LinkType,
-    batch::{
+    ground::{
         measured::{PartClock, Stage},
         output::{PacketRef, Transmit},
     },
-    core::{data::is_doubled, interest::core_interest},
-    parts::Parts,
     pipeline::{
         call::{Call, InterestAtHand, OutgoingInterest, Received},
         content_store::content_store_match,
+        core_data::is_doubled,
+        core_interest::core_interest,
         first_upstream::{FirstUpstream, send_first},
-        next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
         prefix_lookup::visiting_interest,
-        pressure::{self, Asker},
-        scope::NameScope,
     },
     state::{
+        parts::Parts,
         pit_shares::PitShares,
         pit_state::{InRecord, Rare},
         tables::Tables,
     },
-    strategy::{FirstNextHop, Strategy, StrategyContext, journey::Journey, registry::Instance, trigger::Trigger},
+    strategies::registry::Instance,
+    verdict::{
+        context::StrategyContext,
+        journey::Journey,
+        next_hops::{MAX_DELEGATIONS, NextHops, has_delegation, hint_reaches_region, strategy_of},
+        pressure::{self, Asker},
+        scope::NameScope,
+        strategy::{FirstNextHop, Strategy},
+        trigger::Trigger,
+    },
 };
 use namewire_packet::{
     FaceId, Interest, MAX_PACKET_BYTES, NackReason, Nonce,

@@ -2,14 +2,17 @@
 
 use crate::{
     DropReason, LinkType,
-    batch::measured::PartClock,
-    core::data::core_nack,
-    parts::Parts,
+    ground::measured::PartClock,
     pipeline::{
         call::{Call, Received},
-        next_hops::{NextHops, strategy_of},
+        core_data::core_nack,
     },
-    strategy::{StrategyContext, trigger::Trigger},
+    state::parts::Parts,
+    verdict::{
+        context::StrategyContext,
+        next_hops::{NextHops, strategy_of},
+        trigger::Trigger,
+    },
 };
 use namewire_packet::{Interest, NackReason};
 use namewire_tables::Variant;

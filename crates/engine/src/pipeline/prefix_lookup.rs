@@ -6,13 +6,13 @@
 //! home ([`crate::dispatch`]).
 
 use crate::{
-    batch::{measured::PartClock, output::HandOver},
-    parts::Parts,
+    ground::{measured::PartClock, output::HandOver},
     pipeline::{
         call::{Call, Received},
         content_store::other_match,
-        scope::NameScope,
     },
+    state::parts::Parts,
+    verdict::scope::NameScope,
 };
 use namewire_packet::Interest;
 use namewire_tables::CsId;

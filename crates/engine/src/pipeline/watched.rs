@@ -5,16 +5,14 @@
 
 use crate::{
     Instant,
-    batch::{measured::PartClock, output::PacketRef},
-    parts::Parts,
-    pipeline::{
-        call::{Call, Received},
-        next_hops::{NextHops, strategy_of},
-    },
-    state::tables::Tables,
-    strategy::{
-        Strategy, StrategyContext,
+    ground::{measured::PartClock, output::PacketRef},
+    pipeline::call::{Call, Received},
+    state::{parts::Parts, tables::Tables},
+    verdict::{
         answer::{Answer, AnswerVerdict},
+        context::StrategyContext,
+        next_hops::{NextHops, strategy_of},
+        strategy::Strategy,
         trigger::Trigger,
     },
 };

@@ -19,10 +19,10 @@
 use crate::{
     Instant,
     state::record_chain::{RecordChain, RecordPool},
-    strategy::RttEstimate,
 };
 use hashbrown::HashTable;
 use namewire_packet::FaceId;
+use namewire_packet::rtt::RttEstimate;
 use namewire_tables::{PageSize, TimerWheel};
 use std::io;
 

@@ -15,7 +15,7 @@
 //! 16/21 of it. n holders that flood have 4/(1 + 4 n) each, and a part of 1/(1 + 4 n) stays free for others.
 //!
 //! While few entries are in use, no holder can have more than its share, however they are distributed: see
-//! `easy_entries`. Then the check of a new entry is one comparison. Under pressure, [`crate::pipeline::pressure`] lets
+//! `easy_entries`. Then the check of a new entry is one comparison. Under pressure, [`crate::verdict::pressure`] lets
 //! light holders displace heavy ones.
 //!
 //! Four pools count what Interests hold:
@@ -27,9 +27,9 @@
 //! | `out-records` | upstreams beyond the first | the holder charged for the entry |
 //! | `long-interests` | bytes of Interests and names too long for the entry | the same |
 //!
-//! The [core role](crate::core)'s fingerprints have no share: an entry belongs to no face, and takes 8 bytes. A
-//! flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name, within the
-//! share.
+//! The [core role](crate::state::core_role)'s fingerprints have no share: an entry belongs to no face, and takes 8
+//! bytes. A flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name,
+//! within the share.
 //!
 //! A long name is charged to every entry that has it, though it is kept once.
 //!
@@ -37,7 +37,7 @@
 //! the end of an entry touches them again. Memory: see [`namewire_shares::pool`], and 64 KiB of counts by face. Writer:
 //! the engine.
 
-use crate::state::face_share::WaitingByFace;
+use crate::counters::face_share::WaitingByFace;
 use namewire_packet::FaceId;
 use namewire_shares::{Groups, HolderId, Pool, PoolConfig, PoolReader, Refusal};
 

@@ -2,9 +2,13 @@
 //!
 //! The table keeps the name and the Interest's bytes; this is the engine's part.
 
-use crate::Instant;
-use crate::state::pit_shares::{PitCapacities, PitShares};
-use crate::state::record_chain::{RecordChain, RecordPool};
+use crate::{
+    Instant,
+    state::{
+        pit_shares::{PitCapacities, PitShares},
+        record_chain::{RecordChain, RecordPool},
+    },
+};
 use namewire_packet::{FaceId, NackReason, Nonce, lp::PitToken};
 use namewire_shares::{Groups, HolderId, Pool};
 use namewire_tables::{PageSize, PitEntry, Recycle};

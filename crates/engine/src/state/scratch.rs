@@ -2,8 +2,7 @@
 //!
 //! A function that uses a buffer empties it first. No content is kept from one packet to the next.
 
-use crate::batch::order::BATCH_PACKETS;
-use crate::state::pit_state::MAX_RECORDS;
+use crate::{ground::order::BATCH_PACKETS, state::pit_state::MAX_RECORDS};
 use hashbrown::HashSet;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, lp::PitToken};
 use namewire_tables::{MAX_NAME_COMPONENTS, NameHashes, PitId};
