@@ -195,6 +195,13 @@ class Crate:
                 return home
         return module
 
+    def folder_pairs(self) -> list[tuple[Path, Path]]:
+        """The folders that use each other both ways. A folder and one inside of it are one room."""
+        arrows = {(self.file_of[module].parent, self.file_of[used].parent)
+                  for module, all_used in self.uses().items() for used in all_used}
+        return sorted((a, b) for a, b in arrows
+                      if a < b and (b, a) in arrows and not a.is_relative_to(b) and not b.is_relative_to(a))
+
     def uses(self) -> dict[tuple, set[tuple]]:
         """The modules whose items each module names, itself and mere re-exports left out."""
         found = {module: set() for module in self.code}

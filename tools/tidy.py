@@ -12,7 +12,8 @@
 5. Nothing in the repository names the machine it was written on.
 6. A function has at most 60 lines of code, or a reason in LONG_FUNCTIONS.
 7. A parameter is no tuple of more than two parts.
-8. No more than five files of a crate use each other in a circle, directly or by way of others.
+8. No more than five files of a crate use each other in a circle, directly or by way of others. No two of its folders
+   use each other, unless one contains the other.
 9. A comment ends at column 120.
 10. Every arrow in ARROWS is used (an arrow that nobody uses is stale).
 11. A source file over LINES_WARN lines is mentioned, without failing.
@@ -354,8 +355,9 @@ def check_circles(folder: Path, sources: dict[Path, str]) -> list[str]:
     crate = rust_shape.Crate({path.relative_to(folder): source for path, source in sources.items()
                               if path.is_relative_to(folder)})
     allowed = CIRCLES_TODAY.get(str(folder), rust_shape.CIRCLE_FILES_MAX)
-    return [f"{folder}: {len(circle)} files use each other in a circle: {', '.join(map(str, circle))}"
-            for circle in crate.circles() if len(circle) > allowed]
+    pairs = [f"{folder}: the folders {a} and {b} use each other" for a, b in crate.folder_pairs()]
+    return pairs + [f"{folder}: {len(circle)} files use each other in a circle: {', '.join(map(str, circle))}"
+                    for circle in crate.circles() if len(circle) > allowed]
 
 
 # --- tests of the checks --------------------------------------------------------------------
@@ -483,6 +485,12 @@ class Checks(unittest.TestCase):
         allowed = "fn f(a: (u8, u8), b: impl Fn(u8, u8, u8), c: [(u8, Vec<(u8, u8)>); 2]) {}\n"
         self.assertEqual(self.problems({"crates/engine/src/fib.rs": allowed}), [])
         self.caught({"crates/engine/src/fib.rs": "fn f(a: Option<&(u8, u8, u8)>) {}\n"}, "fib.rs:1", "tuple of 3")
+
+    def test_folders_that_use_each_other(self):
+        lib = {"crates/engine/src/lib.rs": "mod a; mod b;\n", "crates/engine/src/a/mod.rs": "pub mod x;\n",
+               "crates/engine/src/b/mod.rs": "pub mod y;\n", "crates/engine/src/a/x.rs": "use crate::b::y::f;\nfn g() {}\n"}
+        self.caught(lib | {"crates/engine/src/b/y.rs": "use crate::a::x::g;\nfn f() {}\n"}, "a and b use each other")
+        self.assertEqual(self.problems(lib | {"crates/engine/src/b/y.rs": "fn f() {}\n"}), [])
 
     def test_circle_of_files(self):
         lib = {"crates/engine/src/lib.rs": "mod a;\nmod b;\npub use a::f;\n" + "".join(f"mod c{n};\n" for n in range(6))}
