@@ -52,7 +52,8 @@ const NUMBER_MAX: u64 = i64::MAX as u64;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration file; `namewire config default` prints one. Options override it; at SIGHUP the router reads it again
+    /// Configuration file; `namewire config default` prints one. Options override it; at SIGHUP the router reads it
+    /// again
     #[arg(short, long, value_name = "FILE", conflicts_with = "nfd_conf")]
     pub(crate) config: Option<PathBuf>,
     /// Configuration file of NFD; the router warns about the sections that it ignores
