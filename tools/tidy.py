@@ -12,7 +12,7 @@
 5. Nothing in the repository names the machine it was written on.
 6. A function has at most 60 lines of code, or a reason in LONG_FUNCTIONS.
 7. A parameter is no tuple of more than two parts.
-8. No more than five files of a crate use each other in a circle, directly or by way of others. No two of its folders
+8. No more than three files of a crate use each other in a circle, directly or by way of others. No two of its folders
    use each other, unless one contains the other.
 9. A comment ends at column 120.
 10. Every arrow in ARROWS is used (an arrow that nobody uses is stale).
@@ -71,6 +71,7 @@ LONG_FUNCTIONS = {
 }
 # Circles of more files than the limit, by folder; each is to go.
 CIRCLES_TODAY = {
+    "crates/router/src": 5,
 }
 NOTHING_USES = {"lab", "fuzz", "router-loom", "tables-loom", "cli"}
 

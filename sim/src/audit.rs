@@ -6,7 +6,7 @@
 
 use crate::consumer::Consumer;
 use crate::network::{AppId, Network};
-use crate::router::NodeId;
+use crate::trace::NodeId;
 use crate::trace::TraceKind;
 use namewire_engine::{Counters, DropReason};
 use namewire_faces::{LinkCounters, LinkDrop};

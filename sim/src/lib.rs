@@ -58,9 +58,9 @@ pub use link::{LinkLoss, LinkOptions, LinkTally};
 pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
 pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, RunEnd};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};
-pub use router::{NodeId, NodeOptions};
+pub use router::NodeOptions;
 pub use tag_application::{
     TagConsumer, TagConsumerOptions, TagDelivery, TagPublisher, TagReceived, TagRequest, TagSent,
 };
 pub use tag_audit::TagLedger;
-pub use trace::{Trace, TraceEvent, TraceKind};
+pub use trace::{NodeId, Trace, TraceEvent, TraceKind};

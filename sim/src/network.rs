@@ -17,8 +17,9 @@ pub use link_failure::LinkFailure;
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
 use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
-use crate::router::{Consequences, NodeId, NodeOptions, Router};
-use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
+use crate::router::{Consequences, NodeOptions, Router};
+use crate::tag_node::START_NS;
+use crate::trace::{NodeId, Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope, Strategy};
 use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
@@ -32,9 +33,6 @@ use std::sync::Arc;
 
 /// Events of one run, unless [`Network::set_event_limit`] says otherwise.
 const DEFAULT_EVENT_LIMIT: u64 = 50_000_000;
-
-/// Time at which a network begins. Not 0, so that there is a time before the start.
-pub(crate) const START_NS: u64 = 1_000_000_000;
 
 /// Delay between an application and its router, as of a Unix socket.
 const APPLICATION_DELAY_NS: u64 = 10_000;

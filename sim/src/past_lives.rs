@@ -3,7 +3,6 @@
 //! A test that adds up counters needs all of them: those of engines that are gone, the Interests that were pending in
 //! them, and the packets that waited for them.
 
-use crate::router::displaced;
 use namewire_engine::{Counters, Engine};
 use namewire_testbed::Arrival;
 
@@ -51,4 +50,9 @@ impl PastLives {
             _ => {}
         }
     }
+}
+
+/// PIT entries that an engine took from holders with many, for others.
+pub(crate) fn displaced(engine: &Engine) -> u64 {
+    engine.pools().into_iter().filter(|pool| pool.config().name == "pit").map(|pool| pool.displaced()).sum()
 }

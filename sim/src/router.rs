@@ -3,10 +3,10 @@
 //! It has the forwarder of `namewire_testbed`, with an inbox for each worker. An inbox replaces the rings between real
 //! workers: packets that arrive while a worker is busy are its next batch. Tag packets go to its [`TagNode`].
 
-use crate::past_lives::PastLives;
+use crate::past_lives::{PastLives, displaced};
 use crate::routing::{NewNextHop, RouteNews, Routing};
 use crate::tag_node::TagNode;
-use crate::trace::{Trace, TraceEvent, TraceKind, packet_name};
+use crate::trace::{NodeId, Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_engine::{
@@ -26,10 +26,6 @@ use namewire_testbed::{Arrival, Decided, Forwarder, Sent};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Identifies a node of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub usize);
 
 /// Settings of one router.
 #[derive(Clone, Debug)]
@@ -409,11 +405,6 @@ impl Consequences {
         self.timers.extend(other.timers);
         self.tags_at_ns = other.tags_at_ns.or(self.tags_at_ns);
     }
-}
-
-/// PIT entries that an engine took from holders with many, for others.
-pub(crate) fn displaced(engine: &Engine) -> u64 {
-    engine.pools().into_iter().filter(|pool| pool.config().name == "pit").map(|pool| pool.displaced()).sum()
 }
 
 /// What a strategy found out of a route.

@@ -10,8 +10,8 @@
 //! network in which no tag packet is under way any more.
 
 use crate::network::{AppId, Network};
-use crate::router::NodeId;
 use crate::tag_application::{TagConsumer, TagSent};
+use crate::trace::NodeId;
 use crate::trace::{TraceEvent, TraceKind, tag_nonce};
 use namewire_engine::FaceId;
 use namewire_faces::LinkDrop;

@@ -4,7 +4,6 @@
 //! differ: the tables are always those of the newest advertisements, and there is no management, so a test advertises
 //! by a call.
 
-use crate::network::START_NS;
 use namewire_engine::{FaceId, FaceTable};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::tag::{TagFrame, TagPacket};
@@ -16,6 +15,9 @@ use namewire_tagnet::tree_protocol::TreeTimes;
 use namewire_testbed::{self as testbed, Sent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+
+/// Time at which a network begins. Not 0, so that there is a time before the start.
+pub(crate) const START_NS: u64 = 1_000_000_000;
 
 /// Control does together what became due in this time.
 const CONTROL_DELAY_NS: u64 = 1_000_000;

@@ -4,7 +4,6 @@
 //! events are kept, up to a limit, each with the name it concerns, so that a test can follow the packets of one name.
 
 use crate::link::LinkLoss;
-use crate::router::NodeId;
 use namewire_engine::{DropReason, FaceId};
 use namewire_faces::LinkDrop;
 use namewire_packet::tag::{TagAddress, TagPacket};
@@ -12,6 +11,10 @@ use namewire_packet::{Name, NameBuf, tlv};
 use namewire_tagnet::forwarder::TagDrop;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
+
+/// Identifies a node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
 
 /// The event of a frame or packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,14 +8,16 @@
 //! for room.
 
 use crate::{
+    close_reason::CloseReason,
     connection::{Backoff, Connection, ConnectionEvent, Link, list_tried, open_first},
     data_buf::DataBuf,
     discovery::{DiscoveryError, Environment, TransportChoice, TransportSource},
-    face::{CloseReason, Face, FaceCounters},
+    express_error::ExpressError,
+    face::{Face, FaceCounters},
     pending_interest::Completion,
     transport_uri::TransportUri,
 };
-use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, NackReason, Nonce, PacketError};
+use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, Nonce};
 use namewire_security::Signer;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -26,26 +28,6 @@ use tokio::{
 
 /// Interests that may be pending on one client.
 pub const PENDING_INTERESTS_MAX: usize = 8192;
-
-/// Why an Interest got no Data.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExpressError {
-    /// Nothing came within the InterestLifetime.
-    #[error("no answer within {0} ms")]
-    Timeout(u64),
-    /// The forwarder says that it cannot answer.
-    #[error("Nack: {0}")]
-    Nack(NackReason),
-    /// The connection has ended.
-    #[error("connection lost: {0}")]
-    Closed(CloseReason),
-    /// The bytes to send are no Interest (a mistake of this program).
-    #[error("not an Interest: {0}")]
-    Malformed(PacketError),
-    /// The packet exceeds the limit of every NDN forwarder (a mistake of this program).
-    #[error("the packet has {0} bytes, more than 8800")]
-    TooLarge(usize),
-}
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]

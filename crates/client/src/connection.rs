@@ -15,10 +15,7 @@
 //! Limits: [`CONNECT_TIMEOUT`] for each candidate; one attempt at a time, pauses from [`PAUSE_FIRST`] to
 //! [`PAUSE_LAST`].
 
-use crate::{
-    face::{CloseReason, Face},
-    transport_uri::TransportUri,
-};
+use crate::{close_reason::CloseReason, face::Face, transport_uri::TransportUri};
 use std::{
     io,
     path::Path,

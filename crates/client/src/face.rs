@@ -15,8 +15,9 @@
 //! counted; the producer chooses whether they get a Nack.
 
 use crate::{
-    client::ExpressError,
+    close_reason::CloseReason,
     data_buf::DataBuf,
+    express_error::ExpressError,
     incoming_interest::{IncomingInterest, ReplyBatch},
     pending_interest::{PendingInterests, nacked},
     reassembly::Reassembly,
@@ -43,23 +44,6 @@ pub const SEND_QUEUE_BYTES_MAX: usize = 1024 * 1024;
 pub const FRAME_BYTES_MAX: usize = MAX_PACKET_BYTES + 256;
 /// Size of the read buffer of a stream.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
-
-/// Why a face carries no more packets.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CloseReason {
-    /// This side closed it.
-    #[error("closed by this application")]
-    Local,
-    /// The forwarder ended the connection.
-    #[error("the forwarder closed the connection")]
-    Remote,
-    /// Reading or writing failed.
-    #[error("{0}")]
-    Io(String),
-    /// The stream cannot be cut into packets.
-    #[error("the forwarder sent bytes that are no TLV stream")]
-    NotTlv,
-}
 
 /// Counters of a face since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

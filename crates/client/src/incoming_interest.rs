@@ -1,7 +1,7 @@
 //! An Interest that arrived, and the right to answer it. An answer returns the PIT token of its Interest unchanged
 //! (NDNLPv2 §3).
 
-use crate::face::{CloseReason, Face};
+use crate::{close_reason::CloseReason, face::Face};
 use namewire_packet::{
     Data, FaceId, Interest, MAX_PACKET_BYTES, NackReason, PacketError,
     lp::{self, LinkFields, LpHeaders, PitToken},

@@ -53,10 +53,12 @@
 //! each line of the table.
 
 mod client;
+mod close_reason;
 pub mod congestion_window;
 mod connection;
 mod data_buf;
 pub mod discovery;
+mod express_error;
 mod face;
 mod incoming_interest;
 #[cfg(feature = "key-chain")]
@@ -82,10 +84,12 @@ pub use namewire_packet::{Component, Data, DataBuilder, Interest, InterestBuilde
 /// Signatures, certificates, trust schemas and key chains.
 pub use namewire_security as security;
 
-pub use client::{Client, ConnectError, ExpressError, PENDING_INTERESTS_MAX};
+pub use client::{Client, ConnectError, PENDING_INTERESTS_MAX};
+pub use close_reason::CloseReason;
 pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
-pub use face::{CloseReason, FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
+pub use express_error::ExpressError;
+pub use face::{FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
 pub use incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder};
 #[cfg(feature = "key-chain")]
 pub use kept_certificate::{CertificateEvent, keep_certificate};

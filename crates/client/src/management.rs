@@ -9,7 +9,8 @@
 //! `/localhop/nfd`: a forwarder takes them from such a face under no other prefix.
 
 use crate::{
-    client::{Client, ExpressError, fresh_nonce},
+    client::{Client, fresh_nonce},
+    express_error::ExpressError,
     segment_fetch::{Discovery, FetchError, FetchOptions, SegmentFetch},
 };
 use namewire_packet::{

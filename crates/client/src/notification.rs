@@ -7,10 +7,7 @@
 //!
 //! Limit: a forwarder keeps a few notifications. Those that it has forgotten when they are asked for are counted.
 
-use crate::{
-    client::{Client, ExpressError},
-    connection::Backoff,
-};
+use crate::{client::Client, connection::Backoff, express_error::ExpressError};
 use namewire_packet::{InterestBuilder, NameBuf, tlv::types::SEQUENCE_NUM_COMPONENT};
 use std::time::Duration;
 use tokio::time::sleep;

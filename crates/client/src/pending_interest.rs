@@ -7,7 +7,7 @@
 //! Cost: a Data takes one look-up; if prefix Interests are pending, it takes one per component.
 //! Limit: the caller bounds the number of entries ([`crate::PENDING_INTERESTS_MAX`]).
 
-use crate::{client::ExpressError, data_buf::DataBuf};
+use crate::{data_buf::DataBuf, express_error::ExpressError};
 use namewire_packet::{
     Data, Interest, NackReason, Nonce,
     tlv::{self, types},

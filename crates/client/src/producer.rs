@@ -11,8 +11,9 @@
 
 use crate::{
     client::Client,
+    close_reason::CloseReason,
     connection::Backoff,
-    face::{CloseReason, Face, PrefixInUse},
+    face::{Face, PrefixInUse},
     incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder},
     management::{ControlError, RouteOptions},
 };

@@ -18,9 +18,10 @@
 //! [`FetchOptions::size_bytes_max`].
 
 use crate::{
-    client::{Client, ExpressError, Outstanding, fresh_nonce},
+    client::{Client, Outstanding, fresh_nonce},
     congestion_window::{CongestionControl, CongestionWindow},
     data_buf::DataBuf,
+    express_error::ExpressError,
     pending_interest::{Completion, Outcome},
     rtt_estimator::RttEstimator,
     validator::Validator,

@@ -31,8 +31,8 @@
 
 use crate::{
     client::{Client, fresh_nonce},
+    close_reason::CloseReason,
     connection::Backoff,
-    face::CloseReason,
     management::{ControlError, DatasetError},
     tag_exchange::TagPacketBuf,
 };

@@ -20,10 +20,7 @@
 //! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision;
 //! [`namewire_security::trust::MAX_FETCHED`] are kept.
 
-use crate::{
-    client::{Client, ExpressError},
-    data_buf::DataBuf,
-};
+use crate::{client::Client, data_buf::DataBuf, express_error::ExpressError};
 use namewire_packet::{Data, InterestBuilder, Name, NameBuf};
 use namewire_security::{
     certificate::is_certificate_name,

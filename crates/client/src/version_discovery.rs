@@ -6,8 +6,9 @@
 //! metadata name counts as no answer.
 
 use crate::{
-    client::{Client, ExpressError},
+    client::Client,
     data_buf::DataBuf,
+    express_error::ExpressError,
     segment_fetch::{Discovery, FetchError, FetchOptions, require_trust},
 };
 use namewire_packet::{

@@ -262,6 +262,10 @@ namewire_packet::names! {
     }
 }
 
+choice::named! {
+    StateSync: &Self::ALL;
+}
+
 impl Default for RouterSection {
     fn default() -> Self {
         RouterSection {

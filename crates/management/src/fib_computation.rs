@@ -42,9 +42,10 @@
 //! turn.
 
 use crate::{
+    fib_full::FibFull,
     manual_next_hops::{MAX_MANUAL_NEXT_HOPS, ManualNextHops},
     name_key::NameKey,
-    next_hop_sets::{NextHopSet, NextHopSets},
+    next_hop_sets::{NextHop, NextHopSet, NextHopSets},
     prefix_tree::PrefixTree,
     rib::{MAX_PREFIX_BYTES, Rib, RibLimits, Route},
     strategy_choice::{MAX_STRATEGY_CHOICES, StrategyChoices},
@@ -58,15 +59,6 @@ use std::{borrow::Cow, collections::BTreeMap, ops::Bound};
 
 /// Most next hops of one FIB entry, as in the forwarder's table.
 pub const MAX_NEXT_HOPS: usize = 1024;
-
-/// A face to send Interests to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NextHop {
-    /// The face.
-    pub face: FaceId,
-    /// Lower is better.
-    pub cost: u64,
-}
 
 /// A change to the forwarder's FIB.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,17 +115,6 @@ impl Default for FibLimits {
         let all = FibDemand { entries: usize::MAX, prefix_bytes: usize::MAX };
         FibLimits { all, longest_prefix_bytes: MAX_PREFIX_BYTES }
     }
-}
-
-/// Why the forwarder's FIB has no room for a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FibFull {
-    /// All entries are taken.
-    #[error("FIB is full (limit is {0} prefixes: tables.fib_capacity)")]
-    Entries(usize),
-    /// All bytes for names are taken.
-    #[error("FIB is full (limit is {0} bytes of prefixes)")]
-    PrefixBytes(usize),
 }
 
 /// Result of one recomputation.

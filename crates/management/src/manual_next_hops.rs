@@ -5,8 +5,8 @@
 //! takes O(log n) and visits the next hops of one prefix.
 
 use crate::{
-    fib_computation::NextHop,
     name_key::{NameKey, subtree},
+    next_hop_sets::NextHop,
 };
 use namewire_packet::{FaceId, Name, NameBuf};
 use std::collections::{BTreeMap, BTreeSet};

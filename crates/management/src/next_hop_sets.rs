@@ -3,9 +3,18 @@
 //! Bytes: a use takes 16; a set takes 16 per next hop, and some 50 more. A set is freed with its last use. Cost: a
 //! change of an entry takes a hash of the set.
 
-use crate::fib_computation::NextHop;
 use hashbrown::HashSet;
+use namewire_packet::FaceId;
 use std::sync::Arc;
+
+/// A face to send Interests to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NextHop {
+    /// The face.
+    pub face: FaceId,
+    /// Lower is better.
+    pub cost: u64,
+}
 
 /// A set in use: next hops by cost, then face.
 pub(crate) type NextHopSet = Arc<[NextHop]>;

@@ -27,7 +27,7 @@
 //! counts as several routes ([`PREFIX_BYTES_PER_ROUTE`]), so the pool bounds the bytes of names, too.
 
 use crate::{
-    fib_computation::FibFull,
+    fib_full::FibFull,
     name_key::NameKey,
     prefix_tree::{PrefixId, PrefixTree},
 };

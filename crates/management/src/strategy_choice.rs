@@ -6,7 +6,7 @@
 //! Limit: [`MAX_STRATEGY_CHOICES`]. Cost: an operation takes O(log n).
 
 use crate::{
-    fib_computation::FibFull,
+    fib_full::FibFull,
     name_key::{NameKey, subtree},
 };
 use namewire_packet::{Name, NameBuf, nfd::StrategyChoice};

@@ -25,7 +25,6 @@
 
 use crate::{
     command::Command,
-    commands::push_verb,
     statistics::{Refusal, Statistics},
 };
 use namewire_client::{Client, Validator};
@@ -217,4 +216,11 @@ impl Access {
 /// True if the name is the repository's own, below it or above it.
 pub(crate) fn overlaps(repo: Name<'_>, name: Name<'_>) -> bool {
     repo.is_prefix_of(&name) || name.is_prefix_of(&repo)
+}
+
+/// Appends the components of a verb to a name.
+pub(crate) fn push_verb(name: &mut NameBuf, verb: &str) {
+    for part in verb.split('/') {
+        name.push_generic(part.as_bytes());
+    }
 }

@@ -32,6 +32,7 @@
 //! further notifications get a Nack (Congestion).
 
 use crate::{
+    access::push_verb,
     command::{
         Command, CommandResult, Notification, RequestNo, decode_query,
         earlier::{self, EarlierCommand},
@@ -412,13 +413,6 @@ fn read_command(verb: Verb, content: &[u8]) -> (RequestNo, Option<Command>) {
         false => !command.objects.is_empty() && command.groups.is_empty(),
     };
     (Command::request_no(content), Command::decode(content).ok().filter(is_for_verb))
-}
-
-/// Appends the components of a verb to a name.
-pub(crate) fn push_verb(name: &mut NameBuf, verb: &str) {
-    for part in verb.split('/') {
-        name.push_generic(part.as_bytes());
-    }
 }
 
 /// What a question for a status asks for.

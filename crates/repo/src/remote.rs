@@ -13,10 +13,10 @@
 //!
 //! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered questions.
 
+use crate::access::push_verb;
 use crate::command::{
     Command, CommandError, CommandResult, Notification, ObjectParam, SyncParam, encode_query, status,
 };
-use crate::commands::push_verb;
 use namewire_client::{
     Client, ControlError, DataBuf, ExpressError, InterestOptions, InterestStream, PublishCounters, PublishError,
     SegmentPublisher, ServeError,

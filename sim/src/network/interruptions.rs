@@ -6,7 +6,7 @@
 
 use super::{Event, Network};
 use crate::past_lives::PastLives;
-use crate::router::NodeId;
+use crate::trace::NodeId;
 
 impl Network {
     /// The router does nothing for a while.

@@ -5,7 +5,8 @@
 //! permanent face is down until the link works again, and its routes stay. [`Network::set_persistency`] chooses.
 
 use super::{End, Event, LinkId, Network, Place};
-use crate::router::{Consequences, NodeId};
+use crate::router::Consequences;
+use crate::trace::NodeId;
 use namewire_engine::FaceId;
 use namewire_packet::nfd::FacePersistency;
 

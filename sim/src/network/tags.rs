@@ -1,7 +1,7 @@
 //! TagNet: what the applications of a network advertise, and what its routers know.
 
 use super::Network;
-use crate::router::NodeId;
+use crate::trace::NodeId;
 use namewire_engine::FaceId;
 use namewire_tagnet::TagSet;
 use namewire_tagnet::advertisements::AdvertisementRefusal;

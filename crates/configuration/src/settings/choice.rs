@@ -3,7 +3,6 @@
 //! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
 
 use super::ethernet_io::EthernetIo;
-use super::{Privileges, Role, StateSync, TagNeighbours};
 use crate::log_levels::{LogArea, LogFormat, LogLevel};
 use namewire_designs::fib::{
     FibPrefetch,
@@ -62,14 +61,10 @@ named! {
     PrefixLookup: &Self::ALL;
     UnsolicitedPolicy: &Self::ALL;
     DataFrom: &Self::ALL;
-    Role: &Self::ALL;
-    StateSync: &Self::ALL;
     LogArea: &Self::ALL;
     LogFormat: &Self::ALL;
     LogLevel: &Self::ALL;
     EthernetIo: &Self::ALL;
-    Privileges: &Self::ALL;
-    TagNeighbours: &Self::ALL;
     FibPrefetch: &Self::ALL;
     PrefixHash: &[Self::Sip, Self::City];
     StringMatching: &[Self::AtEnd, Self::Always];

@@ -56,6 +56,10 @@ namewire_packet::names! {
     }
 }
 
+super::choice::named! {
+    Role: &Self::ALL;
+}
+
 /// How an entry keeps its faces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

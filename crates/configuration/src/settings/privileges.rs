@@ -14,3 +14,7 @@ namewire_packet::names! {
         Keep = "keep",
     }
 }
+
+super::choice::named! {
+    Privileges: &Self::ALL;
+}

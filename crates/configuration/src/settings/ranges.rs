@@ -1,6 +1,5 @@
 //! Reads values that have a range, so that an error names the line.
 
-use super::tagnet::MAX_TREES;
 use crate::text::Prefix;
 use crate::units::{Bytes, Span};
 use namewire_designs::policies::filter::{COUNTERS_LOG2, COUNTERS_PER_NAME};
@@ -8,6 +7,9 @@ use namewire_engine::{MAX_COUNTED_PREFIXES, dispatch::MAX_WORKERS};
 use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+
+/// Most trees of a router.
+const MAX_TREES: usize = 16;
 
 /// The MTUs that a face may have.
 const MTU_BYTES: RangeInclusive<Bytes> = Bytes(64)..=Bytes(namewire_packet::MAX_PACKET_BYTES as u64);

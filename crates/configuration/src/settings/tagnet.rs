@@ -5,9 +5,6 @@ use super::ranges::{tag_descriptors, trees};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Most trees of a router.
-pub(super) const MAX_TREES: usize = 16;
-
 /// `[tagnet]`. Descriptors are counted over all trees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -43,6 +40,10 @@ namewire_packet::names! {
         /// All faces to other hosts.
         Any = "any",
     }
+}
+
+super::choice::named! {
+    TagNeighbours: &Self::ALL;
 }
 
 impl Default for TagnetSection {

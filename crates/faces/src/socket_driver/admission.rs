@@ -14,7 +14,7 @@ use namewire_packet::{FaceId, nfd::FacePersistency};
 use namewire_shares::{Holder, HolderId, Pool, Refusal};
 
 use super::SocketDriver;
-use super::face::{Channel, Face};
+use super::face::{Channel, Face, place_holder};
 use crate::{AddFaceError, CloseReason, DriverConfig, FaceInfo, memory};
 
 /// A face that was silent for this long may be displaced: 5 s.
@@ -36,11 +36,6 @@ impl Places {
     pub(super) fn new(config: &DriverConfig) -> Self {
         Places { pool: config.pool("faces", config.max_faces), next_search_ns: 0 }
     }
-}
-
-/// The holder of a face's place. `holder` is the holder whose packets the face carries.
-pub(super) fn place_holder(holder: HolderId, persistency: FacePersistency) -> HolderId {
-    if persistency == FacePersistency::OnDemand { holder } else { HolderId::MANAGEMENT }
 }
 
 impl SocketDriver {

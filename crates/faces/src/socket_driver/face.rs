@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use namewire_packet::{FaceId, nfd::FacePersistency, nfd::FaceUri};
 use namewire_shares::{HolderId, Pool};
 
-use super::admission::place_holder;
 use super::outage::{NO_TIMER, Outage};
 use super::path::Path;
 use super::socket_table::SocketTable;
@@ -14,6 +13,11 @@ use crate::datagram_socket::DatagramSocket;
 use crate::remote::Destination;
 use crate::stream::Stream;
 use crate::{FaceCounters, FaceInfo, LinkOptions, LinkService};
+
+/// The holder of a face's place. `holder` is the holder whose packets the face carries.
+pub(super) fn place_holder(holder: HolderId, persistency: FacePersistency) -> HolderId {
+    if persistency == FacePersistency::OnDemand { holder } else { HolderId::MANAGEMENT }
+}
 
 pub(super) struct Face {
     pub(super) id: FaceId,

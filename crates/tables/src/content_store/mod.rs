@@ -58,10 +58,9 @@ use std::io;
 
 pub use outcome::{CsArrival, CsEntry, CsHit, CsId, CsInsert, CsRefusal, IndirectRefusal};
 pub use prefix_index::PrefixLookup;
+pub use slot::MAX_INDIRECT;
 pub use versions::{CsWanted, MAX_VERSIONS};
 
-/// Other names that one Data can be found under.
-pub const MAX_INDIRECT: usize = 4;
 /// Accounted per Data, beside its bytes: entry, group, index, queue.
 pub const ENTRY_OVERHEAD_BYTES: u64 = 224;
 /// Accounted per indirect name: group and index.

@@ -9,10 +9,12 @@
 //! A [policy](crate::cs_policy) knows an entry by `hash` and `mark`. A hit, a comparison of victims and an
 //! eviction find both in the line that they read anyway.
 
-use super::MAX_INDIRECT;
 use crate::cs_policy::{Marks, PolicyMark};
 use crate::slab::{NIL, Slab};
 use std::mem::offset_of;
+
+/// Other names that one Data can be found under.
+pub const MAX_INDIRECT: usize = 4;
 
 /// What the store keeps of one Data.
 #[repr(C, align(64))]

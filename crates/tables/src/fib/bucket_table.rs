@@ -8,10 +8,10 @@
 use super::bucket_view::BucketView;
 use super::bucket_writer::{BucketReader, Writer};
 use super::config::FibConfig;
-use super::entries::UNIT_BYTES;
 use super::entry::{FibEntry, FibRefusal};
 use super::hint::FibMatch;
 use super::next_hop_sets::NextHopSet;
+use super::unit::UNIT_BYTES;
 use crate::name_hash::{HashKey, NameHashes};
 use crate::pages::PageSize;
 use std::io;

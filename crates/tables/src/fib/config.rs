@@ -1,6 +1,6 @@
 //! Config: the size of the FIB, how it is searched, and how it stores names.
 
-use super::entries::{HEADER_UNITS, UNIT_BYTES};
+use super::unit::{HEADER_UNITS, UNIT_BYTES};
 use crate::pages::PageSize;
 
 /// The size of a FIB.

@@ -24,6 +24,7 @@ use super::entry::MAX_PREFIX_BYTES;
 use super::name_code::{self, Uncoded};
 #[cfg(doc)]
 use super::space::Space;
+use super::unit::{HEADER_UNITS, UNIT_BYTES};
 use crate::pages::{PageArray, PageSize};
 use crate::prefetch::{LINE_BYTES, prefetch_address, prefetch_range};
 use std::borrow::Cow;
@@ -32,10 +33,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a unit.
-pub(super) const UNIT_BYTES: usize = 4;
-/// Units before a plain name.
-pub(super) const HEADER_UNITS: usize = 2;
 /// Units before a code.
 const CODE_UNIT: usize = 1;
 

@@ -66,6 +66,7 @@ mod prefix_table;
 mod published;
 mod space;
 mod stepped_search;
+mod unit;
 
 pub use config::{FibConfig, FibSearch, NameStorage, UnknownNameStorage};
 pub use entry::{FibEntry, FibEntryKind, FibRefusal, Inserted, MAX_NEXT_HOPS, MAX_PREFIX_BYTES, MAX_WAITING, NextHop};

@@ -37,8 +37,8 @@
 //! byte takes one load from 32 KiB; look-ups never decode. Limits: a name has no code if a TLV number of it
 //! is not in the shortest form, or a type of it is above 65,535. Writers: none.
 
-use super::entries::UNIT_BYTES;
 use super::entry::MAX_PREFIX_BYTES;
+use super::unit::UNIT_BYTES;
 
 const LONGEST_CODE: usize = 12;
 const CONTEXTS: usize = 4;

@@ -16,8 +16,9 @@
 //! lists take 9 KiB. Writers: the FIB's writer.
 #![allow(unsafe_code, reason = "leaf: lists inside units that readers could reach before")]
 
-use super::entries::{Entries, HEADER_UNITS, UNIT_BYTES};
+use super::entries::Entries;
 use super::entry::MAX_PREFIX_BYTES;
+use super::unit::{HEADER_UNITS, UNIT_BYTES};
 
 /// The largest entry, and the largest block that has a list.
 const MAX_UNITS: usize = HEADER_UNITS + MAX_PREFIX_BYTES.div_ceil(UNIT_BYTES);

@@ -8,11 +8,27 @@ use super::blocks::{Header, Space, Words};
 use super::leaf::{LEAF_WORDS_MAX, ROWS_MAX, Row};
 use super::parts::Parts;
 use super::slot::{END_POSITION, Slot, weights};
-use super::{Refusal, SLOTS_MAX};
+use crate::descriptor::DESCRIPTOR_BITS;
 use std::sync::atomic::AtomicU64;
 
+/// Slots of a node: one for each position, and the end.
+pub(super) const SLOTS_MAX: usize = DESCRIPTOR_BITS + 1;
 /// Words of the largest block.
 pub(super) const BLOCK_WORDS_MAX: usize = if LEAF_WORDS_MAX > 1 + SLOTS_MAX { LEAF_WORDS_MAX } else { 1 + SLOTS_MAX };
+
+/// Why the table refuses a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The table holds as many descriptors as its capacity.
+    #[error("the table of descriptors is full")]
+    Descriptors,
+    /// There is no room for a block.
+    #[error("no memory for the table of descriptors")]
+    Memory,
+    /// Too many blocks wait for a reader that is pinned.
+    #[error("readers hold too many former blocks of the table of descriptors")]
+    Readers,
+}
 
 /// Lays out blocks that no reader can reach yet.
 pub(super) struct Layout<'a> {

@@ -55,15 +55,15 @@ mod update;
 use super::permutation::{BitOrder, Key, Permutation};
 use super::{Entry, SubsetTable};
 use crate::Descriptor;
-use crate::descriptor::DESCRIPTOR_BITS;
 use blocks::{Space, WORD_BYTES, Words};
-use layout::{BLOCK_WORDS_MAX, Layout};
+pub use layout::Refusal;
+use layout::{BLOCK_WORDS_MAX, Layout, SLOTS_MAX};
 use leaf::{Leaf, ROWS_MAX, Row};
 use namewire_tables::pages::PageSize;
 use namewire_tables::quiescence::{Domain, Pin, Reader, Retired};
 use partitions::{PARTITION_BYTES, PARTITIONS_MAX, Partitions};
 pub use paused::PausedSearch;
-use search::{All, Goal, Largest, Search, WALKS};
+use search::{All, Goal, Largest, Search, Shared, WALKS};
 use slot::Slot;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -78,24 +78,8 @@ const BYTES_MIN: usize = 1 << 20;
 const WAITING_MAX: usize = 1 << 16;
 /// Fewest descriptors of a partition: it costs some 300 bytes.
 const PARTITION_MIN: usize = 256;
-/// Slots of a node: one for each position, and the end.
-const SLOTS_MAX: usize = DESCRIPTOR_BITS + 1;
 /// Rows at which a leaf takes no further group when the whole table is built.
 const ROWS_BUILT: usize = ROWS_MAX * 3 / 4;
-
-/// Why the table refuses a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The table holds as many descriptors as its capacity.
-    #[error("the table of descriptors is full")]
-    Descriptors,
-    /// There is no room for a block.
-    #[error("no memory for the table of descriptors")]
-    Memory,
-    /// Too many blocks wait for a reader that is pinned.
-    #[error("readers hold too many former blocks of the table of descriptors")]
-    Readers,
-}
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -141,17 +125,6 @@ impl BurstTrieMemory {
     pub fn bytes_per_descriptor(&self) -> f64 {
         self.bytes() as f64 / self.descriptors.max(1) as f64
     }
-}
-
-/// What the writer and readers share.
-#[derive(Debug)]
-struct Shared {
-    words: Words,
-    order: Permutation,
-    partitions: Partitions,
-    /// Of each partition a slot that leads to its root, which is a node.
-    roots: Box<[AtomicU64]>,
-    len: AtomicUsize,
 }
 
 /// The table, as its only writer has it.

@@ -18,9 +18,9 @@
 //! it compares. It may stop when it has made as many as it is allowed, up to those of one node more, and go on later
 //! (`paused.rs`).
 
-use super::Shared;
+use super::blocks::Words;
 use super::leaf::{Leaf, Row};
-use super::partitions::{PARTITIONS_MAX, Ranks, ranks};
+use super::partitions::{PARTITIONS_MAX, Partitions, Ranks, ranks};
 use super::slot::{END_POSITION, Slot};
 use crate::Descriptor;
 use crate::descriptor::DESCRIPTOR_BITS;
@@ -29,6 +29,7 @@ use crate::matching::permutation::{Key, Permutation};
 use arrayvec::ArrayVec;
 use namewire_tables::prefetch::prefetch_lines;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Walks at a time in the batched form.
 pub(super) const WALKS: usize = 16;
@@ -45,6 +46,17 @@ const NODE_LINES: usize = 2;
 const FRAMES: usize = DESCRIPTOR_BITS + 1;
 /// Slots of a line.
 const SLOTS_PER_STEP: usize = 8;
+
+/// What the writer and readers share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) words: Words,
+    pub(super) order: Permutation,
+    pub(super) partitions: Partitions,
+    /// Of each partition a slot that leads to its root, which is a node.
+    pub(super) roots: Box<[AtomicU64]>,
+    pub(super) len: AtomicUsize,
+}
 
 /// A permuted query.
 pub(super) struct Query {
