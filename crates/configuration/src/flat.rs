@@ -8,16 +8,11 @@ use crate::{
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// What declares faces, routes and strategies is no setting.
-const DECLARATIONS: [&str; 3] = ["face", "route", "strategy"];
-
 /// Every key that has a value, and the value in TOML. Passwords in addresses are left out.
 pub(crate) fn flat(settings: &Settings) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     if let Ok(Value::Table(sections)) = Value::try_from(explicit(settings)) {
-        for (section, value) in sections.iter().filter(|(section, _)| !DECLARATIONS.contains(&&section[..])) {
-            add(&mut all, section, value);
-        }
+        sections.iter().for_each(|(section, value)| add(&mut all, section, value));
     }
     all
 }
@@ -31,9 +26,11 @@ fn add(all: &mut BTreeMap<String, String>, key: &str, value: &Value) {
     }
 }
 
-/// The same settings with the values that the omission of a key means.
+/// The same settings with the values that the omission of a key means. What declares faces, routes and strategies is no
+/// setting.
 fn explicit(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
+    (settings.face, settings.route, settings.strategy) = Default::default();
     let (bytes, packets) = settings.cs.capacity();
     settings.cs.capacity = Some(Bytes(bytes));
     // No limit: a file cannot say this number.
