@@ -12,6 +12,7 @@ use crate::history::{FaceRate, Rates};
 use crate::snapshot::{
     ContentStore, DropCount, Face, Fib, LastDrop, Pit, Pool, Route, Snapshot, StrategyChoice, Worker,
 };
+use crate::source::SettingsInForce;
 use crate::timeline::Past;
 
 /// How many faces an event shows.
@@ -106,6 +107,11 @@ fn newest(drops: &[LastDrop]) -> Vec<&LastDrop> {
 /// Means since the start.
 pub(crate) fn past(past: &Past<'_>) -> Vec<u8> {
     json(past)
+}
+
+/// The settings in force.
+pub(crate) fn settings(settings: &SettingsInForce) -> Vec<u8> {
+    json(settings)
 }
 
 /// The whole snapshot with the rates of faces.
