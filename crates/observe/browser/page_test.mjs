@@ -131,6 +131,8 @@ async function keyboardWalk(page) {
   expect((await focused(page)) === "tab-faces", `the arrow leads to ${await focused(page)}`);
   await page.keyboard.press("Tab");
   expect((await focused(page)) === "facefilter", `after the tabs comes ${await focused(page)}`);
+  const peers = await page.$$eval("#facetable td:nth-child(2)", cells => cells.map(cell => cell.textContent));
+  expect(peers.includes("application (4001): /org/app0, /org/app1, /org/app2 and 1 more"), `the peers are ${peers.join("; ")}`);
   await page.focus("#facetable th button");
   await page.keyboard.press("Enter");
   const sorted = await page.$eval("#facetable th", head => head.getAttribute("aria-sort"));

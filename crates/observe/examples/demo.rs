@@ -238,8 +238,14 @@ fn routes(count: u64, faces: u64) -> Vec<Route> {
         _ => format!("/{}/set{}/object{}", sites[index as usize % sites.len()], index / 250, index % 250),
     };
     let hop = |index: u64, cost| NextHop { face: 256 + (index * cost) % faces, cost, origin: "nlsr".into() };
+    // The second face is an application.
+    let app = |index| Route {
+        prefix: format!("/org/app{index}"),
+        next_hops: vec![NextHop { face: 257, cost: 0, origin: "app".into() }],
+    };
     (0..count)
         .map(|index| Route { prefix: prefix(index), next_hops: vec![hop(index, 10), hop(index + 1, 21)] })
+        .chain((0..4).map(app))
         .collect()
 }
 
