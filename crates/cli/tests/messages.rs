@@ -1,6 +1,6 @@
 //! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
 
-use crate::router_process::{NAMEWIRE, Router, free_port, run_command, text, text_of_failure};
+use crate::router_process::{NAMEWIRE, Router, eventually, free_port, http_get, run_command, text, text_of_failure};
 use serde_json::Value;
 use std::{net::TcpListener, process::Command};
 
@@ -72,10 +72,10 @@ fn the_capacity_of_the_content_store_is_bytes_everywhere() {
     let done = router.ask(&["cs", "config", "--capacity", "8 MiB", "--packets", "500"]);
     assert!(done.contains("capacity 8.0 MiB, at most 500 packets"), "{done}");
     router.ask(&["cs", "config", "--packets", "400"]);
-    crate::router_process::eventually("the packets change", || info(&router) == (8 << 20, 400));
+    eventually("the packets change", || info(&router) == (8 << 20, 400));
     let done = router.ask(&["cs", "config", "--capacity", "4MiB"]);
     assert!(done.contains("capacity 4.0 MiB, any number of packets"), "{done}");
-    crate::router_process::eventually("the bytes change", || info(&router).0 == 4 << 20);
+    eventually("the bytes change", || info(&router).0 == 4 << 20);
     let (code, message) = failure(&router, &["cs", "config", "--capacity", "1000"]);
     assert!(code == Some(2) && message.contains("--packets takes a number of packets"), "{message}");
 }
@@ -129,7 +129,10 @@ fn a_default_listener_that_is_taken_is_told_where_the_router_starts() {
 
 /// The value and the origin of a setting of the running router.
 fn in_force(router: &Router, key: &str) -> (String, String) {
-    let settings = json(router, &["config", "show", "--running"]);
+    value_and_origin(&json(router, &["config", "show", "--running"]), key)
+}
+
+fn value_and_origin(settings: &Value, key: &str) -> (String, String) {
     let setting = settings.as_array().unwrap().iter().find(|setting| setting["key"] == key);
     let Some(setting) = setting else { return Default::default() };
     let word = |name: &str| setting[name].as_str().unwrap_or_default().to_owned();
@@ -169,13 +172,49 @@ fn the_settings_in_force_are_shown_with_where_they_came_from() {
     // A reload takes over what it can; the number of workers stays.
     std::fs::write(&file, "[router]\n# one more\nworkers = 3\n[cs]\nadmit = false\npolicy = \"lru\"\n").unwrap();
     router.signal("-HUP");
-    crate::router_process::eventually("the file is read again", || in_force(&router, "cs.admit").0 == "false");
+    eventually("the file is read again", || in_force(&router, "cs.admit").0 == "false");
     is("cs.admit", "false", &format!("file {path}:5"));
     is("router.workers", "2", &format!("file {path}:2"));
     is("cs.policy", "\"fifo\"", "command");
     let shown = router.ask(&["config", "show", "--running"]);
     let line = shown.lines().find(|line| line.starts_with("router.workers ")).unwrap();
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["router.workers", "2", &format!("{path}:2")]);
+}
+
+/// What the page shows is what the command prints, also after a command and a reload.
+#[test]
+fn the_page_shows_the_settings_in_force() {
+    let (directory, observer) = (tempfile::tempdir().unwrap(), format!("127.0.0.1:{}", free_port()));
+    let file = directory.path().join("namewire.toml");
+    let text = "[cs]\npolicy = \"lru\"\n[repo]\nredis = [\"redis://me:secret@127.0.0.1:6379\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let router = Router::run(
+        directory.path(),
+        &["--config", path, "--observe", &observer, "--pit-capacity", "1000", "--seed", "20260731"],
+    );
+    let shown = || serde_json::from_str::<Value>(&http_get(&observer, "/settings.json")).unwrap();
+    let is = |key: &str, value: &str, origin: &str| {
+        let found = value_and_origin(&shown()["settings"], key);
+        (found.0.as_str(), found.1.as_str()) == (value, origin)
+    };
+    assert!(is("cs.policy", "\"lru\"", &format!("file {path}:2")), "{}", shown());
+    assert!(is("tables.pit_capacity", "1000", "option --pit-capacity"), "{}", shown());
+    assert!(is("cs.capacity", "\"64 MiB\"", "default"), "{}", shown());
+    assert!(is("repo.redis", "[\"redis://127.0.0.1:6379\"]", &format!("file {path}:4")), "{}", shown());
+    assert!(is("router.seed", "\"hidden\"", "option --seed"), "{}", shown());
+    router.ask(&["cs", "config", "--policy", "fifo"]);
+    router.ask(&["strategy", "set", "/a", "multicast"]);
+    eventually("the page follows a command", || is("cs.policy", "\"fifo\"", "command"));
+    let multicast = "\"/localhost/nfd/strategy/multicast/v=5\"";
+    eventually("and a strategy", || is("strategy./a", multicast, "command"));
+    std::fs::write(&file, "[cs]\n\nadmit = false\npolicy = \"lru\"\n").unwrap();
+    router.signal("-HUP");
+    eventually("the page follows a reload", || is("cs.admit", "false", &format!("file {path}:3")));
+    eventually("it is what the command prints", || {
+        shown() == serde_json::json!({"settings": json(&router, &["config", "show", "--running"]), "left_out": 0})
+    });
+    assert!(!shown().to_string().contains("secret"), "{}", shown());
 }
 
 #[test]

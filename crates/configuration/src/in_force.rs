@@ -8,8 +8,8 @@ use crate::{
     sources::{Origin, Sources, key_of_strategy},
 };
 use namewire_management::DEFAULT_CHOICES;
-use namewire_packet::nfd::SettingInForce;
-use std::collections::BTreeMap;
+use namewire_packet::{NameBuf, nfd::SettingInForce};
+use std::collections::{BTreeMap, HashMap};
 use toml::Value;
 
 /// The settings that a router was configured with. It keeps no declared faces and routes: they have lists of their own.
@@ -62,7 +62,9 @@ impl InForce {
             };
         }
         let list = list.into_iter().map(|(key, (value, origin))| setting(key, value, origin));
-        list.chain(now.strategy.iter().map(|choice| self.strategy(choice))).collect()
+        let entries = &self.settings.strategy;
+        let configured: HashMap<_, _> = entries.iter().map(|entry| (&entry.prefix.0, &entry.strategy.0)).collect();
+        list.chain(now.strategy.iter().map(|choice| self.strategy(choice, &configured))).collect()
     }
 
     /// The level of an area may be that of all areas.
@@ -71,15 +73,13 @@ impl InForce {
         self.sources.of(if is_of_all { "log.level" } else { key })
     }
 
-    fn strategy(&self, choice: &StrategyEntry) -> SettingInForce {
+    fn strategy(&self, choice: &StrategyEntry, configured: &HashMap<&NameBuf, &NameBuf>) -> SettingInForce {
         // A configuration may leave out the version.
-        let is = |prefix: &_, strategy: &namewire_packet::NameBuf| {
-            choice.prefix.0 == *prefix && strategy.as_name().is_prefix_of(&choice.strategy.0.as_name())
-        };
+        let is = |strategy: &NameBuf| strategy.as_name().is_prefix_of(&choice.strategy.0.as_name());
         let key = key_of_strategy(&choice.prefix);
-        let is_configured = self.settings.strategy.iter().any(|entry| is(&entry.prefix.0, &entry.strategy.0));
+        let is_configured = configured.get(&choice.prefix.0).is_some_and(|strategy| is(strategy));
         let is_default = DEFAULT_CHOICES.iter().any(|(prefix, strategy)| match (prefix.parse(), strategy.parse()) {
-            (Ok(prefix), Ok(strategy)) => is(&prefix, &strategy),
+            (Ok(prefix), Ok(strategy)) => choice.prefix.0 == prefix && is(&strategy),
             _ => false,
         });
         let origin = match (is_configured, is_default) {

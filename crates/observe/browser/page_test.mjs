@@ -12,7 +12,7 @@ import { accessible, check, DESKTOP, end, expect, PHONE, start, watchedPage } fr
 const [nodeDir, outDir] = process.argv.slice(2);
 const { browser, axe } = await start(nodeDir);
 
-const VIEWS = ["overview", "faces", "routes", "tables", "drops", "explain", "trace"];
+const VIEWS = ["overview", "faces", "routes", "tables", "drops", "settings", "explain", "trace"];
 const WAIT_MS = 20000;
 const TAB_MS_MAX = 1000;
 /** Starts the example and waits for its address. */
@@ -52,6 +52,7 @@ async function openView(page, view) {
   await page.click(`#tab-${view}`);
   await page.waitForSelector(`#panel-${view}:not([hidden])`);
   if (view === "routes") await page.waitForSelector("#tree li");
+  if (view === "settings") await page.waitForSelector("#settingtable td");
 }
 
 async function valuesMove(page) {
@@ -130,6 +131,8 @@ async function keyboardWalk(page) {
   expect((await focused(page)) === "tab-faces", `the arrow leads to ${await focused(page)}`);
   await page.keyboard.press("Tab");
   expect((await focused(page)) === "facefilter", `after the tabs comes ${await focused(page)}`);
+  const peers = await page.$$eval("#facetable td:nth-child(2)", cells => cells.map(cell => cell.textContent));
+  expect(peers.includes("application (4001): /org/app0, /org/app1, /org/app2 and 1 more"), `the peers are ${peers.join("; ")}`);
   await page.focus("#facetable th button");
   await page.keyboard.press("Enter");
   const sorted = await page.$eval("#facetable th", head => head.getAttribute("aria-sort"));
@@ -143,6 +146,32 @@ async function keyboardWalk(page) {
   await page.waitForSelector("#face:not([open])", { state: "attached" });
   const back = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
   expect(/^Details of face/.test(back), `the focus returns to ${back}`);
+}
+
+/** Those that somebody chose come first; what a command changes is seen; defaults can be hidden. */
+async function settings(page) {
+  await openView(page, "settings");
+  const column = place => page.$$eval(`#settingtable td:nth-child(${place})`, cells => cells.map(cell => cell.textContent));
+  expect((await column(1)).length === 100, `${(await column(1)).length} rows at a time`);
+  expect((await page.textContent("#settingcount")) === "154 settings", await page.textContent("#settingcount"));
+  const from = (await column(3)).slice(0, 5).join(" ");
+  expect(from === "command --workers /etc/namewire/namewire.toml:7 /etc/namewire/namewire.toml:19 default", from);
+  const policyIs = value => document.querySelector("#settingtable td:nth-child(2)").textContent === value;
+  await page.waitForFunction(policyIs, '"lru"');
+  await page.waitForFunction(policyIs, '"fifo"');
+  await page.focus("#settingchanged");
+  await page.keyboard.press("Space");
+  const keys = (await column(1)).join(" ");
+  expect(keys === "cs.policy router.workers cs.capacity tables.regions", `not at their default: ${keys}`);
+  expect((await page.textContent("#settingcount")) === "4 of 154 settings", await page.textContent("#settingcount"));
+  await page.fill("#settingfilter", "TOML:7");
+  expect((await column(1)).join() === "cs.capacity", `the filter finds ${await column(1)}`);
+  await page.fill("#settingfilter", "nothing");
+  expect(await page.isVisible("text=There is nothing to show."), "an empty table says so");
+  await page.fill("#settingfilter", "");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  expect((await column(1)).length === 100, "all are back");
 }
 
 async function themes(page) {
@@ -214,6 +243,9 @@ async function staysQuick(page) {
   await openView(page, "overview");
   await page.waitForTimeout(1200);
   await page.screenshot({ path: join(outDir, "large-overview.png"), fullPage: true });
+  await openView(page, "settings");
+  const count = await page.textContent("#settingcount");
+  expect(/^154 settings; 1 more of strategies/.test(count), `settings that do not fit: ${count}`);
   const longest = Math.max(0, ...(await page.evaluate(() => globalThis.longTasks)));
   note("the longest task", longest);
   const text = [...times].map(([what, ms]) => `${what} ${ms} ms`).join(", ");
@@ -231,6 +263,7 @@ async function small(browser) {
   await check("all views, light", () => lookAround(page, "light"));
   await check("by keyboard", () => keyboardWalk(page));
   await check("filters", () => filters(page));
+  await check("settings", () => settings(page));
   await check("themes", () => themes(page));
   await check("a broken stream", async () => { demo = await reconnects(page, demo); });
   const pages = [page];

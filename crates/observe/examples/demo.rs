@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namewire_observe::snapshot::*;
-use namewire_observe::source::{Admitted, Place};
+use namewire_observe::source::{Admitted, Place, SettingsInForce};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
 use serde_json::json;
 
@@ -88,6 +88,11 @@ impl Source for Demo {
         })
     }
 
+    async fn settings(&self) -> Option<SettingsInForce> {
+        let seconds = (unix_ms() - self.start_unix_ms) / 1000;
+        Some(SettingsInForce { settings: settings(seconds, self.faces), left_out: self.faces / 1000 })
+    }
+
     async fn trace(&self, prefix: String, _one_in: u64) -> Result<Box<dyn TraceReader>, String> {
         if !prefix.starts_with('/') {
             return Err(format!("{prefix:?} is no name: a name starts with a slash"));
@@ -111,6 +116,24 @@ impl Source for Demo {
             ],
         }))
     }
+}
+
+fn setting(key: &str, value: &str, source: &str, place: Option<&str>) -> serde_json::Value {
+    json!({"key": key, "value": value, "source": source, "place": place})
+}
+
+/// A command changes the policy every three seconds.
+fn settings(seconds: u64, regions: u64) -> Vec<serde_json::Value> {
+    let policy = if (seconds / 3).is_multiple_of(2) { "\"lru\"" } else { "\"fifo\"" };
+    let regions: Vec<String> = (0..regions).map(|index| format!("/region/{index}")).collect();
+    let changed = [
+        setting("cs.capacity", "\"2 GiB\"", "file", Some("/etc/namewire/namewire.toml:7")),
+        setting("cs.policy", policy, "command", None),
+        setting("router.workers", "4", "option", Some("--workers")),
+        setting("tables.regions", &json!(regions).to_string(), "file", Some("/etc/namewire/namewire.toml:19")),
+    ];
+    let defaults = (0..150).map(|index| setting(&format!("part{}.key{index}", index / 20), "true", "default", None));
+    defaults.chain(changed).collect()
 }
 
 /// One packet dropped every two seconds.
@@ -215,8 +238,14 @@ fn routes(count: u64, faces: u64) -> Vec<Route> {
         _ => format!("/{}/set{}/object{}", sites[index as usize % sites.len()], index / 250, index % 250),
     };
     let hop = |index: u64, cost| NextHop { face: 256 + (index * cost) % faces, cost, origin: "nlsr".into() };
+    // The second face is an application.
+    let app = |index| Route {
+        prefix: format!("/org/app{index}"),
+        next_hops: vec![NextHop { face: 257, cost: 0, origin: "app".into() }],
+    };
     (0..count)
         .map(|index| Route { prefix: prefix(index), next_hops: vec![hop(index, 10), hop(index + 1, 21)] })
+        .chain((0..4).map(app))
         .collect()
 }
 

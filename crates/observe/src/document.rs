@@ -3,7 +3,9 @@
 //! [`status`] is for programs: the whole snapshot and all rates. [`event`] is for the page: what it draws, once a
 //! second. It leaves the routes out (`routes_mark` changes when they do, and then the page asks for `/routes.json`),
 //! and shows at most [`EVENT_FACES_MAX`] faces, the busiest, so that an event stays under about half a megabyte.
+//! Prefixes of applications may add as much.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
@@ -12,10 +14,14 @@ use crate::history::{FaceRate, Rates};
 use crate::snapshot::{
     ContentStore, DropCount, Face, Fib, LastDrop, Pit, Pool, Route, Snapshot, StrategyChoice, Worker,
 };
+use crate::source::SettingsInForce;
 use crate::timeline::Past;
 
 /// How many faces an event shows.
 pub(crate) const EVENT_FACES_MAX: usize = 1000;
+/// How many prefixes of an application an event shows, and how much of each.
+const EVENT_PREFIXES_MAX: usize = 5;
+const EVENT_PREFIX_BYTES_MAX: usize = 100;
 /// How many dropped packets an event shows.
 const EVENT_DROPS_MAX: usize = 50;
 /// How many strategy choices and how many prefixes of the Content Store an event shows.
@@ -77,6 +83,10 @@ struct EventStore<'a> {
 struct EventFace<'a> {
     id: u64,
     remote: &'a str,
+    process: Option<&'a str>,
+    /// The first prefixes that an application has registered, and how many there are.
+    registered: Vec<String>,
+    registered_count: usize,
     local: &'a str,
     scope: &'a str,
     persistency: &'a str,
@@ -106,6 +116,11 @@ fn newest(drops: &[LastDrop]) -> Vec<&LastDrop> {
 /// Means since the start.
 pub(crate) fn past(past: &Past<'_>) -> Vec<u8> {
     json(past)
+}
+
+/// The settings in force.
+pub(crate) fn settings(settings: &SettingsInForce) -> Vec<u8> {
+    json(settings)
 }
 
 /// The whole snapshot with the rates of faces.
@@ -167,18 +182,42 @@ fn busiest_faces<'a>(snapshot: &'a Snapshot, rates: &Rates) -> Vec<EventFace<'a>
         let found = rates.faces.binary_search_by_key(&face.id, |rate| rate.face);
         found.ok().map(|index| rates.faces[index])
     };
-    let mut faces: Vec<EventFace> = snapshot.faces.iter().map(|face| EventFace::of(face, rate_of(face))).collect();
+    let registered = registered_prefixes(&snapshot.routes);
+    let prefixes_of = |face: &Face| registered.get(&face.id).map(Vec::as_slice).unwrap_or_default();
+    let mut faces: Vec<EventFace> =
+        snapshot.faces.iter().map(|face| EventFace::of(face, rate_of(face), prefixes_of(face))).collect();
     let bits_per_s = |face: &EventFace| face.rate.map_or(0.0, |rate| rate.bits_per_s());
     faces.sort_by(|one, other| bits_per_s(other).total_cmp(&bits_per_s(one)).then(one.id.cmp(&other.id)));
     faces.truncate(EVENT_FACES_MAX);
     faces
 }
 
+/// What applications have registered, by face.
+fn registered_prefixes(routes: &[Route]) -> HashMap<u64, Vec<&str>> {
+    let mut prefixes: HashMap<u64, Vec<&str>> = HashMap::new();
+    for route in routes {
+        for hop in route.next_hops.iter().filter(|hop| hop.origin == "app") {
+            prefixes.entry(hop.face).or_default().push(&route.prefix);
+        }
+    }
+    prefixes
+}
+
+fn clipped(prefix: &str) -> String {
+    match prefix.get(..EVENT_PREFIX_BYTES_MAX) {
+        Some(start) if start.len() < prefix.len() => format!("{start}…"),
+        _ => prefix.to_owned(),
+    }
+}
+
 impl<'a> EventFace<'a> {
-    fn of(face: &'a Face, rate: Option<FaceRate>) -> Self {
+    fn of(face: &'a Face, rate: Option<FaceRate>, registered: &[&str]) -> Self {
         Self {
             id: face.id,
             remote: &face.remote,
+            process: face.process.as_deref(),
+            registered: registered.iter().take(EVENT_PREFIXES_MAX).map(|prefix| clipped(prefix)).collect(),
+            registered_count: registered.len(),
             local: &face.local,
             scope: &face.scope,
             persistency: &face.persistency,
@@ -214,6 +253,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::snapshot::NextHop;
 
     fn snapshot(faces: u64) -> Snapshot {
         let face = |id| Face { id, drops: vec![DropCount::default()], ..Default::default() };
@@ -241,6 +281,27 @@ mod tests {
     fn a_face_without_a_rate_has_none() {
         let event = event_of(&snapshot(1), &Rates::default());
         assert_eq!(event["faces"][0]["rate"], Value::Null);
+    }
+
+    /// The story: the page looked for routes in the event, which has none, and the details of a face did not open.
+    #[test]
+    fn an_application_has_its_process_and_its_first_prefixes() {
+        let mut snapshot = snapshot(2);
+        snapshot.faces[1].process = Some("ndnsec (7)".into());
+        let route = |(index, origin): (usize, &str)| Route {
+            prefix: format!("/p/{index}"),
+            next_hops: vec![NextHop { face: 1, origin: origin.into(), ..Default::default() }],
+        };
+        let registered = vec!["app"; EVENT_PREFIXES_MAX + 2];
+        snapshot.routes = ["static"].into_iter().chain(registered).enumerate().map(route).collect();
+        snapshot.routes[2].prefix = format!("/{}", "x".repeat(8000));
+        let event = event_of(&snapshot, &Rates::default());
+        let [other, face] = [0, 1].map(|index| event["faces"][index].clone());
+        assert_eq!((&face["process"], &face["registered"][0]), (&"ndnsec (7)".into(), &"/p/1".into()));
+        assert_eq!(face["registered"][1], format!("/{}…", "x".repeat(EVENT_PREFIX_BYTES_MAX - 1)));
+        assert_eq!(face["registered"].as_array().unwrap().len(), EVENT_PREFIXES_MAX);
+        assert_eq!(face["registered_count"], EVENT_PREFIXES_MAX + 2);
+        assert_eq!((&other["process"], &other["registered_count"]), (&Value::Null, &0.into()));
     }
 
     #[test]

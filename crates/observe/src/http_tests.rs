@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::connections::Limits;
 use crate::snapshot::{Face, Route, Worker};
-use crate::source::{Admitted, Place};
+use crate::source::{Admitted, Place, SettingsInForce};
 use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source, TraceNews, TraceReader};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -67,6 +67,11 @@ impl Source for Router {
             routes: vec![Route { prefix: "/a".repeat(50), ..Default::default() }; routes],
             ..Default::default()
         })
+    }
+
+    async fn settings(&self) -> Option<SettingsInForce> {
+        let setting = json!({"key": "cs.policy", "value": "\"lru\"", "source": "command", "place": null});
+        (self.mood != Mood::Stopped).then(|| SettingsInForce { settings: vec![setting], left_out: 0 })
     }
 
     async fn explain(&self, name: String) -> Result<Value, String> {
@@ -160,6 +165,7 @@ fn every_path_answers() {
         ("/metrics", "text/plain; version=0.0.4; charset=utf-8", "namewire_build_info{version=\"1.2.3\"} 1"),
         ("/status.json", "application/json", "\"version\":\"1.2.3\""),
         ("/routes.json", "application/json", "\"mark\":"),
+        ("/settings.json", "application/json", "{\"settings\":[{\"key\":\"cs.policy\","),
         ("/history.json", "application/json", "\"points\":"),
         ("/healthz", "text/plain; charset=utf-8", "ok"),
         ("/readyz", "text/plain; charset=utf-8", "ready"),
@@ -248,7 +254,7 @@ fn health_follows_the_router() {
     let handle = start(Mood::NoWorkers);
     assert_eq!((status(&get(&handle, "/healthz")), status(&get(&handle, "/readyz"))), (200, 503));
     let handle = start(Mood::Stopped);
-    for target in ["/healthz", "/readyz", "/metrics", "/status.json"] {
+    for target in ["/healthz", "/readyz", "/metrics", "/status.json", "/settings.json"] {
         let answer = get(&handle, target);
         assert_eq!((status(&answer), body(&answer)), (503, "The router has stopped.\n"), "{target}");
     }

@@ -1,9 +1,8 @@
-//! Keeper: the newest snapshot and the rates, shared by all clients.
+//! Keeper: the newest snapshot, the settings in force and the rates, shared by all clients.
 //!
-//! Contract: clients together cause at most one snapshot per [`SNAPSHOT_AGE_MS_MAX`], also those that leave before they
-//! have it. Once a second
-//! the keeper takes one for the rates and for the streams, while a stream is open or somebody asked for the status
-//! within the last [`ASKED_RECENTLY`]. Otherwise it sleeps until the [timeline](crate::timeline) is due.
+//! Contract: clients together cause few copies ([`Latest`]). Once a second the keeper takes a snapshot for the rates
+//! and for the streams, while a stream is open or somebody asked for the status within the last [`ASKED_RECENTLY`].
+//! Otherwise it sleeps until the [timeline](crate::timeline) is due. It asks for settings only when a client does.
 //!
 //! All of it runs on the observer's thread. Limits: the source says how many streams there may be.
 
@@ -12,47 +11,26 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::{Mutex, Notify, mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::document;
 use crate::history::{History, Rates};
+use crate::latest::{Current, Latest, Unavailable};
 use crate::snapshot::Snapshot;
-use crate::source::{Admitted, SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT, Source};
+use crate::source::{Admitted, SettingsInForce, Source};
 use crate::timeline::Timeline;
 
 /// For how long after a question the keeper takes a snapshot per second.
 const ASKED_RECENTLY: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_secs(1);
 
-/// Why there is no snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unavailable {
-    /// The router has stopped.
-    Stopped,
-    /// It did not answer in time.
-    Slow,
-}
-
-impl Unavailable {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Stopped => "The router has stopped.",
-            Self::Slow => "The router does not answer.",
-        }
-    }
-}
-
-/// What a client gets when it asks for the present state.
-pub(crate) type Current = Result<Rc<Snapshot>, Unavailable>;
-
 /// The newest snapshot and what is made of the last ones.
 pub(crate) struct Keeper<S> {
     pub(crate) source: S,
     started: Instant,
-    latest: Mutex<Option<Latest>>,
-    /// When the source was asked last. The client that asked may have left since.
-    last_asked: Cell<Option<Instant>>,
+    snapshot: Latest<Snapshot>,
+    settings: Latest<SettingsInForce>,
     history: RefCell<History>,
     timeline: RefCell<Timeline>,
     asked: Cell<Option<Instant>>,
@@ -61,18 +39,13 @@ pub(crate) struct Keeper<S> {
     messages: watch::Sender<Bytes>,
 }
 
-struct Latest {
-    at: Instant,
-    current: Current,
-}
-
 impl<S: Source> Keeper<S> {
     pub(crate) fn new(source: S) -> Self {
         Self {
             source,
             started: Instant::now(),
-            latest: Mutex::new(None),
-            last_asked: Cell::new(None),
+            snapshot: Latest::default(),
+            settings: Latest::default(),
             history: RefCell::default(),
             timeline: RefCell::default(),
             asked: Cell::new(None),
@@ -81,25 +54,14 @@ impl<S: Source> Keeper<S> {
         }
     }
 
-    /// The present state, at most [`SNAPSHOT_AGE_MS_MAX`] old.
-    pub(crate) async fn current(&self) -> Current {
-        let mut latest = self.latest.lock().await;
-        if let Some(Latest { at, current }) = &*latest
-            && at.elapsed() < Duration::from_millis(SNAPSHOT_AGE_MS_MAX)
-        {
-            return current.clone();
-        }
-        if let Some(asked) = self.last_asked.get() {
-            sleep_until(asked + Duration::from_millis(SNAPSHOT_AGE_MS_MAX)).await;
-        }
-        self.last_asked.set(Some(Instant::now()));
-        let current = match timeout(SNAPSHOT_WAIT, self.source.snapshot()).await {
-            Ok(Some(snapshot)) => Ok(Rc::new(snapshot)),
-            Ok(None) => Err(Unavailable::Stopped),
-            Err(_) => Err(Unavailable::Slow),
-        };
-        *latest = Some(Latest { at: Instant::now(), current: current.clone() });
-        current
+    /// The present state.
+    pub(crate) async fn current(&self) -> Current<Snapshot> {
+        self.snapshot.get(self.source.snapshot()).await
+    }
+
+    /// The settings in force.
+    pub(crate) async fn settings(&self) -> Current<SettingsInForce> {
+        self.settings.get(self.source.settings()).await
     }
 
     /// The present state with rates. From now on the keeper measures them.
@@ -193,11 +155,11 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use tokio::time::{advance, sleep};
+    use tokio::time::{advance, sleep, timeout};
 
     use super::*;
     use crate::snapshot::{Face, FaceCounters};
-    use crate::source::Place;
+    use crate::source::{Place, SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT};
 
     /// Counts how often it is asked. One face receives 100 packets per snapshot.
     #[derive(Default)]
@@ -214,6 +176,11 @@ mod tests {
             let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
             let counters = FaceCounters { in_data: asked * 100, ..Default::default() };
             Some(Snapshot { faces: vec![Face { id: 7, counters, ..Default::default() }], ..Default::default() })
+        }
+
+        async fn settings(&self) -> Option<SettingsInForce> {
+            let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            Some(SettingsInForce { left_out: asked, ..Default::default() })
         }
     }
 
@@ -236,12 +203,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn settings_are_asked_for_when_a_client_wants_them_and_shared() {
+        let keeper = Keeper::new(Counted::default());
+        keeper.current().await.unwrap();
+        assert_eq!(keeper.asked(), 1, "no settings for those who want none");
+        let (one, other) = tokio::join!(keeper.settings(), keeper.settings());
+        assert_eq!((one.unwrap().left_out, other.unwrap().left_out), (2, 2));
+        advance(Duration::from_millis(SNAPSHOT_AGE_MS_MAX)).await;
+        assert_eq!(keeper.settings().await.unwrap().left_out, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn clients_that_leave_at_once_ask_no_more_often() {
         let keeper = Keeper::new(Counted::default());
         let began = Instant::now();
         for _ in 0..1_000 {
             let _ = timeout(Duration::from_millis(1), keeper.current()).await;
-            *keeper.latest.lock().await = None; // as if the client had left before the answer
+            keeper.snapshot.forget().await;
         }
         let periods = began.elapsed().as_millis() as u64 / SNAPSHOT_AGE_MS_MAX + 1;
         assert!(keeper.asked() <= periods, "{} questions in {periods} periods", keeper.asked());
@@ -298,6 +276,10 @@ mod tests {
         }
 
         async fn snapshot(&self) -> Option<Snapshot> {
+            std::future::pending().await
+        }
+
+        async fn settings(&self) -> Option<SettingsInForce> {
             std::future::pending().await
         }
     }

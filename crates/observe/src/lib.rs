@@ -17,6 +17,7 @@
 //! | `/metrics` | OpenMetrics or Prometheus text (docs/reference/metrics.md lists the metrics) |
 //! | `/status.json` | the whole snapshot, and the rates of faces |
 //! | `/routes.json` | the routes, for the page |
+//! | `/settings.json` | the settings in force, their values, and where these came from |
 //! | `/history.json` | traffic and drops since the start, for the page |
 //! | `/events` | what the page shows, once a second, as Server-Sent Events |
 //! | `/healthz` | 200 if the router answers within a second |
@@ -25,7 +26,8 @@
 //! | `/trace?prefix=/x&sample=10` | what it does with packets under the prefix, as Server-Sent Events, if allowed |
 //!
 //! Cost: one snapshot in ten seconds, and less often as the router grows old. While somebody asks, one snapshot per
-//! second for rates, and at most four per second for everybody together.
+//! second for rates, and at most four per second for everybody together. Settings are copied only for those who ask for
+//! them, at most four times a second.
 //!
 //! Limits: the source says which client may have how many connections, streams and traces; a request head of 8 KiB that
 //! comes within 10 s; no request bodies. A client that takes no bytes for 30 s loses its connection. There is no TLS
@@ -43,7 +45,8 @@
 //! | `request` | which requests are refused, and the query |
 //! | `site` | which answer each path has |
 //! | `answer`, `body` | answers, their headers and bytes |
-//! | `keeper` | the newest snapshot, shared by all clients |
+//! | `keeper` | the newest snapshot and settings, and the rates |
+//! | `latest` | a copy that all clients share |
 //! | `traces` | what the router decides about packets, as it happens |
 //! | [`history`] | rates from counters |
 //! | `timeline` | means since the start |
@@ -58,6 +61,7 @@ pub mod history;
 #[cfg(test)]
 mod http_tests;
 mod keeper;
+mod latest;
 pub mod metrics;
 pub mod observer;
 mod request;

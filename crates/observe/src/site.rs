@@ -15,7 +15,8 @@ use tokio::time::timeout;
 use crate::answer::{Answer, EVENT_STREAM, HTML, JSON, TEXT, answer, content_policy, refused};
 use crate::body::AnswerBody;
 use crate::document;
-use crate::keeper::{Keeper, Unavailable};
+use crate::keeper::Keeper;
+use crate::latest::Unavailable;
 use crate::metrics::{Format, encode};
 use crate::request::{self, Refusal};
 use crate::source::{Admitted, EXPLAIN_WAIT, NOT_OFFERED, Place, Source};
@@ -24,8 +25,8 @@ use crate::traces;
 const PAGE: &str = include_str!("page.html");
 /// How fast a healthy router answers.
 const HEALTHY_WAIT: Duration = Duration::from_secs(1);
-const PATHS: &str =
-    "/metrics /status.json /routes.json /history.json /healthz /readyz /explain?name=/example /trace?prefix=/example";
+const PATHS: &str = "/metrics /status.json /routes.json /settings.json /history.json /healthz /readyz \
+    /explain?name=/example /trace?prefix=/example";
 const NO_TRACES: &str = "Traces are not allowed here, because they show the names of packets to everyone who reaches \
     this page. The administrator allows them with observe.trace = true. On the command line: namewire trace.";
 
@@ -70,6 +71,10 @@ impl<S: Source> Site<S> {
             "/routes.json" => {
                 let snapshot = self.keeper.current().await.map_err(unavailable)?;
                 Ok(self.whole(JSON, document::routes(&snapshot)))
+            }
+            "/settings.json" => {
+                let settings = self.keeper.settings().await.map_err(unavailable)?;
+                Ok(self.whole(JSON, document::settings(&settings)))
             }
             "/history.json" => Ok(self.whole(JSON, self.keeper.past())),
             "/events" if self.page => self.events(&request.method, client),

@@ -7,18 +7,21 @@
 //! The source also decides which client gets a place, because it knows who shares them ([`Source::admit`]). It does so
 //! without waiting.
 //!
-//! Limits: the observer waits [`SNAPSHOT_WAIT`] for a snapshot, [`EXPLAIN_WAIT`] for an explanation and [`TRACE_WAIT`]
-//! for the beginning of a trace, then drops the future and answers 503.
+//! Limits: the observer waits [`SNAPSHOT_WAIT`] for a snapshot and for settings, [`EXPLAIN_WAIT`] for an explanation
+//! and [`TRACE_WAIT`] for the beginning of a trace, then drops the future and answers 503.
 
 use std::future::Future;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::snapshot::Snapshot;
 
-/// A snapshot of this age answers further requests, so that many clients cost the router no more than a few.
+/// A snapshot of this age answers further requests, so that many clients cost the router no more than a few. The same
+/// holds for settings.
 pub const SNAPSHOT_AGE_MS_MAX: u64 = 250;
-/// How long the observer waits for a snapshot.
+/// How long the observer waits for a snapshot, and for settings.
 pub const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 /// How long it waits for an explanation.
 pub const EXPLAIN_WAIT: Duration = Duration::from_secs(5);
@@ -53,6 +56,9 @@ pub trait Source: Send + Sync + 'static {
     /// Everything at this moment. `None`: the router has stopped.
     fn snapshot(&self) -> impl Future<Output = Option<Snapshot>> + Send;
 
+    /// The settings in force at this moment, without secrets: for `/settings.json`. `None`: the router has stopped.
+    fn settings(&self) -> impl Future<Output = Option<SettingsInForce>> + Send;
+
     /// What the router would do with an Interest for `name` (a name URI): for `/explain`. An error is a text for
     /// people. The name comes from the client and is unchecked, except that it is UTF-8 and under 8 KiB.
     fn explain(&self, name: String) -> impl Future<Output = Result<serde_json::Value, String>> + Send {
@@ -66,6 +72,15 @@ pub trait Source: Send + Sync + 'static {
         drop((prefix, one_in));
         std::future::ready(Err(NOT_OFFERED.to_owned()))
     }
+}
+
+/// The settings in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SettingsInForce {
+    /// One object for each. The page shows the fields `key`, `value`, `source` and `place`: where the source says so.
+    pub settings: Vec<serde_json::Value>,
+    /// How many more there are.
+    pub left_out: u64,
 }
 
 /// A trace under way. Dropping it ends the trace.

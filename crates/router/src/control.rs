@@ -510,6 +510,10 @@ impl Control {
                 let (busy_ns, at_ns) = (busy_ns.collect(), self.node.shared.now_ns());
                 let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns, busy_ns }); // as above
             }
+            Request::Settings(reply) if reply.is_closed() => {} // as above
+            Request::Settings(reply) => {
+                let _ = reply.send(self.settings_shown()); // as above
+            }
             Request::Explain { name, reply } => {
                 let asker = Asker::Observer { name: name.clone(), reply };
                 self.node.name_looks.start(&self.node.workers, name, asker);

@@ -5,7 +5,7 @@ use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
 use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
 use namewire_observe::{
     Snapshot, Source, TraceNews, TraceReader,
-    source::{Admitted, Place},
+    source::{Admitted, Place, SettingsInForce},
 };
 use namewire_packet::{NameBuf, nfd::CaptureRecord};
 use std::{
@@ -75,6 +75,12 @@ impl Source for RouterSource {
         snapshot.workers.iter_mut().zip(ratios).for_each(|(worker, ratio)| worker.busy_ratio = ratio);
         snapshot.notes.clone_from(&self.notes);
         Some(snapshot)
+    }
+
+    async fn settings(&self) -> Option<SettingsInForce> {
+        let (reply, answer) = oneshot::channel();
+        self.events.send(ToControl::Operate(Request::Settings(reply))).ok()?;
+        answer.await.ok()
     }
 
     async fn explain(&self, name: String) -> Result<serde_json::Value, String> {

@@ -5,6 +5,7 @@ use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
 use namewire_management::{CaptureRefusal, FaceProperties, Management};
 use namewire_node_model::explanation::Explanation;
+use namewire_observe::source::SettingsInForce;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},
@@ -122,6 +123,8 @@ pub(crate) enum Request {
     EndTrace { number: u64 },
     /// Return a copy of all that the node shows.
     Snapshot(oneshot::Sender<Taken>),
+    /// Return the settings in force, as the observer shows them.
+    Settings(oneshot::Sender<SettingsInForce>),
     /// Note the settings that were read again.
     Reloaded(Box<InForce>),
     /// Change the Content Store.

@@ -72,6 +72,26 @@ fn metrics_and_state_follow_the_packets() {
     assert!(TcpStream::connect(address).is_err(), "it ends with its router");
 }
 
+#[test]
+fn settings_have_a_limited_number_of_strategies_and_say_how_many_more_there_are() {
+    let (router, _directory) =
+        start_with(1, |config| config.settings.observe.listen = vec!["127.0.0.1:0".parse().unwrap()]);
+    let address = router.observed_at()[0];
+    let json = |path: &str| serde_json::from_str::<serde_json::Value>(&get(address, path)).unwrap();
+    let mut operator = Application::connect(&router);
+    for index in 0..1010 {
+        let name = Some(format!("/many/{index}").parse().unwrap());
+        let strategy = Some("/localhost/nfd/strategy/multicast/v=5".parse().unwrap());
+        operator.succeed("/strategy-choice/set", ControlParameters { name, strategy, ..Default::default() });
+    }
+    let all = || json("/status.json")["strategies"].as_array().unwrap().len();
+    eventually("all are chosen", || all() >= 1010);
+    eventually("the settings have followed", || json("/settings.json")["left_out"] == all() - 1000);
+    let settings = json("/settings.json")["settings"].clone();
+    let keys = settings.as_array().unwrap().iter().filter_map(|setting| setting["key"].as_str());
+    assert_eq!(keys.filter(|key| key.starts_with("strategy.")).count(), 1000);
+}
+
 /// The page's trace: packets under its prefix alone, as JSON; it ends when its client leaves.
 #[test]
 fn a_trace_streams_decisions_and_ends_with_its_client() {

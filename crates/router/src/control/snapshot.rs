@@ -1,9 +1,10 @@
-//! A copy of everything that the node shows (`namewire-observe`), made on the control thread.
+//! Copies of everything that the node shows (`namewire-observe`), made on the control thread.
 //!
 //! Cost: some microseconds, one more for each face and route, and ten for each application (its name in /proc). The
 //! observer asks at most four times a second, and only while somebody looks.
 //!
-//! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces; the rest is left out.
+//! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces, and [`STRATEGIES_MAX`] strategies among the settings; the
+//! rest is left out.
 
 use super::{Control, faces::FaceRecord, node::Node};
 use crate::{
@@ -17,9 +18,12 @@ use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
 use namewire_management::Environment;
 use namewire_node_model::counters::is_event;
-use namewire_observe::snapshot::{
-    Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, LastDrop, NextHop, Pit, Pool, Privileges,
-    Route, Snapshot, StrategyChoice, Worker,
+use namewire_observe::{
+    snapshot::{
+        Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, LastDrop, NextHop, Pit, Pool,
+        Privileges, Route, Snapshot, StrategyChoice, Worker,
+    },
+    source::SettingsInForce,
 };
 use namewire_packet::FaceId;
 use std::collections::BTreeMap;
@@ -27,6 +31,8 @@ use std::collections::BTreeMap;
 /// Routes and faces of a copy.
 const ROUTES_MAX: usize = 20_000;
 const FACES_MAX: usize = 20_000;
+/// Strategies among the settings of a copy.
+const STRATEGIES_MAX: usize = 1000;
 
 impl Control {
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -57,6 +63,16 @@ impl Control {
                 .map(|choice| StrategyChoice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() })
                 .collect(),
             ..Snapshot::default()
+        }
+    }
+
+    /// What `namewire config show --running` prints, but for strategies above the limit.
+    pub(super) fn settings_shown(&self) -> SettingsInForce {
+        let strategies = self.management.strategies();
+        let settings = self.node.settings_with(strategies.dataset().take(STRATEGIES_MAX));
+        SettingsInForce {
+            settings: settings.iter().filter_map(|setting| serde_json::to_value(setting).ok()).collect(),
+            left_out: strategies.len().saturating_sub(STRATEGIES_MAX) as u64,
         }
     }
 

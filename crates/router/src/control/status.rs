@@ -27,7 +27,7 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
         self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceHealth, FaceUri, FibUsage,
-        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, SettingInForce, cs_flags,
+        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, SettingInForce, StrategyChoice, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
@@ -47,6 +47,25 @@ impl StrategyRegistry for Node {
             Err(namewire_engine::StrategyError::Invalid(why)) => Err(StrategyError::Invalid(why)),
             Err(namewire_engine::StrategyError::TooMany) => Err(StrategyError::Full),
         }
+    }
+}
+
+impl Node {
+    /// The settings in force, with these of the strategies in force.
+    pub(super) fn settings_with(&self, strategies: impl Iterator<Item = StrategyChoice>) -> Vec<SettingInForce> {
+        let mut now = self.in_force.settings().clone();
+        let CsSettings { policy, capacity_bytes, capacity_packets, admit, serve, .. } = self.cs.settings();
+        now.cs.capacity = Some(Bytes(*capacity_bytes));
+        now.cs.packets = Some(*capacity_packets);
+        (now.cs.policy, now.cs.admission) = (Choice(policy.eviction), Choice(policy.admission));
+        (now.cs.admit, now.cs.serve) = (*admit, *serve);
+        if let Some(log) = self.log {
+            now.log.areas = log.levels().iter().map(|(area, level)| (Choice(area), Choice(level))).collect();
+        }
+        now.strategy = strategies
+            .map(|choice| StrategyEntry { prefix: Prefix(choice.name), strategy: StrategyName(choice.strategy) })
+            .collect();
+        self.in_force.list(&now)
     }
 }
 
@@ -180,20 +199,7 @@ impl Environment for Node {
     }
 
     fn settings_in_force(&self, strategies: &StrategyChoices) -> Vec<SettingInForce> {
-        let mut now = self.in_force.settings().clone();
-        let CsSettings { policy, capacity_bytes, capacity_packets, admit, serve, .. } = self.cs.settings();
-        now.cs.capacity = Some(Bytes(*capacity_bytes));
-        now.cs.packets = Some(*capacity_packets);
-        (now.cs.policy, now.cs.admission) = (Choice(policy.eviction), Choice(policy.admission));
-        (now.cs.admit, now.cs.serve) = (*admit, *serve);
-        if let Some(log) = self.log {
-            now.log.areas = log.levels().iter().map(|(area, level)| (Choice(area), Choice(level))).collect();
-        }
-        let choices = strategies.dataset();
-        now.strategy = choices
-            .map(|choice| StrategyEntry { prefix: Prefix(choice.name), strategy: StrategyName(choice.strategy) })
-            .collect();
-        self.in_force.list(&now)
+        self.settings_with(strategies.dataset())
     }
 
     fn cs_info(&self) -> CsInfo {
