@@ -74,8 +74,10 @@ fn a_batch_limit_delays_but_loses_nothing() {
 fn input_kept_of_many_floods_is_bounded_and_nothing_is_lost() {
     const FACES: usize = 24;
     let config = DriverConfig { kept_input_bytes: 256 << 10, ..DriverConfig::default() };
-    // One more full read, and for each face the start of an element; a growing vector doubles.
-    let most_bytes = config.kept_input_bytes + 2 * (128 << 10) + FACES * 2 * MAX_PACKET_BYTES;
+    // One more full read behind the start of an element, and for each face such a start, also where a buffer of the
+    // pool is a little larger; a growing vector doubles.
+    let most_bytes =
+        config.kept_input_bytes + 2 * ((128 << 10) + MAX_PACKET_BYTES) + (FACES + 1) * 2 * MAX_PACKET_BYTES;
     let mut worker = Worker::new(config);
     let packets: Vec<Vec<u8>> = (0..1500).map(|i| element(5, 80 + (i % 17) as usize, i)).collect();
     let stream = packets.concat();
