@@ -342,7 +342,7 @@ budget:
 loom:
 	$(call say,loom: every thread interleaving of the rings between workers and of FIB readers and writer)
 	@tools/setup.sh rust
-	cargo test --release --locked --manifest-path crates/router/loom/Cargo.toml --target-dir $(TARGET)/loom
+	cargo test --release --locked --manifest-path crates/worker/loom/Cargo.toml --target-dir $(TARGET)/loom
 	cargo test --release --locked --manifest-path crates/tables/loom/Cargo.toml --target-dir $(TARGET)/loom
 
 fuzz:

@@ -32,7 +32,7 @@ thread)
     # another maps at the same address is not the same.
     TSAN_OPTIONS=halt_on_error=1 RUSTFLAGS="-Zsanitizer=thread --cfg=rustix_use_libc" \
         cargo +nightly test -Zbuild-std --locked --target "$target" --target-dir "$directory" \
-        --package namewire-tables --package namewire-router --lib --tests
+        --package namewire-tables --package namewire-worker --package namewire-router --lib --tests
     ;;
 miri)
     MIRIFLAGS="-Zmiri-disable-isolation" cargo +nightly miri test --locked --target-dir "$directory" \

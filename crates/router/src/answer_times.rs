@@ -1,7 +1,7 @@
 //! Answer times: what all workers together have measured of each upstream.
 
-use crate::shared::Shared;
 use namewire_engine::{FaceId, UPSTREAM_BUCKETS_NS, UpstreamTime};
+use namewire_worker::Shared;
 use std::collections::BTreeMap;
 
 /// The sums over all workers, by face.

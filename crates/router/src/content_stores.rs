@@ -1,14 +1,11 @@
 //! The Content Stores of all workers as control sees them: their settings, and the erasures in progress.
 
-use crate::{
-    cs_settings::CsSettings,
-    messages::{CsErasure, ToWorker},
-    senders::WorkerSender,
-};
+use crate::cs_settings::CsSettings;
 use namewire_engine::CsReport;
 use namewire_management::Ticket;
 use namewire_packet::NameBuf;
 use namewire_tables::content_store::ENTRY_OVERHEAD_BYTES;
+use namewire_worker::{CsErasure, ErasureId, ToWorker, WorkerSender};
 use std::{collections::HashMap, sync::Arc};
 
 /// See the module documentation.
@@ -42,8 +39,8 @@ impl ContentStores {
     }
 
     /// A worker has erased its part. Returns the sum over all workers when the erasure is complete.
-    pub(crate) fn erased(&mut self, ticket: Ticket, erased: u64) -> Option<u64> {
-        self.erasures.report(&self.workers, ticket, erased)
+    pub(crate) fn erased(&mut self, id: ErasureId, erased: u64) -> Option<(Ticket, u64)> {
+        self.erasures.report(&self.workers, id, erased)
     }
 
     /// The bytes and packets that the Content Store may hold, as its workers report them. They are fewer than
@@ -63,10 +60,12 @@ impl ContentStores {
 /// Erasures under way: control asks the workers one after the other to erase what is left of the limit.
 #[derive(Default)]
 struct Erasures {
-    running: HashMap<Ticket, Running>,
+    last: u64,
+    running: HashMap<ErasureId, Running>,
 }
 
 struct Running {
+    ticket: Ticket,
     prefix: Arc<NameBuf>,
     worker: usize,
     left: u64,
@@ -76,29 +75,31 @@ struct Running {
 impl Erasures {
     /// Asks the first worker.
     fn start(&mut self, workers: &[WorkerSender], ticket: Ticket, prefix: NameBuf, limit: u64) {
-        let running = Running { prefix: Arc::new(prefix), worker: 0, left: limit, erased: 0 };
-        running.ask(workers, ticket);
-        self.running.insert(ticket, running);
+        self.last += 1;
+        let id = ErasureId(self.last);
+        let running = Running { ticket, prefix: Arc::new(prefix), worker: 0, left: limit, erased: 0 };
+        running.ask(workers, id);
+        self.running.insert(id, running);
     }
 
     /// Takes a worker's report and asks the next worker. Returns the sum when no worker is left to ask, or the limit is
     /// used up.
-    fn report(&mut self, workers: &[WorkerSender], ticket: Ticket, erased: u64) -> Option<u64> {
-        let running = self.running.get_mut(&ticket)?;
+    fn report(&mut self, workers: &[WorkerSender], id: ErasureId, erased: u64) -> Option<(Ticket, u64)> {
+        let running = self.running.get_mut(&id)?;
         running.erased += erased;
         running.left = running.left.saturating_sub(erased);
         running.worker += 1;
         if running.left > 0 && running.worker < workers.len() {
-            running.ask(workers, ticket);
+            running.ask(workers, id);
             return None;
         }
-        self.running.remove(&ticket).map(|running| running.erased)
+        self.running.remove(&id).map(|running| (running.ticket, running.erased))
     }
 }
 
 impl Running {
-    fn ask(&self, workers: &[WorkerSender], ticket: Ticket) {
-        let erasure = CsErasure { ticket, prefix: Arc::clone(&self.prefix), limit: self.left };
+    fn ask(&self, workers: &[WorkerSender], id: ErasureId) {
+        let erasure = CsErasure { id, prefix: Arc::clone(&self.prefix), limit: self.left };
         workers[self.worker].send(ToWorker::EraseCs(erasure));
     }
 }

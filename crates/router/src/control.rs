@@ -36,16 +36,14 @@ pub(crate) use links::LinkFaces;
 pub(crate) use recent::Recent;
 pub(crate) use tags::TagControl;
 
-use crate::observing::Taken;
 use crate::{
     command_journal::CommandJournal,
     cs_settings::{CsChange, parse_policy},
     log_lines,
-    messages::{ToControl, ToWorker},
+    messages::ToControl,
     name_looks::Asker,
     operator::OperatorDesk,
-    requests::{Inventory, Request},
-    senders::WorkerSender,
+    requests::{Inventory, Request, Taken},
     stream_request::{Purpose, StreamRequest},
 };
 use drop_watch::DropWatch;
@@ -67,6 +65,7 @@ use namewire_packet::{
 };
 use namewire_shares::PoolReader;
 use namewire_tables::{NameHashes, head_room};
+use namewire_worker::{ForManagement, FromWorker, ToWorker, WorkerSender};
 use node::Node;
 use std::{fmt::Display, io, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -152,12 +151,12 @@ impl Control {
 
     /// The channel by which workers and listeners report.
     pub(crate) fn events(&self) -> &mpsc::UnboundedSender<ToControl> {
-        &self.node.sender.events
+        &self.node.events
     }
 
     /// Serves events and Interests until told to stop. Before it returns, it tells the workers to stop too.
     pub(crate) async fn run(mut self, mut inbox: ControlInbox) {
-        self.node.links.watch(&self.node.sender.events);
+        self.node.links.watch(&self.node.events);
         loop {
             // Timers run first, or a flood of requests would keep routes from expiring.
             self.run_timers();
@@ -298,63 +297,77 @@ impl Control {
 
     fn serve(&mut self, event: ToControl, effects: &mut Vec<Effect>) {
         match event {
-            ToControl::Interest { incoming, pit_token, packet } => {
-                self.offer(HeldRequest { incoming, pit_token, packet }, effects);
-            }
-            ToControl::Answer { from, packet, nack } => self.answer(from, &packet, nack, effects),
-            ToControl::RouteLearned { face, announcement } => {
-                self.management.learn_route(self.node.times(), face, &announcement, effects);
-            }
-            ToControl::RouteLost { face, name } => self.route_lost(face, &name, effects),
-            ToControl::TagRouting { face, packet } => self.node.tag_packet(face, &packet),
+            ToControl::Worker(report) => self.note_report(report, effects),
+            ToControl::Management(packet) => self.manage(packet, effects),
             ToControl::Accepted(connection) => self.node.faces.add_accepted(vec![connection]),
             ToControl::ShortOfConnections { holder } => {
                 for worker in self.node.workers.iter() {
                     worker.send(ToWorker::DisplaceIdle { holder });
                 }
             }
-            ToControl::Traffic => {} // the turn itself is noted
-            ToControl::MemoryFreed => self.plan_to_give_pages_back(),
             ToControl::AcceptFailed => self.node.counts.accept_failures += 1,
-            ToControl::FaceAdded { worker, face, ticket, result } => {
-                let result = self.node.face_added(worker, face, result);
+            ToControl::Retry { face } => self.node.retry(face),
+            ToControl::Connected { request, result } => self.connected(*request, result, effects),
+            ToControl::InterfacesChanged => self.interfaces_changed(effects),
+            ToControl::Trust { trust, anchors } => self.take_trust(*trust, anchors, effects),
+            ToControl::Operate(request) => self.operate(request, effects),
+            ToControl::Stop => {}
+        }
+    }
+
+    /// Serves what a worker has for management.
+    fn manage(&mut self, packet: ForManagement, effects: &mut Vec<Effect>) {
+        match packet {
+            ForManagement::Interest { incoming, pit_token, packet } => {
+                self.offer(HeldRequest { incoming, pit_token, packet }, effects);
+            }
+            ForManagement::Answer { from, packet, nack } => self.answer(from, &packet, nack, effects),
+            ForManagement::RouteLearned { face, announcement } => {
+                self.management.learn_route(self.node.times(), face, &announcement, effects);
+            }
+            ForManagement::RouteLost { face, name } => self.route_lost(face, &name, effects),
+            ForManagement::TagRouting { face, packet } => self.node.tag_packet(face, &packet),
+        }
+    }
+
+    /// Follows what a worker reports.
+    fn note_report(&mut self, report: FromWorker, effects: &mut Vec<Effect>) {
+        match report {
+            FromWorker::Traffic => {} // the turn itself is noted
+            FromWorker::MemoryFreed => self.plan_to_give_pages_back(),
+            FromWorker::FaceAdded { worker, face, result } => {
+                let (ticket, result) = self.node.face_added(worker, face, result);
                 self.node.tag_face_up(face);
                 self.face_added(face, ticket, result, effects);
             }
-            ToControl::FaceMade { worker, face, info, counters } => {
+            FromWorker::FaceMade { worker, face, info, counters } => {
                 self.node.faces.made(worker, face, info, counters);
                 self.node.tag_face_up(face);
                 self.face_created(face, effects);
             }
-            ToControl::FaceClosed { face, reason } => {
+            FromWorker::FaceClosed { face, reason } => {
                 self.node.faces.count_lost(face, reason);
                 self.close_face(face, reason, effects);
             }
-            ToControl::FaceDown { face, reason } => {
+            FromWorker::FaceDown { face, reason } => {
                 self.node.faces.count_down(reason);
                 log_lines::face_down(self.management.face(face), reason);
                 self.node.face_down(face);
                 self.node.tag_face_down(face);
                 self.management.on_face_down(self.node.times(), face, effects);
             }
-            ToControl::FaceUp { face } => self.face_up(face, effects),
-            ToControl::CsErased { ticket, erased } => {
-                if let Some(erased) = self.node.cs.erased(ticket, erased) {
+            FromWorker::FaceUp { face } => self.face_up(face, effects),
+            FromWorker::CsErased { id, erased } => {
+                if let Some((ticket, erased)) = self.node.cs.erased(id, erased) {
                     self.management.on_cs_erased(ticket, erased, effects);
                 }
             }
-            ToControl::NameLooked { id, look } => {
+            FromWorker::NameLooked { id, look } => {
                 if let Some((asker, looks)) = self.node.name_looks.looked(id, look) {
                     self.answer_look(asker, looks, effects);
                 }
             }
-            ToControl::Retry { face } => self.node.retry(face),
-            ToControl::Connected { request, result } => self.connected(*request, result, effects),
-            ToControl::InterfacesChanged => self.interfaces_changed(effects),
-            ToControl::LinkFailed { interface } => self.node.links.forget_link(interface),
-            ToControl::Trust { trust, anchors } => self.take_trust(*trust, anchors, effects),
-            ToControl::Operate(request) => self.operate(request, effects),
-            ToControl::Stop => {}
+            FromWorker::LinkFailed { interface } => self.node.links.forget_link(interface),
         }
     }
 

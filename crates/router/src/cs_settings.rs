@@ -4,10 +4,10 @@ use namewire_configuration::Settings;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions, UnknownPolicy};
 use namewire_engine::EngineConfig;
 use namewire_packet::NameBuf;
+use namewire_worker::CsShare;
 use std::sync::Arc;
 
-/// The settings over all workers, or one worker's share of them.
-#[derive(Clone)]
+/// The settings over all workers.
 pub(crate) struct CsSettings {
     pub(crate) policy: PolicyChoice,
     pub(crate) capacity_bytes: u64,
@@ -47,12 +47,14 @@ impl CsSettings {
     }
 
     /// The share of one of `workers` workers.
-    pub(crate) fn share(&self, workers: u64) -> Self {
-        CsSettings {
-            policy: share_of_policy(self.policy, workers),
+    pub(crate) fn share(&self, workers: u64) -> CsShare {
+        CsShare {
+            policy: share_of_policy(self.policy, workers).into(),
             capacity_bytes: self.capacity_bytes.div_ceil(workers),
             capacity_packets: self.capacity_packets.div_ceil(workers),
-            ..self.clone()
+            admit: self.admit,
+            serve: self.serve,
+            counted_prefixes: Arc::clone(&self.counted_prefixes),
         }
     }
 }

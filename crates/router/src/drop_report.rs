@@ -1,10 +1,10 @@
 //! The dataset `status/drops`: what was dropped or refused, by place and reason.
 
-use crate::{router_drop::RouterDrop, shared::WorkerStatus};
 use namewire_engine::{DropReason, FacesCut, LimitMet};
 use namewire_faces::{LinkCounters, LinkDrop};
 use namewire_packet::nfd::DropCounter;
 use namewire_tagnet::forwarder::TagDrop;
+use namewire_worker::{RouterDrop, WorkerStatus};
 
 /// The dataset while it is built. Counters at zero are left out.
 #[derive(Default)]

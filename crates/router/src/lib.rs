@@ -1,21 +1,19 @@
-//! A running NDN router: worker threads that forward, and one control thread.
+//! A running NDN router: one control thread, and worker threads that forward.
 //!
 //! ```text
-//!            ┌ worker 0 ┐   byte rings    ┌ worker 1 ┐
-//!   sockets ─┤ driver   ├────────────────►│ driver   ├─ sockets
-//!            │ engine   │◄────────────────┤ engine   │
-//!            └──┬────▲──┘                 └──┬────▲──┘
-//!   Interests   │    │ replies, new faces,   │    │
-//!   for face 1, │    │ CS settings           │    │
-//!   face events ▼    │                       ▼    │
+//!            ┌──────────────────────────────────────┐
+//!            │ workers (`namewire_worker`)          │
+//!            └──┬───────────────────────────────▲───┘
+//!   Interests   │                               │ replies, new faces,
+//!   for face 1, │                               │ CS settings
+//!   face events ▼                               │
 //!            ┌──────────────────────────────────────┐
 //!            │ control: management, RIB, listeners  │  tokio, current thread
 //!            └──────────────────────────────────────┘
 //! ```
 //!
-//! A worker owns its engine, its sockets and their faces; no other thread touches them. The tables that all workers
-//! read (FIB, strategies, face attributes) are in [`shared`]. Control writes them; a worker also writes them when a
-//! datagram makes an on-demand face. To follow a packet, start with [`worker`]; to follow a command, with [`control`].
+//! Control writes the tables that all workers read ([`namewire_worker::Shared`]). To follow a command, start with
+//! [`control`]; to follow a packet, with `namewire_worker`. WebSocket and the observer have threads of their own.
 
 mod answer_times;
 mod command_journal;
@@ -24,13 +22,11 @@ mod control;
 mod cs_settings;
 pub mod declarations;
 mod descriptors;
-mod drop_log;
 mod drop_report;
 mod holder_pool;
 mod listeners;
 mod log_lines;
 pub mod logging;
-mod management_queue;
 mod memory_listener;
 mod messages;
 mod name_looks;
@@ -40,17 +36,12 @@ pub mod operator;
 mod pool_report;
 mod privileges;
 mod requests;
-mod router_drop;
-mod senders;
-mod shared;
+mod secrets;
 mod start_error;
 mod startup;
 mod stream_request;
 mod websocket;
-mod worker;
-mod worker_threads;
+mod worker_shares;
 
-pub use router_drop::RouterDrop;
 pub use start_error::StartError;
 pub use startup::{Router, RouterHandle, require_memory};
-pub use worker::{mesh, ring};

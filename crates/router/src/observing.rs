@@ -1,6 +1,10 @@
 //! What the observer shows of this router: copies that the control thread makes, and traces, which it begins.
 
-use crate::{messages::ToControl, observer_places::ObserverPlaces, requests::Request};
+use crate::{
+    messages::ToControl,
+    observer_places::ObserverPlaces,
+    requests::{Request, Taken},
+};
 use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
 use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
 use namewire_observe::{
@@ -33,13 +37,6 @@ pub(crate) struct RouterSource {
 struct Busy {
     at_ns: u64,
     busy_ns: Vec<u64>,
-}
-
-/// A copy, and what the ratio of busy time is made from.
-pub(crate) struct Taken {
-    pub(crate) snapshot: Snapshot,
-    pub(crate) at_ns: u64,
-    pub(crate) busy_ns: Vec<u64>,
 }
 
 impl RouterSource {

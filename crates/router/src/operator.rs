@@ -13,12 +13,13 @@ pub use crate::{
     requests::{DoubtfulFace, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
 
-use crate::{messages::ToControl, requests::Request, shared::unix_ms};
+use crate::{messages::ToControl, requests::Request};
 use namewire_configuration::{in_force::InForce, state_file::commands_beside};
 use namewire_packet::{
     Data, Interest, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FaceUri},
 };
+use namewire_worker::unix_ms;
 use std::{
     collections::HashMap,
     path::Path,

@@ -2,9 +2,10 @@
 //!
 //! Limit: the [`SHOWN`] heaviest holders of each pool.
 
-use crate::{drop_report::DropReport, shared::Shared};
+use crate::drop_report::DropReport;
 use namewire_packet::nfd::PoolHolding;
 use namewire_shares::{HolderId, HolderTable, PoolReader, Refusal};
+use namewire_worker::Shared;
 use std::collections::BTreeMap;
 
 /// Holders shown of each pool.

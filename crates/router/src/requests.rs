@@ -1,11 +1,11 @@
 //! What the process that runs a router asks its control thread for, and what it gets.
 
-use crate::{cs_settings::CsChange, observing::Taken};
+use crate::cs_settings::CsChange;
 use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
 use namewire_management::{CaptureRefusal, FaceProperties, Management};
 use namewire_node_model::explanation::Explanation;
-use namewire_observe::source::SettingsInForce;
+use namewire_observe::{snapshot::Snapshot, source::SettingsInForce};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlResponse, FacePersistency, StrategyChoice, origin},
@@ -15,6 +15,13 @@ use std::{
     path::PathBuf,
 };
 use tokio::sync::oneshot;
+
+/// A copy, and what the ratio of busy time is made from.
+pub(crate) struct Taken {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) at_ns: u64,
+    pub(crate) busy_ns: Vec<u64>,
+}
 
 /// Most routes of an [`Inventory`].
 pub const INVENTORY_ROUTES_MAX: usize = 100_000;

@@ -8,6 +8,7 @@ use namewire_tables::{
     PageSize,
     head_room::{self, RESERVE_BYTES},
 };
+use namewire_worker::WorkersError;
 use std::{io, path::PathBuf};
 
 /// The file in which an administrator sets the number of huge pages of a size.
@@ -118,10 +119,21 @@ impl StartError {
     }
 
     /// The kernel did not map a table on these pages.
-    pub(crate) fn unmapped(pages: PageSize, source: io::Error) -> Self {
+    fn unmapped(pages: PageSize, source: io::Error) -> Self {
         match pages {
             PageSize::Huge2MiB | PageSize::Huge1GiB => StartError::HugePages { pages, source },
             PageSize::Base | PageSize::Transparent => StartError::Tables(source),
+        }
+    }
+
+    /// The workers did not start, with tables on these pages.
+    pub(crate) fn of_workers(pages: PageSize, error: WorkersError) -> Self {
+        match error {
+            WorkersError::Unmapped(source) => StartError::unmapped(pages, source),
+            WorkersError::Memory(bytes) => StartError::Memory { bytes },
+            WorkersError::Pin { processor, usable, source } => StartError::Pin { processor, usable, source },
+            WorkersError::Thread(source) => StartError::Thread(source),
+            WorkersError::System(source) => StartError::System(source),
         }
     }
 

@@ -15,17 +15,14 @@ use crate::{
     descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     logging::Log,
-    management_queue::ManagementQueue,
-    mesh,
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
-    senders::ControlSender,
-    shared::{Shared, unix_ms},
+    secrets::Secrets,
     websocket::{self, WebSockets},
-    worker_threads::{self, Secrets, Started, WorkerThreads},
+    worker_shares::workers_config,
 };
 use namewire_configuration::{
     Configuration,
@@ -42,9 +39,10 @@ use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
+use namewire_worker::{ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerThreads, mesh, unix_ms};
 use std::{
     io,
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     sync::Arc,
@@ -191,13 +189,13 @@ impl Router {
         let interests = Arc::new(ManagementQueue::new(shared.holders.groups()));
         shared.add_pools(vec![interests.pool()]);
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
-        let sender = ControlSender { events: events.clone(), interests };
+        let sender = control_sender(events.clone(), Arc::clone(&interests));
         let ids = FaceIdAllocator::new();
         let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
-        StartError::require_memory(workers.saturating_mul(worker_threads::WORKER_BYTES) + mesh::bytes(workers))?;
+        StartError::require_memory(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let Started { threads: worker_threads, senders: workers, faceless } =
-            worker_threads::start(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
+            start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
 
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
         let trusted = faces.websocket.trusted_certificates.clone();
@@ -211,7 +209,7 @@ impl Router {
             FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
         let listening = listening(faces, &listeners);
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(&accepts), ..NodeCounts::default() };
-        let mut node = node(settings, parts, sender, listening, websockets, counts, tags);
+        let mut node = node(settings, parts, interests, listening, websockets, counts, tags);
         node.in_force = InForce::new(settings, sources);
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(settings.fib.design.0));
@@ -238,6 +236,27 @@ impl Router {
             operator,
         })
     }
+}
+
+/// How workers reach control.
+fn control_sender(events: mpsc::UnboundedSender<ToControl>, interests: Arc<ManagementQueue>) -> ControlSender {
+    // Control is gone only when the router stops.
+    ControlSender::new(move |report| _ = events.send(ToControl::Worker(report)), interests)
+}
+
+/// Starts the workers, each with its share of what the settings give.
+fn start_workers(
+    settings: &Settings,
+    secrets: &Secrets,
+    shared: &Arc<Shared>,
+    sender: &ControlSender,
+    ids: &FaceIdAllocator,
+    udp_sockets: Vec<Vec<UdpSocket>>,
+    tags: Option<&TagControl>,
+) -> Result<Started, StartError> {
+    let config = workers_config(settings, secrets, &shared.holders, ids);
+    namewire_worker::start(&config, shared, sender, udp_sockets, tags.map(TagControl::tables))
+        .map_err(|error| StartError::of_workers(settings.tables.pages.0, error))
 }
 
 /// The listeners of metrics and page, if the configuration has some.
@@ -277,7 +296,7 @@ fn management_config(configuration: &Configuration, holders: &HolderTable) -> Ma
 fn node(
     settings: &Settings,
     parts: FaceParts,
-    sender: ControlSender,
+    interests: Arc<ManagementQueue>,
     listening: Listening,
     websockets: WebSockets,
     counts: NodeCounts,
@@ -289,7 +308,7 @@ fn node(
         udp_idle_timeout: faces.udp.idle_timeout.0,
         udp_mtu: faces.udp.mtu.0 as usize,
     };
-    let (shared, workers) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers));
+    let (shared, workers, events) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers), parts.events.clone());
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {
         shared,
@@ -301,7 +320,8 @@ fn node(
         cs: ContentStores::new(Arc::clone(&workers), cs),
         name_looks: NameLooks::default(),
         workers,
-        sender,
+        events,
+        interests,
         fib_design: settings.fib.design.0,
         pit_capacity_entries: settings.tables.pit_capacity.into(),
         fib_writer: FibWriter::default(),

@@ -11,7 +11,6 @@ mod new_face;
 #[path = "node/main.rs"]
 mod node;
 mod observe;
-mod ring_stress;
 mod start_failure;
 #[path = "websocket/main.rs"]
 mod websocket;

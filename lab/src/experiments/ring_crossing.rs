@@ -1,6 +1,6 @@
 //! What does a packet cost when its name or its face belongs to another worker?
 //!
-//! The run uses the router's own rings (`namewire_router::mesh`), metadata included. The sending worker writes metadata
+//! The run uses the router's own rings (`namewire_worker::mesh`), metadata included. The sending worker writes metadata
 //! and bytes and publishes a batch. The receiving worker borrows the batch, decodes the metadata and reads every cache
 //! line of every packet. This shows the transfer between the cores: the engine would read the packet anyway, but from
 //! its own cache. Time in which a side only waits for the other does not count, nor does the work before and after
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use namewire_packet::FaceId;
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_router::mesh::{self, Bell, Inbox, Outbox, Task};
+use namewire_worker::mesh::{self, Bell, Inbox, Outbox, Task};
 
 use crate::clock::Clock;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
@@ -37,7 +37,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
     takes: None,
     run,
-    sources: &["lab/src/experiments/ring_crossing.rs", "crates/router/src/worker"],
+    sources: &["lab/src/experiments/ring_crossing.rs", "crates/worker/src/mesh.rs", "crates/worker/src/ring.rs"],
 };
 
 /// A batch of the router: most records that a worker takes from a ring in one turn.

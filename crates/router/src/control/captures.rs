@@ -20,11 +20,7 @@
 //! and with its face at once.
 
 use super::{interfaces, node::Node};
-use crate::{
-    log_lines,
-    messages::{CaptureChange, ToWorker},
-    senders::WorkerSender,
-};
+use crate::log_lines;
 use namewire_faces::capture::{CaptureOptions, CaptureReader, CaptureScope, CaptureTap, Taken, capture};
 use namewire_management::{CapturePlane, CaptureRefusal, Subject, Times, WantedCapture};
 use namewire_packet::{
@@ -32,6 +28,7 @@ use namewire_packet::{
     nfd::{DatasetEntry, FaceUri},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
+use namewire_worker::{CaptureChange, ToWorker, WorkerSender};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},

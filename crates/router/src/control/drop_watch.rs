@@ -8,9 +8,9 @@
 //!
 //! Memory: an entry for each reason that `status/drops` shows. Time and counters are arguments.
 
-use crate::shared::Shared;
 use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::DropCounter;
+use namewire_worker::Shared;
 use std::collections::HashMap;
 
 /// Between two looks at the counters.

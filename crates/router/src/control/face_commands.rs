@@ -7,7 +7,7 @@ use super::{
     own_address,
 };
 use crate::{
-    messages::{ToControl, ToWorker},
+    messages::ToControl,
     stream_request::{FaceOptions, Purpose, StreamRemote, StreamRequest},
 };
 use namewire_faces::{AddFaceError, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, tcp};
@@ -17,6 +17,7 @@ use namewire_packet::{
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress, WebSocketUrl, face_flags},
 };
 use namewire_shares::Holder;
+use namewire_worker::ToWorker;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket},
@@ -56,7 +57,7 @@ fn without_number(error: &impl std::fmt::Display) -> String {
 }
 
 impl Node {
-    /// Starts making a face. `Err` is the final answer; otherwise the answer follows as [`ToControl::FaceAdded`].
+    /// Starts making a face. `Err` is the final answer; otherwise the answer follows when the worker reports the face.
     pub(crate) fn create_face(&mut self, create: &CreateFace) -> Result<(), FaceCommandError> {
         let persistency = create.persistency;
         let change = PolicyChange {
@@ -79,9 +80,8 @@ impl Node {
                 let worker = self.faces.choose_worker();
                 let holder = Holder::of_address(remote.ip(), false);
                 let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
-                self.faces.expect(face, FaceOptions { local_fields: false, policy });
-                let ticket = Some(create.ticket);
-                self.faces.send(worker, ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket });
+                self.faces.expect(face, FaceOptions { local_fields: false, policy }, Some(create.ticket));
+                self.faces.send(worker, ToWorker::AddUdp { face, local, remote, persistency, mtu, policy });
                 Ok(())
             }
             FaceUri::Ether(address) => self.create_ethernet_face(create, *address, policy),
@@ -153,10 +153,10 @@ impl Node {
             let text = format!("No channels available to connect: {name} is no Ethernet interface of this machine");
             return Err(FaceCommandError::new(504, text));
         };
-        self.links.watch(&self.sender.events);
+        self.links.watch(&self.events);
         let holder = Holder::Station { interface: name.clone(), address };
         let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
-        self.faces.expect(face, FaceOptions { local_fields: false, policy });
+        self.faces.expect(face, FaceOptions { local_fields: false, policy }, Some(create.ticket));
         self.faces.send(
             worker,
             ToWorker::AddEthernet {
@@ -167,14 +167,13 @@ impl Node {
                 link_type: LinkType::PointToPoint,
                 mtu: create.mtu.map(|mtu| usize::try_from(mtu).unwrap_or(usize::MAX)),
                 policy,
-                ticket: Some(create.ticket),
             },
         );
         Ok(())
     }
 
     fn connect(&mut self, request: StreamRequest) -> Result<(), FaceCommandError> {
-        let events = self.sender.events.clone();
+        let events = self.events.clone();
         let persistency = request.persistency;
         match request.remote.clone() {
             StreamRemote::Tcp(remote) => spawn_local(async move {
@@ -282,20 +281,21 @@ impl Node {
         worker: u8,
         face: FaceId,
         added: Added,
-    ) -> Result<FaceProperties, FaceCommandError> {
+    ) -> (Option<Ticket>, Result<FaceProperties, FaceCommandError>) {
         match added {
             Ok((info, counters)) => {
-                self.faces.added(worker, face, info, counters);
+                let ticket = self.faces.added(worker, face, info, counters);
                 self.link_states.look_at_local_end(&self.faces, face);
                 let failed = || FaceCommandError::new(500, "Face creation failed due to internal error");
-                self.faces.properties(face).ok_or_else(failed)
+                (ticket, self.faces.properties(face).ok_or_else(failed))
             }
             Err(error) => {
-                self.faces.not_added(worker, face);
+                let ticket = self.faces.not_added(worker, face);
                 self.links.forget_face(face);
                 // NFD's code where the system refuses the socket, for example for an address without a route.
                 let code = if matches!(error, AddFaceError::Io(_)) { 504 } else { 500 };
-                Err(FaceCommandError::new(code, format!("Face creation failed: {}", without_number(&error))))
+                let text = format!("Face creation failed: {}", without_number(&error));
+                (ticket, Err(FaceCommandError::new(code, text)))
             }
         }
     }

@@ -5,10 +5,8 @@
 
 use crate::{
     descriptors::{Descriptors, TakenDescriptors},
-    messages::{AcceptedConnection, Connection, FaceChange, ToControl, ToWorker},
+    messages::{AcceptedConnection, Connection, ToControl},
     requests::DoubtfulFace,
-    senders::WorkerSender,
-    shared::{Shared, unix_ms},
     stream_request::FaceOptions,
 };
 use namewire_engine::FaceAttributes;
@@ -21,6 +19,7 @@ use namewire_packet::{
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, face_flags},
 };
 use namewire_shares::{Holder, HolderId};
+use namewire_worker::{FaceChange, Shared, ToWorker, WorkerSender, unix_ms};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, atomic::Ordering},
@@ -57,6 +56,13 @@ impl FaceRecord {
     pub(crate) fn is_datagrams(&self) -> bool {
         self.info.remote.is_datagrams()
     }
+}
+
+/// A face that a worker was asked to make.
+struct BeingMade {
+    options: FaceOptions,
+    /// The command that asked for it, if one did.
+    ticket: Option<Ticket>,
 }
 
 /// A face that has closed, while its last packets may still be on their way between workers.
@@ -105,7 +111,7 @@ pub(crate) struct Faces {
     load: Vec<usize>,
     defaults: FaceDefaults,
     records: HashMap<FaceId, FaceRecord>,
-    being_made: HashMap<FaceId, FaceOptions>,
+    being_made: HashMap<FaceId, BeingMade>,
     /// The places that connections hold at their listeners while workers make faces of them.
     places: HashMap<FaceId, OwnedSemaphorePermit>,
     /// The descriptors that faces with sockets of their own use.
@@ -290,9 +296,9 @@ impl Faces {
         }
     }
 
-    /// Records the options of a face that a worker is about to make.
-    pub(super) fn expect(&mut self, face: FaceId, options: FaceOptions) {
-        self.being_made.insert(face, options);
+    /// Records the options of a face that a worker is about to make, and the command that asked for it.
+    pub(super) fn expect(&mut self, face: FaceId, options: FaceOptions, ticket: Option<Ticket>) {
+        self.being_made.insert(face, BeingMade { options, ticket });
     }
 
     /// Gives a connected stream to a worker.
@@ -302,8 +308,8 @@ impl Faces {
         let worker = self.choose_worker();
         let face = self.reserve(worker, info.scope, LinkType::PointToPoint, tokens, &info.holder());
         let policy = options.policy;
-        self.expect(face, options);
-        self.send(worker, ToWorker::AddStream { face, socket, info, policy, ticket: Some(ticket) });
+        self.expect(face, options, Some(ticket));
+        self.send(worker, ToWorker::AddStream { face, socket, info, policy });
     }
 
     /// Gives workers the connections that listeners accepted.
@@ -327,13 +333,13 @@ impl Faces {
         for (face, worker, _, AcceptedConnection { connection, info, place, descriptors }) in allotted {
             let options = self.default_options(&info);
             let policy = options.policy;
-            self.expect(face, options);
+            self.expect(face, options, None);
             self.places.insert(face, place);
             self.descriptors_of.extend(descriptors.map(|descriptors| (face, descriptors)));
             self.send(
                 worker,
                 match connection {
-                    Connection::Stream(socket) => ToWorker::AddStream { face, socket, info, policy, ticket: None },
+                    Connection::Stream(socket) => ToWorker::AddStream { face, socket, info, policy },
                     Connection::Memory(port) => ToWorker::AddMemory { face, port, info, policy },
                 },
             );
@@ -349,11 +355,19 @@ impl Faces {
             .insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms: unix_ms() });
     }
 
-    /// A worker has added a face that it was given.
-    pub(super) fn added(&mut self, worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters>) {
-        let options = self.being_made.remove(&face);
+    /// A worker has added a face that it was given. Returns the command that asked for it.
+    pub(super) fn added(
+        &mut self,
+        worker: u8,
+        face: FaceId,
+        info: FaceInfo,
+        counters: Arc<FaceCounters>,
+    ) -> Option<Ticket> {
+        let made = self.being_made.remove(&face);
         self.places.remove(&face);
-        let FaceOptions { local_fields, policy } = options.unwrap_or_else(|| self.default_options(&info));
+        let BeingMade { options, ticket } =
+            made.unwrap_or_else(|| BeingMade { options: self.default_options(&info), ticket: None });
+        let FaceOptions { local_fields, policy } = options;
         if info.persistency != FacePersistency::OnDemand && !matches!(info.remote, FaceUri::Ether(_)) {
             // The operator's faces are not asked: they are few, and have a reserve.
             self.descriptors_of.insert(face, self.descriptors.take_for_operator());
@@ -364,16 +378,18 @@ impl Faces {
             let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
             self.send(worker, ToWorker::UpdateFace { face, change });
         }
+        ticket
     }
 
-    /// A worker could not add a face that it was given.
-    pub(super) fn not_added(&mut self, worker: u8, face: FaceId) {
-        self.being_made.remove(&face);
+    /// A worker could not add a face that it was given. Returns the command that asked for it.
+    pub(super) fn not_added(&mut self, worker: u8, face: FaceId) -> Option<Ticket> {
+        let made = self.being_made.remove(&face);
         self.places.remove(&face);
         self.descriptors_of.remove(&face);
         self.load[usize::from(worker)] -= 1;
         self.leave(face);
         self.shared.faces.change(|faces| faces.remove(face));
+        made.and_then(|made| made.ticket)
     }
 
     /// Changes a face, whose MTU may be `mtu_max` at most. Does nothing if no face has this number.

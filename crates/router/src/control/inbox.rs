@@ -7,7 +7,8 @@
 //!
 //! Limits: [`EVENTS_PER_TURN`], [`INTERESTS_PER_TURN`].
 
-use crate::{management_queue::ManagementQueue, messages::ToControl};
+use crate::messages::ToControl;
+use namewire_worker::{ForManagement, ManagementQueue};
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::{sync::mpsc::UnboundedReceiver, task::yield_now, time::sleep};
 
@@ -22,7 +23,7 @@ pub(crate) struct ControlInbox {
     events: UnboundedReceiver<ToControl>,
     interests: Arc<ManagementQueue>,
     /// Interests already taken, to be served after `events_before` more events.
-    waiting: Vec<ToControl>,
+    waiting: Vec<ForManagement>,
     /// An upper bound on the unserved events that were sent before the last Interest of `waiting`.
     events_before: usize,
 }
@@ -54,7 +55,7 @@ impl ControlInbox {
             self.events_before = self.events_before.saturating_sub(1);
         }
         if self.events_before == 0 {
-            turn.append(&mut self.waiting);
+            turn.extend(self.waiting.drain(..).map(ToControl::Management));
         }
         turn
     }
@@ -90,10 +91,11 @@ mod tests {
     use namewire_faces::CloseReason;
     use namewire_packet::FaceId;
     use namewire_shares::{Groups, HolderId};
+    use namewire_worker::FromWorker;
     use tokio::sync::mpsc;
 
     fn event(number: u64) -> ToControl {
-        ToControl::FaceClosed { face: FaceId(number), reason: CloseReason::PeerClosed }
+        ToControl::Worker(FromWorker::FaceClosed { face: FaceId(number), reason: CloseReason::PeerClosed })
     }
 
     fn queue() -> Arc<ManagementQueue> {
@@ -103,7 +105,7 @@ mod tests {
     /// An Interest of a face.
     fn push(queue: &ManagementQueue, face: u64) -> bool {
         let incoming = FaceId(face);
-        let interest = ToControl::Interest { incoming, pit_token: None, packet: Vec::new() };
+        let interest = ForManagement::Interest { incoming, pit_token: None, packet: Vec::new() };
         queue.push(incoming, HolderId::ANY_LOCAL, interest).is_ok()
     }
 
@@ -130,10 +132,10 @@ mod tests {
                 // Events that come meanwhile do not keep the Interest waiting for ever.
                 (0..EVENTS_PER_TURN).for_each(|_| events.send(event(later)).unwrap());
                 later += 1;
-                let events = turn.iter().filter(|message| matches!(message, ToControl::FaceClosed { .. })).count();
+                let events = turn.iter().filter(|message| matches!(message, ToControl::Worker(_))).count();
                 served += events;
                 if turn.len() > events {
-                    assert!(matches!(turn.last(), Some(ToControl::Interest { .. })));
+                    assert!(matches!(turn.last(), Some(ToControl::Management(_))));
                     break;
                 }
             }

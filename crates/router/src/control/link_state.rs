@@ -11,12 +11,12 @@
 //! Cost: all changes that control finds at once take one copy of the face table.
 
 use super::{faces::Faces, interfaces::Interface};
-use crate::{messages::ToWorker, senders::WorkerSender, shared::Shared};
 use namewire_engine::FaceAttributes;
 use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, FaceUri, LinkType},
 };
+use namewire_worker::{Shared, ToWorker, WorkerSender};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     net::IpAddr,

@@ -17,7 +17,7 @@ use super::{
     faces::Faces,
     interfaces::{self, Interface, News},
 };
-use crate::messages::{ToControl, ToWorker};
+use crate::messages::ToControl;
 use namewire_configuration::{
     InterfacePattern,
     settings::{DpdkSection, EthernetIo, EthernetSection, MulticastSection},
@@ -31,6 +31,7 @@ use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress},
 };
+use namewire_worker::ToWorker;
 use std::{
     collections::BTreeMap,
     io,
@@ -351,7 +352,6 @@ impl LinkFaces {
                         link_type,
                         mtu: None,
                         policy: LinkPolicy::default(),
-                        ticket: None,
                     },
                 );
                 (face, worker)

@@ -17,9 +17,8 @@ use crate::{
     content_stores::ContentStores,
     listeners::AcceptCounters,
     logging::Log,
+    messages::ToControl,
     name_looks::{Asker, NameLooks},
-    senders::{ControlSender, WorkerSender},
-    shared::{Shared, unix_ms},
     websocket::WebSockets,
 };
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
@@ -29,13 +28,18 @@ use namewire_packet::{
     FaceId,
     nfd::{FaceCounters, FaceUri},
 };
+use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
 use std::{net::SocketAddr, sync::Arc};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// See the module documentation.
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
     pub(crate) workers: Arc<[WorkerSender]>,
-    pub(crate) sender: ControlSender,
+    /// The channel by which workers, listeners and connections under way report.
+    pub(crate) events: UnboundedSender<ToControl>,
+    /// What workers have for management.
+    pub(crate) interests: Arc<ManagementQueue>,
     pub(crate) faces: Faces,
     /// The links that are up and down.
     pub(crate) link_states: LinkStates,

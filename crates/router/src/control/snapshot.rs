@@ -11,7 +11,6 @@ use crate::{
     answer_times::{AnswerTimes, answered},
     pool_report::PoolReport,
     privileges,
-    shared::unix_ms,
 };
 use namewire_configuration::text::Origin;
 use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
@@ -26,6 +25,7 @@ use namewire_observe::{
     source::SettingsInForce,
 };
 use namewire_packet::FaceId;
+use namewire_worker::unix_ms;
 use std::collections::BTreeMap;
 
 /// Routes and faces of a copy.

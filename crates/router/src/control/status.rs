@@ -11,7 +11,6 @@ use crate::{
     drop_report::DropReport,
     pool_report::PoolReport,
     privileges,
-    shared::unix_ms,
 };
 use namewire_configuration::{
     settings::{Choice, StrategyEntry},
@@ -31,10 +30,8 @@ use namewire_packet::{
     },
 };
 use namewire_tables::CsPolicy;
-use std::sync::{
-    PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use namewire_worker::unix_ms;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl StrategyRegistry for Node {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
@@ -156,7 +153,7 @@ impl Environment for Node {
         report.add("router.connection-left-unheard", counts.accepts.left_unheard.load(Ordering::Relaxed));
         report.add_links(&status, &self.faces.link_counters());
         // Requests of a face that found its queue to management full; the eight faces with most are named.
-        report.add_cuts("management-cut", &self.sender.interests.cut());
+        report.add_cuts("management-cut", &self.interests.cut());
         report.add_all("router", self.fib_writer.refusals());
         report.add_all("tag-routing", self.tags.iter().flat_map(TagControl::refusals));
         // A connection became no face: no descriptor, no memory, or an application of shared memory that does not
@@ -182,9 +179,7 @@ impl Environment for Node {
     }
 
     fn dropped_packets(&self) -> Vec<DroppedPacket> {
-        let mut packets: Vec<DroppedPacket> = (0..self.workers.len())
-            .flat_map(|worker| self.shared.drop_log(worker as u8).lock().unwrap_or_else(PoisonError::into_inner).all())
-            .collect();
+        let mut packets = self.shared.last_drops();
         packets.sort_by_key(|packet| packet.time_ms);
         packets.extend(self.faces.iter().flat_map(|(face, record)| link_drops(*face, record)));
         packets

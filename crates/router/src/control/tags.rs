@@ -4,7 +4,7 @@
 //! to the tables ([`LiveTables`]).
 
 use super::{node::Node, tag_keys};
-use crate::{StartError, log_lines, messages::ToWorker};
+use crate::{StartError, log_lines};
 use namewire_configuration::settings::{TagNeighbours, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
@@ -15,10 +15,11 @@ use namewire_packet::{
 use namewire_tagnet::{
     Descriptor, TagSet,
     advertisements::{AdvertisementLimits, AdvertisementRefusal},
-    forwarder::{BranchSet, LiveTables, LiveTablesReader, Serves},
+    forwarder::{BranchSet, LiveTables, Serves},
     routing::{RoutingRefusal, TagRouting, TagRoutingConfig, TreeStatus},
     tree_protocol::TreeTimes,
 };
+use namewire_worker::ToWorker;
 use std::collections::HashMap;
 
 /// Steps of the tables that wait for readers are looked at after this time.
@@ -69,9 +70,9 @@ impl TagControl {
         }))
     }
 
-    /// A worker's access to the tables.
-    pub(crate) fn reader(&self) -> LiveTablesReader {
-        self.tables.reader()
+    /// The tables that workers forward by.
+    pub(crate) fn tables(&self) -> &LiveTables {
+        &self.tables
     }
 
     /// When [`Node::run_tags`] has something to do.

@@ -43,7 +43,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
             event.record(&mut fields);
             let (message, fields) = fields.into_parts();
             let (level, area) = (levels::name(*metadata.level()).to_owned(), area.name().to_owned());
-            LogRecord { number: 0, unix_ms: crate::shared::unix_ms(), level, area, message, fields }
+            LogRecord { number: 0, unix_ms: namewire_worker::unix_ms(), level, area, message, fields }
         });
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn more_like_this(record: &LogRecord, count: u64) -> LogRecord {
     LogRecord {
         message: format!("{count} more like this: {}", record.message),
         fields: Vec::new(),
-        unix_ms: crate::shared::unix_ms(),
+        unix_ms: namewire_worker::unix_ms(),
         ..record.clone()
     }
 }

@@ -50,7 +50,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 6 min, 1 GiB; full: 2 h, 8 GB; needs the program `namewire`; with redis-server and ndn-python-repo more rows",
     takes: None,
     run,
-    sources: &["lab/src/experiments/repo", "crates/repo/src", "crates/router/src", "crates/engine/src"],
+    sources: &[
+        "lab/src/experiments/repo",
+        "crates/repo/src",
+        "crates/router/src",
+        "crates/worker/src",
+        "crates/engine/src",
+    ],
 };
 
 struct Size {

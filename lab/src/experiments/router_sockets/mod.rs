@@ -46,6 +46,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "crates/engine/src",
         "crates/faces/src",
         "crates/router/src",
+        "crates/worker/src",
         "crates/tables/src",
     ],
 };

@@ -24,22 +24,22 @@ use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Tur
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 /// Steps of a packet in the turn in which it came. Ordinary packets need no more.
-pub(super) const FIRST_STEPS: usize = 256;
+pub(crate) const FIRST_STEPS: usize = 256;
 /// The same for all packets of a turn.
-pub(super) const FIRST_TURN_STEPS: usize = 1_024;
+pub(crate) const FIRST_TURN_STEPS: usize = 1_024;
 /// Steps in a turn for packets that wait.
-pub(super) const TURN_STEPS: usize = 1_024;
+pub(crate) const TURN_STEPS: usize = 1_024;
 /// Steps of a holder in a round of turns.
 const QUANTUM_STEPS: u32 = 512;
 /// Bytes of the packets that wait.
 const WAITING_BYTES: u64 = 4 << 20;
 
 /// A packet whose search waits, or is under way.
-pub(super) struct WaitingPacket {
-    pub(super) face: FaceId,
-    pub(super) headers: LpHeaders,
+pub(crate) struct WaitingPacket {
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
     /// An application's is complete.
-    pub(super) wire: Box<[u8]>,
+    pub(crate) wire: Box<[u8]>,
 }
 
 /// See the module documentation.
@@ -75,17 +75,17 @@ impl TagSearches {
     }
 
     /// True if no packet waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
     /// True if packets of this holder wait: later ones wait behind them.
-    pub(super) fn has_any_of(&self, holder: HolderId) -> bool {
+    pub(crate) fn has_any_of(&self, holder: HolderId) -> bool {
         self.lines.contains_key(&holder)
     }
 
     /// Keeps a packet. False: its holder has its share.
-    pub(super) fn park(&mut self, holder: HolderId, packet: WaitingPacket) -> bool {
+    pub(crate) fn park(&mut self, holder: HolderId, packet: WaitingPacket) -> bool {
         if self.pool.try_take(holder, packet.wire.len() as u64).is_err() {
             return false;
         }
@@ -100,7 +100,7 @@ impl TagSearches {
     }
 
     /// The packet that is to be searched for now: the one that is under way, or the next.
-    pub(super) fn next(&mut self) -> Option<&WaitingPacket> {
+    pub(crate) fn next(&mut self) -> Option<&WaitingPacket> {
         if self.under_way.is_none() {
             self.under_way = Some((self.turns.begin()?, 0));
         }
@@ -109,7 +109,7 @@ impl TagSearches {
     }
 
     /// Charges the packet that is under way for the steps that it used; `is_over` ends it.
-    pub(super) fn charge(&mut self, steps: usize, is_over: bool) {
+    pub(crate) fn charge(&mut self, steps: usize, is_over: bool) {
         let Some((holder, used)) = &mut self.under_way else { return };
         *used += steps;
         let (holder, used) = (*holder, *used);

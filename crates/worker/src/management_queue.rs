@@ -14,7 +14,7 @@
 //! Answers to management's own Interests have a queue of their own. Limit: [`CAPACITY`]. Cost: an operation takes a
 //! lock, while it inserts one message or removes one batch.
 
-use crate::messages::ToControl;
+use crate::messages::ForManagement;
 use namewire_engine::FacesCut;
 use namewire_packet::FaceId;
 use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 const CAPACITY: usize = 4096;
 
 /// See the module documentation.
-pub(crate) struct ManagementQueue {
+pub struct ManagementQueue {
     lines: Mutex<Lines>,
     arrived: Notify,
 }
@@ -46,11 +46,12 @@ struct Lines {
 /// The messages of a face.
 struct Line {
     holder: HolderId,
-    messages: VecDeque<ToControl>,
+    messages: VecDeque<ForManagement>,
 }
 
 impl ManagementQueue {
-    pub(crate) fn new(groups: &Groups) -> Self {
+    /// Empty, with places for the holders of these groups.
+    pub fn new(groups: &Groups) -> Self {
         let capacity = CAPACITY as u64;
         let config = PoolConfig {
             name: "management-queue",
@@ -70,13 +71,15 @@ impl ManagementQueue {
     }
 
     /// The pool, for reports.
-    pub(crate) fn pool(&self) -> PoolReader {
+    pub fn pool(&self) -> PoolReader {
         self.lines().places.reader()
     }
 
-    /// Appends a message to the line of the face that it came from, or gives it back: the face or its holder has its
-    /// share already.
-    pub(crate) fn push(&self, face: FaceId, holder: HolderId, message: ToControl) -> Result<(), Box<ToControl>> {
+    /// Appends a message to the line of the face that it came from.
+    ///
+    /// # Errors
+    /// The message, if the face or its holder has its share already.
+    pub fn push(&self, face: FaceId, holder: HolderId, message: ForManagement) -> Result<(), Box<ForManagement>> {
         let mut lines = self.lines();
         let Lines { by_face, turns, waiting, places, cut } = &mut *lines;
         let of_face = by_face.get(&face).map_or(0, |line| line.messages.len() as u64);
@@ -97,14 +100,14 @@ impl ManagementQueue {
     }
 
     /// The next messages in turn, at most `most`.
-    pub(crate) fn take(&self, most: usize) -> Vec<ToControl> {
+    pub fn take(&self, most: usize) -> Vec<ForManagement> {
         let mut lines = self.lines();
         let count = lines.waiting.min(most);
         (0..count).map_while(|_| lines.next()).collect()
     }
 
     /// Waits for the next messages in turn. Dropping the future loses nothing.
-    pub(crate) async fn next(&self, most: usize) -> Vec<ToControl> {
+    pub async fn next(&self, most: usize) -> Vec<ForManagement> {
         loop {
             let arrived = self.arrived.notified();
             let taken = self.take(most);
@@ -115,12 +118,13 @@ impl ManagementQueue {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
         self.lines().waiting == 0
     }
 
     /// The faces whose messages found no place most often.
-    pub(crate) fn cut(&self) -> FacesCut {
+    pub fn cut(&self) -> FacesCut {
         self.lines().cut
     }
 
@@ -131,7 +135,7 @@ impl ManagementQueue {
 }
 
 impl Lines {
-    fn next(&mut self) -> Option<ToControl> {
+    fn next(&mut self) -> Option<ForManagement> {
         let face = self.turns.begin()?;
         let line = self.by_face.get_mut(&face)?;
         let message = line.messages.pop_front()?;
@@ -161,12 +165,12 @@ mod tests {
 
     fn push_of(queue: &ManagementQueue, face: u64, holder: usize) -> bool {
         let (incoming, holder) = (FaceId(face), HolderId::from_index(holder).unwrap());
-        queue.push(incoming, holder, ToControl::Interest { incoming, pit_token: None, packet: Vec::new() }).is_ok()
+        queue.push(incoming, holder, ForManagement::Interest { incoming, pit_token: None, packet: Vec::new() }).is_ok()
     }
 
-    fn faces(messages: &[ToControl]) -> Vec<u64> {
-        let face = |message: &ToControl| match message {
-            ToControl::Interest { incoming, .. } => incoming.0,
+    fn faces(messages: &[ForManagement]) -> Vec<u64> {
+        let face = |message: &ForManagement| match message {
+            ForManagement::Interest { incoming, .. } => incoming.0,
             _ => panic!("another message"),
         };
         messages.iter().map(face).collect()

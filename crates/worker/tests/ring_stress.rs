@@ -3,7 +3,7 @@
 //!
 //! Oracle: each record carries its number and a checksum (threads); a `VecDeque` (operations).
 
-use namewire_router::ring::{self, Consumer, Doorbell, Producer, PushError, RECORD_HEADER_BYTES};
+use namewire_worker::ring::{self, Consumer, Doorbell, Producer, PushError, RECORD_HEADER_BYTES};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;

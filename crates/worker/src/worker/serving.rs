@@ -2,15 +2,13 @@
 
 use super::{Scratch, Worker, decide};
 use crate::{
-    cs_settings::CsSettings,
-    messages::{CaptureChange, FaceChange, LookId, ToControl, ToWorker},
-    name_looks::{fib_look, name_look},
+    messages::{CaptureChange, CsShare, FaceChange, FromWorker, LookId, ToWorker},
+    name_look::{fib_look, name_look},
     shared::TableReader,
 };
 use arrayvec::ArrayVec;
 use namewire_engine::{BATCH_PACKETS, FaceId, Frame, Instant, dispatch::Visits};
 use namewire_faces::{AddFaceError, CloseReason, FaceInfo, StreamSocket};
-use namewire_management::Ticket;
 use namewire_packet::{NameBuf, lp::LpHeaders, nfd::NameLook};
 
 /// Messages from control that are served in one turn.
@@ -35,34 +33,34 @@ impl Worker {
         let driver = &mut self.io.driver;
         match message {
             ToWorker::Stop => {}
-            ToWorker::AddStream { face, socket, info, policy, ticket } => {
+            ToWorker::AddStream { face, socket, info, policy } => {
                 let result = driver.add_stream(face, socket, info.clone());
                 driver.set_policy(face, policy);
-                self.report_added(face, ticket, result.map(|()| info));
+                self.report_added(face, result.map(|()| info));
             }
             ToWorker::AddMemory { face, port, info, policy } => {
                 let result = driver.add_memory_face(face, *port, info.clone());
                 driver.set_policy(face, policy);
-                self.report_added(face, None, result.map(|()| info));
+                self.report_added(face, result.map(|()| info));
             }
-            ToWorker::AddUdp { face, local, remote, persistency, mtu, policy, ticket } => {
+            ToWorker::AddUdp { face, local, remote, persistency, mtu, policy } => {
                 let result = driver.add_udp_face(face, local, remote, persistency, mtu);
                 driver.set_policy(face, policy);
-                self.report_added(face, ticket, result);
+                self.report_added(face, result);
             }
             ToWorker::AddMulticast { face, sockets, info, policy } => {
                 let result = driver.add_multicast_face(face, sockets, info.clone());
                 driver.set_policy(face, policy);
-                self.report_added(face, None, result.map(|()| info));
+                self.report_added(face, result.map(|()| info));
             }
-            ToWorker::AddEthernet { face, interface, address, persistency, link_type, mtu, policy, ticket } => {
+            ToWorker::AddEthernet { face, interface, address, persistency, link_type, mtu, policy } => {
                 let result = driver.add_ethernet_face(face, interface, address, persistency, link_type, mtu);
                 driver.set_policy(face, policy);
-                self.report_added(face, ticket, result);
+                self.report_added(face, result);
             }
             ToWorker::AddLink { interface, socket, listens } => {
                 if driver.add_link(socket, listens).is_err() {
-                    self.tell(ToControl::LinkFailed { interface });
+                    self.tell(FromWorker::LinkFailed { interface });
                 }
             }
             ToWorker::RemoveLink { interface } => driver.remove_link(interface),
@@ -87,7 +85,7 @@ impl Worker {
                 let _ = driver.send(now_ns, face, &LpHeaders::default(), &packet);
             }
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
-            ToWorker::ConfigureCs(cs) => self.configure_cs(&cs),
+            ToWorker::ConfigureCs(cs) => self.configure_cs(cs),
             ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name, tables),
             ToWorker::Capture(change) => self.change_captures(change),
         }
@@ -99,7 +97,7 @@ impl Worker {
         let look =
             |tables: &mut TableReader| fib_look(&self.engine, Instant(now_ns), &tables.pin().view(), name.as_name());
         let fib = if is_owner { look(tables) } else { None };
-        self.tell(ToControl::NameLooked { id, look: NameLook { fib, ..name_look(self.io.index, is_owner, state) } });
+        self.tell(FromWorker::NameLooked { id, look: NameLook { fib, ..name_look(self.io.index, is_owner, state) } });
     }
 
     fn change_captures(&mut self, change: CaptureChange) {
@@ -116,9 +114,9 @@ impl Worker {
         }
     }
 
-    fn report_added(&self, face: FaceId, ticket: Option<Ticket>, result: Result<FaceInfo, AddFaceError>) {
+    fn report_added(&self, face: FaceId, result: Result<FaceInfo, AddFaceError>) {
         let result = result.map(|info| (info, self.io.driver.counters(face).unwrap_or_default()));
-        self.tell(ToControl::FaceAdded { worker: self.io.index, face, ticket, result });
+        self.tell(FromWorker::FaceAdded { worker: self.io.index, face, result });
     }
 
     fn reconnect(&mut self, face: FaceId, socket: StreamSocket) {
@@ -126,7 +124,7 @@ impl Worker {
             // The face was destroyed meanwhile: the connection closes with the socket.
             Ok(()) | Err(AddFaceError::NotDown(_)) => {}
             // The face failed again already. Without this report control would not try once more.
-            Err(_) => self.tell(ToControl::FaceDown { face, reason: CloseReason::PeerClosed }),
+            Err(_) => self.tell(FromWorker::FaceDown { face, reason: CloseReason::PeerClosed }),
         }
     }
 
@@ -139,10 +137,10 @@ impl Worker {
         policy.map(|policy| driver.set_policy(face, policy));
     }
 
-    fn configure_cs(&mut self, cs: &CsSettings) {
+    fn configure_cs(&mut self, cs: CsShare) {
         // The policy comes first, so that no Data follows the former one. If memory for the new policy is missing, the
         // former stays, and the engine counts that.
-        let _ = self.engine.set_cs_policy(cs.policy.into());
+        let _ = self.engine.set_cs_policy(cs.policy);
         self.engine.configure_cs(cs.capacity_bytes, cs.capacity_packets, cs.admit, cs.serve);
         self.engine.count_cs_prefixes(&cs.counted_prefixes);
         self.publish_status();

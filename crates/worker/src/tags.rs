@@ -4,12 +4,13 @@
 //! ([`TagView::completed`](namewire_tagnet::forwarder::TagView::completed)). Packets between routers go to control.
 //! Searches that take long go on in later turns (`tag_searches.rs`).
 
-use super::{
-    WorkerIo,
+use crate::{
+    io::WorkerIo,
     mesh::Task,
+    messages::ForManagement,
+    shared::TagCounters,
     tag_searches::{FIRST_STEPS, FIRST_TURN_STEPS, TURN_STEPS, TagSearches, WaitingPacket},
 };
-use crate::{messages::ToControl, shared::TagCounters};
 use namewire_engine::{FaceId, FaceTable, Frame};
 use namewire_packet::{
     lp::LpHeaders,
@@ -78,7 +79,7 @@ impl TagForwarding {
 impl WorkerIo {
     /// Forwards the frames of a batch that hold tag packets.
     #[cold]
-    pub(super) fn forward_tag_frames(&mut self, faces: &FaceTable, frames: &[Frame<'_>], tag_frames: &[u16]) {
+    pub(crate) fn forward_tag_frames(&mut self, faces: &FaceTable, frames: &[Frame<'_>], tag_frames: &[u16]) {
         let mut forwarding = std::mem::take(&mut self.tags);
         let TagForwarding { tables, long, buffers, counters } = &mut forwarding;
         let pinned = tables.as_mut().map(LiveTablesReader::pin);
@@ -86,7 +87,11 @@ impl WorkerIo {
             let Frame { face, headers, packet, .. } = &frames[usize::from(index)];
             let arrived = Arrived { face: *face, headers, wire: packet };
             if TagFrame::of(packet) == Some(TagFrame::Routing) {
-                self.hand_to_management(faces, *face, ToControl::TagRouting { face: *face, packet: packet.to_vec() });
+                self.hand_to_management(
+                    faces,
+                    *face,
+                    ForManagement::TagRouting { face: *face, packet: packet.to_vec() },
+                );
                 continue;
             }
             let result = match (&pinned, &mut *long) {
@@ -186,7 +191,7 @@ impl WorkerIo {
 
     /// Goes on with searches that wait, as far as a turn has steps for them; and begins another turn for packets that
     /// come.
-    pub(super) fn search_tags(&mut self, faces: &FaceTable) {
+    pub(crate) fn search_tags(&mut self, faces: &FaceTable) {
         self.tags.buffers.steps = FIRST_TURN_STEPS;
         if !self.tags.has_searches() {
             return;

@@ -18,7 +18,7 @@
 //! those of Data that must be sent 32, and no metadata more than 88. So two cores move one cache line less than if all
 //! took 88.
 
-use super::ring::{Consumer, Doorbell, Producer, PushError, RoomWish};
+use crate::ring::{Consumer, Doorbell, Producer, PushError, RoomWish};
 use namewire_engine::dispatch::Visits;
 use namewire_faces::Waker;
 use namewire_packet::{
@@ -47,7 +47,7 @@ fn ring_bytes(workers: usize) -> usize {
 }
 
 /// Bytes of all rings between `workers` workers.
-pub(crate) fn bytes(workers: usize) -> usize {
+pub fn bytes(workers: usize) -> usize {
     RINGS_PER_PAIR * workers * workers.saturating_sub(1) * ring_bytes(workers)
 }
 
@@ -262,7 +262,7 @@ pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
     let mut inboxes: Vec<Inbox> = (0..workers).map(inbox).collect();
     let mut outboxes = Vec::new();
     let ring = |from: usize, into: &mut Vec<Source>| {
-        let (producer, ring) = super::ring::channel(ring_bytes(workers));
+        let (producer, ring) = crate::ring::channel(ring_bytes(workers));
         into.push(Source { from, ring });
         producer
     };

@@ -13,7 +13,7 @@
 
 use crate::{drop_log::DropLog, router_drop::RouterDrop};
 use namewire_engine::{Counters, CsReport, FaceTable, StrategyTable, UpstreamTime, View, dispatch::Dispatcher};
-use namewire_packet::counters::Count;
+use namewire_packet::{counters::Count, nfd::DroppedPacket};
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{Fib, FibPin, FibReader};
 use namewire_tagnet::forwarder::TagDrop;
@@ -27,7 +27,7 @@ use std::{
 
 /// A small table that is read all the time and seldom changes. A change copies the table, which takes some microseconds
 /// for a thousand faces.
-pub(crate) struct Snapshots<T> {
+pub struct Snapshots<T> {
     /// Held while a writer copies and changes.
     writing: Mutex<()>,
     /// Held only to copy or replace the pointer, so that workers read while a writer copies.
@@ -41,7 +41,7 @@ impl<T: Clone + Default> Snapshots<T> {
     }
 
     /// Lets `change` work on a copy. Every thread that pins after this returns sees the copy.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let _alone = lock(&self.writing);
         let before = Arc::clone(&lock(&self.present));
         let mut next = T::clone(&before);
@@ -105,51 +105,64 @@ impl Tables<'_> {
 
 namewire_packet::counters! {
     /// Packets of TagNet that a worker forwarded or dropped.
-    pub(crate) struct TagCounters {
+    pub struct TagCounters {
         /// Packets received that ask for no reply (push).
-        pub(crate) in_pushes: u64 = "tag.in-pushes",
+        pub in_pushes: u64 = "tag.in-pushes",
         /// Packets received that ask for replies (pull).
-        pub(crate) in_pulls: u64 = "tag.in-pulls",
+        pub in_pulls: u64 = "tag.in-pulls",
         /// Replies received.
-        pub(crate) in_replies: u64 = "tag.in-replies",
+        pub in_replies: u64 = "tag.in-replies",
         /// Packets sent.
-        pub(crate) out_packets: u64 = "tag.out-packets",
+        pub out_packets: u64 = "tag.out-packets",
         /// Packets whose search was longer than what one turn has for it, and went on in later turns.
-        pub(crate) searches_parked: u64 = "tag.searches-parked",
-        pub(crate) drops: [u64; TagDrop::COUNT],
+        pub searches_parked: u64 = "tag.searches-parked",
+        /// Packets dropped, by reason.
+        pub drops: [u64; TagDrop::COUNT],
     }
 }
 
 namewire_packet::counters! {
     /// What a worker publishes about itself; it is at most some milliseconds old.
-    pub(crate) struct WorkerStatus {
-        pub(crate) counters: Counters,
-        pub(crate) drops: [u64; RouterDrop::COUNT],
-        pub(crate) tags: TagCounters,
-        pub(crate) pit_entries: u64,
-        pub(crate) cs_entries: u64,
-        pub(crate) cs_bytes: u64,
-        pub(crate) name_groups: u64,
-        pub(crate) measurement_entries: u64,
+    pub struct WorkerStatus {
+        /// What its engine counts.
+        pub counters: Counters,
+        /// Packets lost between threads, by reason.
+        pub drops: [u64; RouterDrop::COUNT],
+        /// What it counts of TagNet.
+        pub tags: TagCounters,
+        /// Pending Interests.
+        pub pit_entries: u64,
+        /// Data in its Content Store.
+        pub cs_entries: u64,
+        /// Bytes of its Content Store.
+        pub cs_bytes: u64,
+        /// Names that the PIT and the Content Store hold.
+        pub name_groups: u64,
+        /// Prefixes with measurements.
+        pub measurement_entries: u64,
         /// Time of turns that had packets.
-        pub(crate) busy_ns: u64,
+        pub busy_ns: u64,
         /// Reads from streams that were cut short, because a face had reached the limit of what it may keep.
-        pub(crate) short_reads: u64 = "limit.short-reads",
+        pub short_reads: u64 = "limit.short-reads",
     }
 }
 
 /// Milliseconds since 1970, by the system's clock.
-pub(crate) fn unix_ms() -> u64 {
+pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Shared by all threads.
-pub(crate) struct Shared {
+pub struct Shared {
     fib: Mutex<Fib>,
-    pub(crate) strategies: Snapshots<StrategyTable>,
-    pub(crate) faces: Snapshots<FaceTable>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) holders: HolderTable,
+    /// The strategies by number.
+    pub strategies: Snapshots<StrategyTable>,
+    /// What engines know of faces.
+    pub faces: Snapshots<FaceTable>,
+    /// Which worker owns a name.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Who has faces here.
+    pub holders: HolderTable,
     /// The pools of all threads.
     pools: Mutex<Vec<PoolReader>>,
     statuses: Box<[Mutex<WorkerStatus>]>,
@@ -166,7 +179,8 @@ pub(crate) struct Shared {
 const CLOCK_START_NS: u64 = 1_000_000_000;
 
 impl Shared {
-    pub(crate) fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
+    /// With no face, no strategy and no traffic yet.
+    pub fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
         let statuses = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
         let cs_reports = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
         let upstream_times = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
@@ -188,7 +202,7 @@ impl Shared {
     }
 
     /// Monotonic nanoseconds, the same on every thread.
-    pub(crate) fn now_ns(&self) -> u64 {
+    pub fn now_ns(&self) -> u64 {
         CLOCK_START_NS + self.start.elapsed().as_nanos() as u64
     }
 
@@ -203,11 +217,12 @@ impl Shared {
     }
 
     /// Locks the FIB for writing; workers go on reading.
-    pub(crate) fn fib(&self) -> MutexGuard<'_, Fib> {
+    pub fn fib(&self) -> MutexGuard<'_, Fib> {
         lock(&self.fib)
     }
 
-    pub(crate) fn status(&self, worker: u8) -> MutexGuard<'_, WorkerStatus> {
+    /// What a worker published of itself last.
+    pub fn status(&self, worker: u8) -> MutexGuard<'_, WorkerStatus> {
         lock(&self.statuses[usize::from(worker)])
     }
 
@@ -220,22 +235,22 @@ impl Shared {
     }
 
     /// Lets the first worker that has traffic tell control.
-    pub(crate) fn ask_for_traffic(&self) {
+    pub fn ask_for_traffic(&self) {
         self.asks_for_traffic.store(true, Ordering::Relaxed);
     }
 
     /// Time that workers have spent with packets.
-    pub(crate) fn busy_ns(&self) -> u64 {
+    pub fn busy_ns(&self) -> u64 {
         (0..self.statuses.len()).map(|worker| self.status(worker as u8).busy_ns).sum()
     }
 
     /// A worker's published report on its Content Store.
-    pub(crate) fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
+    pub fn cs_report(&self, worker: u8) -> MutexGuard<'_, CsReport> {
         lock(&self.cs_reports[usize::from(worker)])
     }
 
     /// What a worker has measured of faces that it sent Interests to.
-    pub(crate) fn upstream_times(&self, worker: u8) -> MutexGuard<'_, Vec<UpstreamTime>> {
+    pub fn upstream_times(&self, worker: u8) -> MutexGuard<'_, Vec<UpstreamTime>> {
         lock(&self.upstream_times[usize::from(worker)])
     }
 
@@ -244,18 +259,23 @@ impl Shared {
         &self.drop_logs[usize::from(worker)]
     }
 
+    /// The packets that workers dropped last, in no order.
+    pub fn last_drops(&self) -> Vec<DroppedPacket> {
+        self.drop_logs.iter().flat_map(|log| lock(log).all()).collect()
+    }
+
     /// Adds pools to the report on who holds how much.
-    pub(crate) fn add_pools(&self, pools: Vec<PoolReader>) {
+    pub fn add_pools(&self, pools: Vec<PoolReader>) {
         lock(&self.pools).extend(pools);
     }
 
     /// The pools of all threads.
-    pub(crate) fn pools(&self) -> Vec<PoolReader> {
+    pub fn pools(&self) -> Vec<PoolReader> {
         lock(&self.pools).clone()
     }
 
     /// The sum over all workers. It has no policy until every worker has reported.
-    pub(crate) fn total_cs_report(&self) -> CsReport {
+    pub fn total_cs_report(&self) -> CsReport {
         let mut total = CsReport::default();
         let mut is_whole = true;
         for report in &self.cs_reports {
@@ -268,7 +288,7 @@ impl Shared {
     }
 
     /// The sum over all workers.
-    pub(crate) fn total_status(&self) -> WorkerStatus {
+    pub fn total_status(&self) -> WorkerStatus {
         let mut total = WorkerStatus::default();
         for worker in 0..self.statuses.len() {
             total.merge(&self.status(worker as u8));

@@ -2,17 +2,15 @@
 //!
 //! A decided packet is sent on a face of this worker, over a ring to the worker that owns the face, or to management.
 
-use super::{
-    backlog::{Backlog, Outgoing},
-    mesh::{Outbox, Task},
-    tags::TagForwarding,
-    trace::Traces,
-};
 use crate::{
+    backlog::{Backlog, Outgoing},
     drop_log::{DropNoter, Dropped},
-    messages::ToControl,
+    mesh::{Outbox, Task},
+    messages::ForManagement,
     router_drop::RouterDrop,
     senders::ControlSender,
+    tags::TagForwarding,
+    trace::Traces,
 };
 use namewire_engine::{Engine, FaceId, FaceTable, Frame, Output, RouteRequest, View, dispatch::Visits};
 use namewire_faces::{Lent, SocketDriver};
@@ -78,9 +76,9 @@ impl WorkerIo {
             let bytes = |of| engine.packet(frames, output, of).to_vec();
             let (face, message) = match request {
                 RouteRequest::Learn { face, announcement } => {
-                    (face, ToControl::RouteLearned { face, announcement: bytes(announcement) })
+                    (face, ForManagement::RouteLearned { face, announcement: bytes(announcement) })
                 }
-                RouteRequest::Forget { face, name } => (face, ToControl::RouteLost { face, name: bytes(name) }),
+                RouteRequest::Forget { face, name } => (face, ForManagement::RouteLost { face, name: bytes(name) }),
             };
             self.hand_to_management(faces, face, message);
         }
@@ -104,7 +102,7 @@ impl WorkerIo {
 
     /// Passes a packet that a face of ours received to the worker that decides it. If there is no room, a stream is not
     /// read until there is.
-    pub(super) fn push_received(&mut self, to: u8, visits: Visits, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+    pub(crate) fn push_received(&mut self, to: u8, visits: Visits, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
         let task = Task::Decide { visits };
         let waits = self.backlog.is_waiting(face, to);
         if waits || !self.outbox.push(to, task, face, headers, packet) {
@@ -132,7 +130,7 @@ impl WorkerIo {
 
     /// Does not read the streams among these faces until the results that wait have gone.
     #[cold]
-    pub(super) fn hold_streams(&mut self, faces: impl Iterator<Item = FaceId>) {
+    pub(crate) fn hold_streams(&mut self, faces: impl Iterator<Item = FaceId>) {
         for face in faces {
             if self.driver.hold(face) {
                 self.backlog.hold_face(face);
@@ -141,7 +139,7 @@ impl WorkerIo {
     }
 
     /// Passes on what waits for room, and reads streams again.
-    pub(super) fn send_backlog(&mut self) {
+    pub(crate) fn send_backlog(&mut self) {
         for face in self.backlog.send(&mut self.outbox) {
             self.driver.release(face);
         }
@@ -151,20 +149,20 @@ impl WorkerIo {
         let packet = packet.to_vec();
         let is_data = packet.first() == Some(&DATA_TYPE_BYTE);
         if is_data || headers.nack.is_some() {
-            let answer = ToControl::Answer { from: headers.incoming_face_id, packet, nack: headers.nack };
+            let answer = ForManagement::Answer { from: headers.incoming_face_id, packet, nack: headers.nack };
             return self.hand_to_management(faces, FaceId::INTERNAL, answer);
         }
         let incoming = headers.incoming_face_id.unwrap_or_default();
-        let interest = ToControl::Interest { incoming, pit_token: headers.pit_token, packet };
+        let interest = ForManagement::Interest { incoming, pit_token: headers.pit_token, packet };
         self.hand_to_management(faces, incoming, interest);
     }
 
-    pub(super) fn hand_to_management(&mut self, faces: &FaceTable, from: FaceId, message: ToControl) {
+    pub(crate) fn hand_to_management(&mut self, faces: &FaceTable, from: FaceId, message: ForManagement) {
         // A face that has closed since has no holder any more, and shares with all such faces.
         let holder = holder_of(faces, from).unwrap_or(HolderId::ANY_REMOTE);
-        if let Err(message) = self.control.interests.push(from, holder, message) {
+        if let Err(message) = self.control.queue.push(from, holder, message) {
             let packet = match &*message {
-                ToControl::Interest { packet, .. } | ToControl::Answer { packet, .. } => &packet[..],
+                ForManagement::Interest { packet, .. } | ForManagement::Answer { packet, .. } => &packet[..],
                 _ => &[],
             };
             self.drop_packet(RouterDrop::ManagementQueueFull, from, &LpHeaders::default(), packet);

@@ -2,7 +2,7 @@
 
 use crate::{
     management_queue::ManagementQueue,
-    messages::{ToControl, ToWorker},
+    messages::{FromWorker, ToWorker},
 };
 use namewire_faces::Waker;
 use std::sync::{
@@ -10,18 +10,29 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
     mpsc::{SyncSender, TrySendError},
 };
-use tokio::sync::mpsc;
 
-/// How workers reach control. Interests are refused when too many wait. Events are never refused: there are at most a
-/// few per face, and a listener waits until its accepted connections are faces.
+/// How workers reach control. Packets for management are refused when too many wait. Reports are never refused: there
+/// are at most a few per face.
 #[derive(Clone)]
-pub(crate) struct ControlSender {
-    pub(crate) events: mpsc::UnboundedSender<ToControl>,
-    pub(crate) interests: Arc<ManagementQueue>,
+pub struct ControlSender {
+    reports: Arc<dyn Fn(FromWorker) + Send + Sync>,
+    pub(crate) queue: Arc<ManagementQueue>,
+}
+
+impl ControlSender {
+    /// `reports` passes a report to control without waiting. Control must serve a packet of the queue after the reports
+    /// that were passed before it came, or it would not know the packet's face.
+    pub fn new(reports: impl Fn(FromWorker) + Send + Sync + 'static, queue: Arc<ManagementQueue>) -> Self {
+        ControlSender { reports: Arc::new(reports), queue }
+    }
+
+    pub(crate) fn tell(&self, report: FromWorker) {
+        (self.reports)(report);
+    }
 }
 
 /// How control reaches one worker. Dropping it ends the worker.
-pub(crate) struct WorkerSender {
+pub struct WorkerSender {
     messages: SyncSender<ToWorker>,
     waker: Waker,
     /// True if the worker has messages for which it was not woken yet.
@@ -38,7 +49,7 @@ impl WorkerSender {
 
     /// Hands over a message. Call [`WorkerSender::wake`] afterwards, once for many messages, because it is a system
     /// call and ends the worker's sleep. A worker that is gone (the router is stopping) takes no message.
-    pub(crate) fn send(&self, message: ToWorker) {
+    pub fn send(&self, message: ToWorker) {
         self.owes_wake.store(true, Ordering::Relaxed);
         if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
             // The worker may still sleep, and would then never make room.
@@ -48,7 +59,7 @@ impl WorkerSender {
     }
 
     /// Wakes the worker if it has messages for which it was not woken.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         if self.owes_wake.swap(false, Ordering::Relaxed) {
             self.waker.wake();
         }

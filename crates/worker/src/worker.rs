@@ -3,38 +3,23 @@
 //! Read [`Worker::run`] first. Every turn takes messages from control, packets from the worker's sockets, and records
 //! from the other workers' rings. The engine decides them batch by batch, and [`WorkerIo`] sends the results.
 
-mod backlog;
-mod cs_erasure;
-mod io;
-pub mod mesh;
-mod messages;
-mod pit_looks;
-pub mod ring;
-mod tag_searches;
-mod tags;
-mod trace;
-
-pub(crate) use backlog::Backlog;
-pub(crate) use cs_erasure::CsErasureQueue;
-pub(crate) use io::WorkerIo;
-pub(crate) use pit_looks::PitLooks;
-pub(crate) use tag_searches::TagSearches;
-pub(crate) use tags::TagForwarding;
-pub(crate) use trace::Traces;
+mod serving;
 
 use crate::{
-    messages::{ToControl, ToWorker},
+    cs_erasure::CsErasureQueue,
+    io::WorkerIo,
+    mesh::{Inbox, Record, Task},
+    messages::{FromWorker, ToWorker},
+    pit_looks::{News, PitLooks},
     shared::{Shared, TableReader, Tables, WorkerStatus},
 };
 use arrayvec::ArrayVec;
-use mesh::{Inbox, Record, Task};
 use namewire_engine::{
     BATCH_PACKETS, Engine, FaceAttributes, Frame, HandOver, Instant, LinkType, Output, UPSTREAM_PERIOD_MS,
     dispatch::Visits,
 };
 use namewire_faces::{FaceEvent, RxArena, RxPacket};
 use namewire_tables::NameHashes;
-use pit_looks::News;
 use std::{
     sync::{
         Arc,
@@ -256,7 +241,7 @@ impl Worker {
     fn run_timers(&mut self, now_ns: u64, tables: &Tables<'_>, scratch: &mut Scratch) {
         self.io.driver.run_timers(now_ns);
         if self.io.driver.take_freed() {
-            self.tell(ToControl::MemoryFreed);
+            self.tell(FromWorker::MemoryFreed);
         }
         let view = tables.view();
         if self.engine.next_deadline().is_some_and(|at| at.0 <= now_ns) {
@@ -269,19 +254,18 @@ impl Worker {
         if !self.cs_erasures.has_work() {
             return;
         }
-        if let Some((ticket, erased)) = self.cs_erasures.step(&mut self.engine) {
+        if let Some((id, erased)) = self.cs_erasures.step(&mut self.engine) {
             // Before the answer, so that its receiver finds the store smaller.
             self.publish_status();
-            self.tell(ToControl::CsErased { ticket, erased });
+            self.tell(FromWorker::CsErased { id, erased });
         }
         if self.cs_erasures.has_work() {
             self.io.driver.waker().wake(); // come back without sleeping
         }
     }
 
-    fn tell(&self, event: ToControl) {
-        // Control is gone only when the router stops.
-        let _ = self.io.control.events.send(event);
+    fn tell(&self, event: FromWorker) {
+        self.io.control.tell(event);
     }
 
     /// Lets pending Interests follow the present links and next hops, if it is time.
@@ -331,11 +315,11 @@ impl Worker {
             match event {
                 FaceEvent::Created { face, info } => {
                     let counters = self.io.driver.counters(face).unwrap_or_default();
-                    self.tell(ToControl::FaceMade { worker: self.io.index, face, info, counters });
+                    self.tell(FromWorker::FaceMade { worker: self.io.index, face, info, counters });
                 }
-                FaceEvent::Closed { face, reason } => self.tell(ToControl::FaceClosed { face, reason }),
-                FaceEvent::Down { face, reason } => self.tell(ToControl::FaceDown { face, reason }),
-                FaceEvent::Up { face } => self.tell(ToControl::FaceUp { face }),
+                FaceEvent::Closed { face, reason } => self.tell(FromWorker::FaceClosed { face, reason }),
+                FaceEvent::Down { face, reason } => self.tell(FromWorker::FaceDown { face, reason }),
+                FaceEvent::Up { face } => self.tell(FromWorker::FaceUp { face }),
                 FaceEvent::SpokeLp { face } => {
                     self.shared.faces.change(|faces| {
                         // Only this member of the group is known to understand tokens.
@@ -372,7 +356,7 @@ impl Worker {
             short_reads: self.io.driver.short_reads(),
         };
         if self.shared.publish(self.io.index, status) {
-            self.tell(ToControl::Traffic);
+            self.tell(FromWorker::Traffic);
         }
         self.engine.cs_report(&mut self.shared.cs_report(self.io.index));
     }

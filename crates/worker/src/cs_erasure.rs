@@ -3,9 +3,8 @@
 //! Cost: an erasure visits every slot ever used, [`VISITS_PER_TURN`] between two batches of packets. Limit: as many
 //! erasures at a time as management allows.
 
-use crate::messages::CsErasure;
+use crate::messages::{CsErasure, ErasureId};
 use namewire_engine::Engine;
-use namewire_management::Ticket;
 use std::collections::VecDeque;
 
 /// Slots that a worker looks at in one turn: some tens of microseconds.
@@ -30,7 +29,7 @@ impl CsErasureQueue {
     }
 
     /// Continues the first erasure. When it is complete, returns how many Data it erased.
-    pub(crate) fn step(&mut self, engine: &mut Engine) -> Option<(Ticket, u64)> {
+    pub(crate) fn step(&mut self, engine: &mut Engine) -> Option<(ErasureId, u64)> {
         let erasure = self.waiting.front()?;
         let left = erasure.limit - self.erased;
         let (erased, next_slot) =
@@ -40,7 +39,7 @@ impl CsErasureQueue {
             self.next_slot = next_slot;
             return None;
         }
-        let done = (erasure.ticket, self.erased);
+        let done = (erasure.id, self.erased);
         self.waiting.pop_front();
         (self.erased, self.next_slot) = (0, 0);
         Some(done)

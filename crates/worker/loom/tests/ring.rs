@@ -6,7 +6,7 @@
 
 use loom::sync::Arc;
 use loom::thread;
-use namewire_router_loom::ring::{self, Consumer, Doorbell, MIN_CAPACITY_BYTES, PushError, RoomWish};
+use namewire_worker_loom::ring::{self, Consumer, Doorbell, MIN_CAPACITY_BYTES, PushError, RoomWish};
 
 /// Receives the waiting records and checks that the payloads continue the count. It also writes into them, so that loom
 /// sees it if the producer reuses the bytes too early.

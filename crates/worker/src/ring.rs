@@ -32,8 +32,8 @@
 //! [`Doorbell`] is the other half: a worker that found all its rings empty can sleep without missing the record
 //! published a moment later.
 //!
-//! `crates/router/tests/ring_stress.rs` checks the ring with real threads and a `VecDeque` as oracle. The loom models
-//! in `crates/router/loom` check every interleaving of small cases.
+//! `crates/worker/tests/ring_stress.rs` checks the ring with real threads and a `VecDeque` as oracle. The loom models
+//! in `crates/worker/loom` check every interleaving of small cases.
 
 #![allow(unsafe_code)] // leaf: two threads write disjoint parts of one buffer, which `&mut` cannot say
 

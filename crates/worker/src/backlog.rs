@@ -25,7 +25,7 @@
 //!
 //! Cost: nothing while no ring is full, except a test per turn.
 
-use super::mesh::{Outbox, Task};
+use crate::mesh::{Outbox, Task};
 use namewire_engine::FaceId;
 use namewire_packet::lp::LpHeaders;
 use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
@@ -39,12 +39,12 @@ const RESULT_BYTES: usize = 4 << 20;
 
 /// A packet on its way to another worker.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
-    pub(super) to: u8,
-    pub(super) task: Task,
-    pub(super) face: FaceId,
-    pub(super) headers: &'a LpHeaders,
-    pub(super) packet: &'a [u8],
+pub(crate) struct Outgoing<'a> {
+    pub(crate) to: u8,
+    pub(crate) task: Task,
+    pub(crate) face: FaceId,
+    pub(crate) headers: &'a LpHeaders,
+    pub(crate) packet: &'a [u8],
 }
 
 /// A packet that waits.
@@ -130,17 +130,17 @@ impl Backlog {
     }
 
     /// True if results to transmit wait: no more should be decided for other workers.
-    pub(super) fn has_transmissions(&self) -> bool {
+    pub(crate) fn has_transmissions(&self) -> bool {
         self.transmissions > 0
     }
 
     /// Whether a worker for which something waits has made room since we asked.
-    pub(super) fn may_go_on(&self, outbox: &Outbox) -> bool {
+    pub(crate) fn may_go_on(&self, outbox: &Outbox) -> bool {
         self.lines.iter().enumerate().any(|(to, line)| !line.is_empty() && !outbox.wants_room(to as u8))
     }
 
     /// Whether packets of a stream wait for the same worker: later ones wait behind them.
-    pub(super) fn is_waiting(&self, face: FaceId, to: u8) -> bool {
+    pub(crate) fn is_waiting(&self, face: FaceId, to: u8) -> bool {
         // N.B. the first test spares the look-up, which would cost every packet of a router with several workers.
         !self.held.is_empty()
             && self.held.contains_key(&face)
@@ -148,7 +148,7 @@ impl Backlog {
     }
 
     /// Keeps a packet of a stream, which must not be read from now on. False: the holder has its share of the pool.
-    pub(super) fn hold(&mut self, outgoing: Outgoing<'_>, holder: HolderId) -> bool {
+    pub(crate) fn hold(&mut self, outgoing: Outgoing<'_>, holder: HolderId) -> bool {
         if self.held_back.try_take(holder, outgoing.packet.len() as u64).is_err() {
             return false;
         }
@@ -166,17 +166,17 @@ impl Backlog {
     }
 
     /// Notes that a stream is not read although no packet of it waits: its results do.
-    pub(super) fn hold_face(&mut self, face: FaceId) {
+    pub(crate) fn hold_face(&mut self, face: FaceId) {
         self.held.entry(face).or_default();
     }
 
     /// Whether results of this kind wait for a worker: later ones wait behind them.
-    pub(super) fn has_results(&self, to: u8, task: Task) -> bool {
+    pub(crate) fn has_results(&self, to: u8, task: Task) -> bool {
         !self.lines[usize::from(to)].results[kind(task)].is_empty()
     }
 
     /// Keeps a result. False: too many wait.
-    pub(super) fn keep_result(&mut self, outgoing: Outgoing<'_>) -> bool {
+    pub(crate) fn keep_result(&mut self, outgoing: Outgoing<'_>) -> bool {
         let line = &mut self.lines[usize::from(outgoing.to)];
         if line.result_bytes + outgoing.packet.len() > RESULT_BYTES {
             return false;
@@ -188,7 +188,7 @@ impl Backlog {
     }
 
     /// Passes on what finds room now. Returns the streams that may be read again.
-    pub(super) fn send(&mut self, outbox: &mut Outbox) -> Vec<FaceId> {
+    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Vec<FaceId> {
         if self.held.is_empty() && self.lines.iter().all(Line::is_empty) {
             return Vec::new();
         }

@@ -1,0 +1,34 @@
+//! What one start of the router draws at random, or from the seed of its configuration.
+
+use namewire_tables::HashKey;
+use std::io;
+
+/// Secrets of one start: keys of tables and shards, seeds of the engines.
+pub(crate) struct Secrets {
+    pub(crate) tables: HashKey,
+    pub(crate) shards: HashKey,
+    /// Of the control thread's random choices.
+    pub(crate) control: u64,
+    /// Of the engines.
+    pub(crate) seed: u64,
+}
+
+impl Secrets {
+    pub(crate) fn new(seed: Option<u64>) -> io::Result<Self> {
+        if let Some(seed) = seed {
+            let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
+            let control = seed ^ 0x2545_F491_4F6C_DD1D;
+            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, control, seed });
+        }
+        let mut bytes = [0; 48];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let part = |at: usize| {
+            let mut part = [0; 16];
+            part.copy_from_slice(&bytes[at..at + 16]);
+            part
+        };
+        let number = |at: usize| bytes[at..].iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let (control, seed) = (number(32), number(40));
+        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), control, seed })
+    }
+}

@@ -1,0 +1,43 @@
+//! The worker threads of a router: each is one complete forwarder for its share of the names.
+//!
+//! ```text
+//!            ┌ worker 0 ┐   byte rings    ┌ worker 1 ┐
+//!   sockets ─┤ driver   ├────────────────►│ driver   ├─ sockets
+//!            │ engine   │◄────────────────┤ engine   │
+//!            └──┬────▲──┘                 └──┬────▲──┘
+//!  ForManagement│    │ ToWorker              │    │
+//!  FromWorker   ▼    │                       ▼    │
+//!                 control (`namewire_router`)
+//! ```
+//!
+//! A worker owns its engine, its sockets and their faces; no other thread touches them. The tables that all workers
+//! read (FIB, strategies, face attributes) are in [`Shared`]. Control writes them; a worker also writes them when a
+//! datagram makes an on-demand face. To follow a packet, start with `Worker::run` in `worker.rs`.
+
+mod backlog;
+mod cs_erasure;
+mod drop_log;
+mod io;
+mod management_queue;
+pub mod mesh;
+mod messages;
+mod name_look;
+mod pit_looks;
+pub mod ring;
+mod router_drop;
+mod senders;
+mod shared;
+mod tag_searches;
+mod tags;
+mod threads;
+mod trace;
+mod worker;
+
+pub use management_queue::ManagementQueue;
+pub use messages::{
+    CaptureChange, CsErasure, CsShare, ErasureId, FaceChange, ForManagement, FromWorker, LookId, ToWorker,
+};
+pub use router_drop::RouterDrop;
+pub use senders::{ControlSender, WorkerSender};
+pub use shared::{Shared, Snapshots, TagCounters, WorkerStatus, unix_ms};
+pub use threads::{Started, WORKER_BYTES, WorkerThreads, WorkersConfig, WorkersError, start};
