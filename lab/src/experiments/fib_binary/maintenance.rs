@@ -32,8 +32,6 @@ const ROUTES_BELOW: [u64; 3] = [ZONE_ROUTES, SITE_ROUTES, 1];
 const SMALL_FILL: usize = 5_000;
 const LARGE_FILL: usize = 40_000;
 const REPETITIONS: usize = 7;
-/// Fills of a repetition, whose median counts.
-const ROUNDS: usize = 5;
 const _: () = assert!(LARGE_FILL.is_multiple_of(SMALL_FILL));
 /// Prefixes that an update is timed with.
 const UPDATED: u64 = 16;
@@ -55,18 +53,27 @@ fn options(maintenance: MarkerMaintenance) -> HashTableOptions {
     HashTableOptions { maintenance, longest_components: LONGEST_COMPONENTS as usize, ..HashTableOptions::CITY_A }
 }
 
+/// Repetitions, and fills of a repetition, whose median counts. A smoke test fills once and checks the tables.
+const fn repetitions_and_rounds(scale: Scale) -> (usize, usize) {
+    match scale {
+        Scale::Smoke => (1, 1),
+        Scale::Quick | Scale::Full => (REPETITIONS, 5),
+    }
+}
+
 /// To look through all entries is linear in the routes by design; so only the other two methods take part.
 fn fills(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let large = routes_with_prefixes(context.seed, LARGE_FILL);
     let small = |number: u64| routes_with_prefixes(split_mix(context.seed ^ number), SMALL_FILL);
     let small: Vec<NameArena> = (0..(LARGE_FILL / SMALL_FILL) as u64).map(small).collect();
+    let (repetitions, rounds) = repetitions_and_rounds(context.scale);
     for method in [MarkerMaintenance::Lists, MarkerMaintenance::Partitions] {
         let mut samples = <[Samples; 3]>::default();
-        for _ in 0..REPETITIONS {
-            let mut rounds =
-                (0..ROUNDS).map(|_| fill(method, &small, &large, context)).collect::<anyhow::Result<Vec<_>>>()?;
-            rounds.sort_by(|[.., one], [.., other]| one.total_cmp(other));
-            samples.iter_mut().zip(rounds[ROUNDS / 2]).for_each(|(samples, value)| samples.add(value));
+        for _ in 0..repetitions {
+            let mut fills =
+                (0..rounds).map(|_| fill(method, &small, &large, context)).collect::<anyhow::Result<Vec<_>>>()?;
+            fills.sort_by(|[.., one], [.., other]| one.total_cmp(other));
+            samples.iter_mut().zip(fills[rounds / 2]).for_each(|(samples, value)| samples.add(value));
         }
         for (samples, routes) in samples.iter().zip([SMALL_FILL, LARGE_FILL]) {
             let case = format!("maintenance, {routes} routes");

@@ -95,10 +95,10 @@ const fn size(scale: Scale) -> Size {
             prefixes: 20_000,
             outstanding: 8_192,
             store_bytes: 8 << 20,
-            repetitions: 3,
+            repetitions: 2,
             slices: 2,
             counted_shapes: 1,
-            counted_packets: 4,
+            counted_packets: 2,
         },
         // Half the outstanding Interests and stored Data of `prefetch`, still far more than the caches hold.
         Scale::Quick => Size {
