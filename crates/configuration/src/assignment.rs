@@ -12,7 +12,7 @@ use crate::{
     likeness::nearest,
     toml_file::{parse, uncommented_defaults},
 };
-use std::str::FromStr;
+use std::{mem::take, str::FromStr};
 use toml::{Table, Value};
 
 /// Sections and keys that only a file can set.
@@ -98,14 +98,20 @@ impl Settings {
     /// # Errors
     /// If the settings cannot be written down. [`Settings::check`] finds values that contradict each other.
     pub fn assign(&mut self, assignments: &[Assignment]) -> Result<(), SettingsError> {
+        if assignments.is_empty() {
+            return Ok(());
+        }
         let failed = |error: String| SettingsError::new(None, error);
+        // There may be a million of these, and no assignment names them.
+        let (face, route, strategy) = (take(&mut self.face), take(&mut self.route), take(&mut self.strategy));
         let mut all = Table::try_from(&*self).map_err(|error| failed(error.to_string()))?;
         for assignment in assignments {
             merge(&mut all, &assignment.table);
         }
         let names_seed = assignments.iter().any(|assignment| assignment.key == "router.seed");
         let seed = self.router.seed.filter(|_| !names_seed);
-        *self = all.try_into().map_err(|error: toml::de::Error| failed(error.message().to_owned()))?;
+        let changed: Settings = all.try_into().map_err(|error: toml::de::Error| failed(error.message().to_owned()))?;
+        *self = Settings { face, route, strategy, ..changed };
         // A file cannot hold all of them.
         self.router.seed = seed.or(self.router.seed);
         Ok(())
@@ -128,7 +134,8 @@ mod tests {
     use crate::from_toml;
 
     fn settings(assignments: &[&str]) -> Settings {
-        let mut settings = from_toml("[cs]\npolicy = \"fifo\"\npackets = 9").unwrap();
+        let text = "[cs]\npolicy = \"fifo\"\npackets = 9\n[[face]]\nuri = \"udp://a\"";
+        let mut settings = from_toml(text).unwrap();
         settings.router.seed = Some(u64::MAX);
         let assignments: Vec<Assignment> = assignments.iter().map(|text| text.parse().expect(text)).collect();
         settings.assign(&assignments).unwrap();
@@ -148,7 +155,7 @@ mod tests {
             "cs.policy=\"lfu\"",
         ]);
         let expected = "[router]\nuser = \"1000\"\npin = [0, 1]\nworkers = 2\n[cs]\npolicy = \"lfu\"\npackets = 9\n\
-                        capacity = \"1 MiB\"\n[faces.udp]\nlisten = [\"127.0.0.1:7001\"]\n[log.areas]\nfaces = \"debug\"";
+                        capacity = \"1 MiB\"\n[faces.udp]\nlisten = [\"127.0.0.1:7001\"]\n[log.areas]\nfaces = \"debug\"\n[[face]]\nuri = \"udp://a\"";
         let mut expected = from_toml(expected).unwrap();
         expected.router.seed = Some(u64::MAX);
         assert_eq!(given, expected);
