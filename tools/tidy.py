@@ -55,7 +55,7 @@ ARROWS = {
     "client": {"packet", "security"},
     "repo": {"packet", "security", "client"},
     "configuration": {"packet", "tables", "designs", "engine", "security", "management"},
-    "observe": set(),
+    "observe": {"packet"},
     "worker": {"packet", "shares", "tables", "engine", "faces", "tagnet"},
     "router": {"packet", "shares", "configuration", "tables", "designs", "engine", "faces", "management",
                "node-model", "observe", "tagnet", "worker"},

@@ -317,7 +317,7 @@ fn names_of_8000_bytes_are_counted() {
 
 fn incoming_interests(victim: &Victim) -> u64 {
     let mut control = victim.router.control().expect("the router accepts");
-    control.status().expect("the router answers").n_in_interests
+    control.status().expect("the router answers").packets.in_interests
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn totals(transport: Transport, workers: usize) {
     // A load begins with commands, and with probes until the route works.
     let beside = status.n_satisfied_interests - COUNT * loads.len() as u64;
     assert!(beside < BESIDE_MAX, "{workers} workers: {status:?}");
-    let lost = (status.n_unsatisfied_interests, status.n_in_nacks, status.n_out_nacks);
+    let lost = (status.n_unsatisfied_interests, status.packets.in_nacks, status.packets.out_nacks);
     assert_eq!(lost, (0, 0, 0), "{workers} workers");
     let mut drops: Vec<DropCounter> =
         decode_dataset(&control.dataset("status/drops").expect("an answer")).expect("well-formed");

@@ -6,7 +6,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namewire_packet::counters::Count;
+use namewire_packet::{
+    counters::Count,
+    nfd::{self, PacketCounts},
+};
 
 use crate::LinkDrop;
 
@@ -127,6 +130,20 @@ impl LinkCounters {
 }
 
 impl FaceCounters {
+    /// What passed, as datasets have it.
+    pub fn passed(&self) -> nfd::FaceCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let packets = PacketCounts {
+            in_interests: read(&self.in_interests),
+            in_data: read(&self.in_data),
+            in_nacks: read(&self.in_nacks),
+            out_interests: read(&self.out_interests),
+            out_data: read(&self.out_data),
+            out_nacks: read(&self.out_nacks),
+        };
+        nfd::FaceCounters { packets, in_bytes: read(&self.in_bytes), out_bytes: read(&self.out_bytes) }
+    }
+
     /// There are many drop counters, which rarely change and only grow: their sum shows whether one did.
     fn publish_drops(&self, drops: &[u64; LinkDrop::COUNT]) {
         let total = drops.iter().sum();

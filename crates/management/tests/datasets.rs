@@ -59,7 +59,7 @@ fn every_dataset_says_what_the_node_knows() {
         (faces[1].uri.as_str(), faces[1].mtu, faces[1].expiration_period_ms),
         (REMOTE, Some(8800), Some(600_000))
     );
-    assert_eq!((faces[0].counters.n_in_interests, faces[0].face_scope), (300, FaceScope::Local));
+    assert_eq!((faces[0].counters.packets.in_interests, faces[0].face_scope), (300, FaceScope::Local));
 
     let status = ForwarderStatus::decode(&bench.fetch("/localhost/nfd/status/general")).expect("decodes");
     assert_eq!((status.n_fib_entries, status.n_cs_entries, status.nfd_version.as_str()), (2, 7, "test"));

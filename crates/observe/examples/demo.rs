@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use namewire_observe::snapshot::*;
 use namewire_observe::source::{Admitted, Place, SettingsInForce};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
+use namewire_packet::nfd::{FaceCounters, PacketCounts};
 use serde_json::json;
 
 const CONTENT_BYTES: u64 = 1100;
@@ -66,7 +67,7 @@ impl Source for Demo {
         let now_unix_ms = unix_ms();
         let seconds = (now_unix_ms - self.start_unix_ms) as f64 / 1000.0;
         let faces: Vec<Face> = (0..self.faces).map(|index| face(index, seconds, now_unix_ms)).collect();
-        let data: u64 = faces.iter().map(|face| face.counters.in_data).sum();
+        let data: u64 = faces.iter().map(|face| face.counters.packets.in_data).sum();
         Some(Snapshot {
             version: env!("CARGO_PKG_VERSION").into(),
             host: "router.example".into(),
@@ -174,13 +175,15 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
     let per_s = if is_up { 9000.0 / (1.0 + index as f64).powf(0.8) } else { 0.0 };
     let (asked, answered) = (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
     let counters = FaceCounters {
-        in_interests: asked / 3,
-        in_data: answered,
-        in_nacks: asked / 500,
+        packets: PacketCounts {
+            in_interests: asked / 3,
+            in_data: answered,
+            in_nacks: asked / 500,
+            out_interests: asked,
+            out_data: answered / 3,
+            out_nacks: asked / 900,
+        },
         in_bytes: answered * CONTENT_BYTES + asked * 30,
-        out_interests: asked,
-        out_data: answered / 3,
-        out_nacks: asked / 900,
         out_bytes: asked * 90 + answered / 3 * CONTENT_BYTES,
     };
     let is_remote = scope == "non-local";
@@ -218,12 +221,14 @@ fn worker(number: u64, seconds: f64, data: u64) -> Worker {
         pit_entries: 150 + wave(seconds + number as f64, 7.0, 120.0),
         cs_entries: 20_000,
         cs_bytes: 20_000 * CONTENT_BYTES,
-        in_interests: share + share / 3,
-        in_data: share,
-        in_nacks: share / 500,
-        out_interests: share,
-        out_data: share,
-        out_nacks: share / 900,
+        packets: PacketCounts {
+            in_interests: share + share / 3,
+            in_data: share,
+            in_nacks: share / 500,
+            out_interests: share,
+            out_data: share,
+            out_nacks: share / 900,
+        },
         satisfied: share,
         unsatisfied: share / 30,
         cs_hits: share / 3,

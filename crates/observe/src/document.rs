@@ -229,8 +229,8 @@ impl<'a> EventFace<'a> {
             rtt_ms: face.rtt_ms,
             loss: face.loss,
             idle_ms: face.idle_ms,
-            in_packets: face.counters.in_packets(),
-            out_packets: face.counters.out_packets(),
+            in_packets: face.counters.packets.received(),
+            out_packets: face.counters.packets.sent(),
             drops: face.drops.iter().filter(|drop| drop.count > 0).collect(),
             rate,
         }

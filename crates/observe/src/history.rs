@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::snapshot::{Face, FaceCounters};
+use crate::snapshot::Face;
+use namewire_packet::nfd::FaceCounters;
 
 /// Over how long rates are computed.
 pub const WINDOW: Duration = Duration::from_secs(10);
@@ -128,8 +129,8 @@ impl History {
 impl Totals {
     fn of(counters: &FaceCounters) -> Self {
         Self {
-            in_packets: counters.in_packets(),
-            out_packets: counters.out_packets(),
+            in_packets: counters.packets.received(),
+            out_packets: counters.packets.sent(),
             in_bytes: counters.in_bytes,
             out_bytes: counters.out_bytes,
         }
@@ -157,9 +158,14 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_packet::nfd::PacketCounts;
 
     fn face(id: u64, in_data: u64, in_bytes: u64) -> Face {
-        Face { id, counters: FaceCounters { in_data, in_bytes, ..Default::default() }, ..Default::default() }
+        Face {
+            id,
+            counters: FaceCounters { packets: PacketCounts { in_data, ..Default::default() }, in_bytes, out_bytes: 0 },
+            ..Default::default()
+        }
     }
 
     fn at(seconds: u64) -> Duration {

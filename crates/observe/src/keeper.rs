@@ -158,8 +158,9 @@ mod tests {
     use tokio::time::{advance, sleep, timeout};
 
     use super::*;
-    use crate::snapshot::{Face, FaceCounters};
+    use crate::snapshot::Face;
     use crate::source::{Place, SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT};
+    use namewire_packet::nfd::{FaceCounters, PacketCounts};
 
     /// Counts how often it is asked. One face receives 100 packets per snapshot.
     #[derive(Default)]
@@ -174,7 +175,8 @@ mod tests {
 
         async fn snapshot(&self) -> Option<Snapshot> {
             let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-            let counters = FaceCounters { in_data: asked * 100, ..Default::default() };
+            let packets = PacketCounts { in_data: asked * 100, ..Default::default() };
+            let counters = FaceCounters { packets, ..Default::default() };
             Some(Snapshot { faces: vec![Face { id: 7, counters, ..Default::default() }], ..Default::default() })
         }
 

@@ -8,6 +8,7 @@
 //!
 //! Limits: none here. The observer cuts what it shows.
 
+use namewire_packet::nfd::{FaceCounters, PacketCounts};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a node shows at one moment.
@@ -68,18 +69,9 @@ pub struct Worker {
     pub cs_entries: u64,
     /// Bytes of Data in its Content Store.
     pub cs_bytes: u64,
-    /// Interests received.
-    pub in_interests: u64,
-    /// Data received.
-    pub in_data: u64,
-    /// Nacks received.
-    pub in_nacks: u64,
-    /// Interests sent.
-    pub out_interests: u64,
-    /// Data sent.
-    pub out_data: u64,
-    /// Nacks sent.
-    pub out_nacks: u64,
+    /// Packets.
+    #[serde(flatten)]
+    pub packets: PacketCounts,
     /// Pending Interests that Data satisfied.
     pub satisfied: u64,
     /// Pending Interests that ended without Data.
@@ -143,40 +135,6 @@ pub struct Answers {
     pub sum_s: f64,
     /// Interests that expired without an answer.
     pub unanswered: u64,
-}
-
-/// What a face received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FaceCounters {
-    /// Interests received.
-    pub in_interests: u64,
-    /// Data received.
-    pub in_data: u64,
-    /// Nacks received.
-    pub in_nacks: u64,
-    /// Bytes received.
-    pub in_bytes: u64,
-    /// Interests sent.
-    pub out_interests: u64,
-    /// Data sent.
-    pub out_data: u64,
-    /// Nacks sent.
-    pub out_nacks: u64,
-    /// Bytes sent.
-    pub out_bytes: u64,
-}
-
-impl FaceCounters {
-    /// Packets received, of any kind.
-    pub fn in_packets(&self) -> u64 {
-        self.in_interests.saturating_add(self.in_data).saturating_add(self.in_nacks)
-    }
-
-    /// Packets sent, of any kind.
-    pub fn out_packets(&self) -> u64 {
-        self.out_interests.saturating_add(self.out_data).saturating_add(self.out_nacks)
-    }
 }
 
 /// How often packets were dropped for one reason.

@@ -128,7 +128,8 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{DropCount, Face, FaceCounters};
+    use crate::snapshot::{DropCount, Face};
+    use namewire_packet::nfd::FaceCounters;
 
     /// One face has received and sent 1000 bytes a second, and one packet a second was dropped.
     fn at(seconds: u64) -> Snapshot {

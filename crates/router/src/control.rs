@@ -405,8 +405,8 @@ impl Control {
 
     fn interest(&mut self, request: HeldRequest, effects: &mut Vec<Effect>) {
         let HeldRequest { incoming, pit_token, packet } = request;
-        self.node.counts.internal.n_out_interests += 1;
-        self.node.counts.internal.n_out_bytes += packet.len() as u64;
+        self.node.counts.internal.packets.out_interests += 1;
+        self.node.counts.internal.out_bytes += packet.len() as u64;
         let now = self.node.times();
         self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
     }
@@ -414,9 +414,9 @@ impl Control {
     /// Handles Data for an Interest of management, or a Nack.
     fn answer(&mut self, from: Option<FaceId>, packet: &[u8], nack: Option<NackReason>, effects: &mut Vec<Effect>) {
         let internal = &mut self.node.counts.internal;
-        let count = if nack.is_some() { &mut internal.n_out_nacks } else { &mut internal.n_out_data };
+        let count = if nack.is_some() { &mut internal.packets.out_nacks } else { &mut internal.packets.out_data };
         *count += 1;
-        internal.n_out_bytes += packet.len() as u64;
+        internal.out_bytes += packet.len() as u64;
         let now = self.node.times();
         self.management.on_answer(now, from, packet, nack, &mut self.node, effects);
     }
@@ -587,7 +587,7 @@ impl Control {
                 Effect::Reply { packet, pit_token } => self.reply(Answer { packet, pit_token }),
                 Effect::Express { packet, to } => {
                     let headers = LpHeaders { next_hop_face_id: to, ..LpHeaders::default() };
-                    self.send_from_internal(packet, headers, |internal| &mut internal.n_in_interests);
+                    self.send_from_internal(packet, headers, |internal| &mut internal.packets.in_interests);
                 }
                 Effect::Fib(changes) => {
                     let Node { shared, fib_writer, .. } = &mut self.node;
@@ -667,7 +667,7 @@ impl Control {
     fn send_answers(&mut self, answers: impl IntoIterator<Item = Answer>) {
         for Answer { packet, pit_token } in answers {
             let headers = LpHeaders { pit_token, ..LpHeaders::default() };
-            self.send_from_internal(packet, headers, |internal| &mut internal.n_in_data);
+            self.send_from_internal(packet, headers, |internal| &mut internal.packets.in_data);
         }
     }
 
@@ -676,7 +676,7 @@ impl Control {
     fn send_from_internal(&mut self, packet: Vec<u8>, headers: LpHeaders, count: fn(&mut FaceCounters) -> &mut u64) {
         let internal = &mut self.node.counts.internal;
         *count(internal) += 1;
-        internal.n_in_bytes += packet.len() as u64;
+        internal.in_bytes += packet.len() as u64;
         let dispatcher = &self.node.shared.dispatcher;
         let (worker, visits) = if dispatcher.workers() == 1 {
             (0, Visits::default())

@@ -77,8 +77,14 @@ fn fetch_between_stations(router: &RouterHandle, folder: &Path) {
     let faces = operator.faces();
     let of = |uri: &str| faces.iter().find(|face| face.uri == uri).expect("a face");
     let (consumers, producers) = (of("ether://[02:00:00:00:02:01]"), of("ether://[02:00:00:00:02:02]"));
-    assert_eq!((consumers.counters.n_in_interests, consumers.counters.n_out_data), (count as u64, count as u64));
-    assert_eq!((producers.counters.n_out_interests, producers.counters.n_in_data), (count as u64, count as u64));
+    assert_eq!(
+        (consumers.counters.packets.in_interests, consumers.counters.packets.out_data),
+        (count as u64, count as u64)
+    );
+    assert_eq!(
+        (producers.counters.packets.out_interests, producers.counters.packets.in_data),
+        (count as u64, count as u64)
+    );
     assert_eq!(consumers.local_uri, "dev://net_memif0");
     assert_eq!(consumers.port.as_deref(), Some("DPDK, driver net_memif"));
     send_what_is_not_ndn(&mut operator, &mut consumer);

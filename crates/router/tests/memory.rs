@@ -48,7 +48,7 @@ fn applications_exchange_packets_of_all_sizes_through_memory() {
             assert!(face.uri.starts_with("fd://"), "{}", face.uri);
             assert_eq!(face.local_uri, format!("memif://{}", path.display()));
             assert_eq!(
-                face.counters.n_in_interests + face.counters.n_out_interests,
+                face.counters.packets.in_interests + face.counters.packets.out_interests,
                 sent + u64::from(face == &faces[0])
             );
         }

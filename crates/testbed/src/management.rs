@@ -11,8 +11,8 @@ use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
         ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket,
-        FaceCounters, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, PacketKind,
-        PoolHolding, ProcessPrivileges,
+        FaceCounters, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
+        PacketCounts, PacketKind, PoolHolding, ProcessPrivileges,
     },
     tlv,
 };
@@ -91,7 +91,8 @@ impl StrategyRegistry for Router {
 
 impl Environment for Router {
     fn face_counters(&self, face: FaceId) -> FaceCounters {
-        FaceCounters { n_in_interests: face.0, ..Default::default() }
+        let packets = PacketCounts { in_interests: face.0, ..Default::default() };
+        FaceCounters { packets, ..Default::default() }
     }
     fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
         (face == UDP_FACE).then_some(600_000)

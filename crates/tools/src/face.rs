@@ -12,7 +12,7 @@ use crate::{
     quantity, terminal,
 };
 use health::Health;
-use namewire_packet::nfd::{FaceHealth, FaceQueryFilter, FaceState, FaceStatus, face_flags};
+use namewire_packet::nfd::{FaceCounters, FaceHealth, FaceQueryFilter, FaceState, FaceStatus, face_flags};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -64,21 +64,14 @@ struct Face {
     expires_ms: Option<u64>,
     base_congestion_marking_interval_ns: Option<u64>,
     default_congestion_threshold_bytes: Option<u64>,
-    in_interests: u64,
-    in_data: u64,
-    in_nacks: u64,
-    in_bytes: u64,
-    out_interests: u64,
-    out_data: u64,
-    out_nacks: u64,
-    out_bytes: u64,
+    #[serde(flatten)]
+    counters: FaceCounters,
     /// `None`: as above.
     health: Option<Health>,
 }
 
 impl Face {
     fn of(face: &FaceStatus, health: &[FaceHealth]) -> Self {
-        let counters = &face.counters;
         let health = Health::find(health, face.face_id);
         let state = match face.state {
             Some(FaceState::Up) if health.as_ref().is_some_and(Health::is_degraded) => Some(DEGRADED.to_owned()),
@@ -99,14 +92,7 @@ impl Face {
             expires_ms: face.expiration_period_ms,
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
-            in_interests: counters.n_in_interests,
-            in_data: counters.n_in_data,
-            in_nacks: counters.n_in_nacks,
-            in_bytes: counters.n_in_bytes,
-            out_interests: counters.n_out_interests,
-            out_data: counters.n_out_data,
-            out_nacks: counters.n_out_nacks,
-            out_bytes: counters.n_out_bytes,
+            counters: face.counters,
             health,
         }
     }
@@ -161,13 +147,23 @@ const COLUMNS: &[Column<Face>] = &[
         heading: "IN i/d/n",
         rank: 3,
         is_number: false,
-        cell: |face| format!("{}/{}/{}", face.in_interests, face.in_data, face.in_nacks),
+        cell: |face| {
+            format!(
+                "{}/{}/{}",
+                face.counters.packets.in_interests, face.counters.packets.in_data, face.counters.packets.in_nacks
+            )
+        },
     },
     Column {
         heading: "OUT i/d/n",
         rank: 3,
         is_number: false,
-        cell: |face| format!("{}/{}/{}", face.out_interests, face.out_data, face.out_nacks),
+        cell: |face| {
+            format!(
+                "{}/{}/{}",
+                face.counters.packets.out_interests, face.counters.packets.out_data, face.counters.packets.out_nacks
+            )
+        },
     },
     Column {
         heading: "ANSWERS IN",
@@ -193,8 +189,8 @@ const COLUMNS: &[Column<Face>] = &[
         is_number: true,
         cell: |face| face.health.as_ref().and_then(Health::out_rate_text).unwrap_or_else(|| "-".to_owned()),
     },
-    Column { heading: "IN", rank: 3, is_number: true, cell: |face| quantity::bytes(face.in_bytes) },
-    Column { heading: "OUT", rank: 3, is_number: true, cell: |face| quantity::bytes(face.out_bytes) },
+    Column { heading: "IN", rank: 3, is_number: true, cell: |face| quantity::bytes(face.counters.in_bytes) },
+    Column { heading: "OUT", rank: 3, is_number: true, cell: |face| quantity::bytes(face.counters.out_bytes) },
 ];
 
 /// The local end, for an Ethernet face with its driver: `dev://eth1 by AF_XDP`.
@@ -228,8 +224,24 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Path MTU", or_none(face.path_mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
-            ("In", counts(face.in_interests, face.in_data, face.in_nacks, face.in_bytes)),
-            ("Out", counts(face.out_interests, face.out_data, face.out_nacks, face.out_bytes)),
+            (
+                "In",
+                counts(
+                    face.counters.packets.in_interests,
+                    face.counters.packets.in_data,
+                    face.counters.packets.in_nacks,
+                    face.counters.in_bytes,
+                ),
+            ),
+            (
+                "Out",
+                counts(
+                    face.counters.packets.out_interests,
+                    face.counters.packets.out_data,
+                    face.counters.packets.out_nacks,
+                    face.counters.out_bytes,
+                ),
+            ),
             ("Answers", or_none(face.health.as_ref().and_then(Health::answers_text))),
             ("Lately", or_none(face.health.as_ref().and_then(Health::recent_text))),
         ])

@@ -7,7 +7,9 @@ use crate::{
     quantity,
 };
 use namewire_node_model::counters::is_event;
-use namewire_packet::nfd::{DropCounter, FibUsage, ForwarderStatus, PoolHolding, ProcessPrivileges, TagTree};
+use namewire_packet::nfd::{
+    DropCounter, FibUsage, ForwarderStatus, PacketCounts, PoolHolding, ProcessPrivileges, TagTree,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,12 +30,8 @@ struct Status {
     tag_trees: Vec<TagTreeStatus>,
     name_tree_entries: u64,
     measurements_entries: u64,
-    in_interests: u64,
-    in_data: u64,
-    in_nacks: u64,
-    out_interests: u64,
-    out_data: u64,
-    out_nacks: u64,
+    #[serde(flatten)]
+    packets: PacketCounts,
     satisfied_interests: u64,
     unsatisfied_interests: u64,
     /// What its process may do. `None`: the forwarder does not tell (other forwarders than Namewire, and older ones).
@@ -140,12 +138,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
         cs_entries: general.n_cs_entries,
         name_tree_entries: general.n_name_tree_entries,
         measurements_entries: general.n_measurements_entries,
-        in_interests: general.n_in_interests,
-        in_data: general.n_in_data,
-        in_nacks: general.n_in_nacks,
-        out_interests: general.n_out_interests,
-        out_data: general.n_out_data,
-        out_nacks: general.n_out_nacks,
+        packets: general.packets,
         satisfied_interests: general.n_satisfied_interests,
         unsatisfied_interests: general.n_unsatisfied_interests,
     };
@@ -193,11 +186,11 @@ fn text(s: &Status) -> String {
             "Interests",
             format!(
                 "in {}  out {}  satisfied {}  unsatisfied {}",
-                s.in_interests, s.out_interests, s.satisfied_interests, s.unsatisfied_interests
+                s.packets.in_interests, s.packets.out_interests, s.satisfied_interests, s.unsatisfied_interests
             ),
         ),
-        ("Data", format!("in {}  out {}", s.in_data, s.out_data)),
-        ("Nacks", format!("in {}  out {}", s.in_nacks, s.out_nacks)),
+        ("Data", format!("in {}  out {}", s.packets.in_data, s.packets.out_data)),
+        ("Nacks", format!("in {}  out {}", s.packets.in_nacks, s.packets.out_nacks)),
         ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
         ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), fib_text)),
         ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),

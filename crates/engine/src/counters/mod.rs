@@ -7,7 +7,7 @@ pub mod face_share;
 pub(crate) mod limit_met;
 
 use crate::{DropReason, FacesCut, LimitMet};
-use namewire_packet::counters::Count;
+use namewire_packet::{counters::Count, nfd::PacketCounts};
 
 namewire_packet::counters! {
     /// Counters of one engine since it started. All are numbers of packets or entries.
@@ -74,6 +74,12 @@ namewire_packet::counters! {
 }
 
 impl Counters {
+    /// The packets, as datasets have them.
+    pub const fn packets(&self) -> PacketCounts {
+        let Counters { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks, .. } = *self;
+        PacketCounts { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks }
+    }
+
     pub(crate) fn meet(&mut self, limit: LimitMet) {
         self.limits[limit as usize] += 1;
     }

@@ -52,7 +52,7 @@ pub fn encode(snapshot: &Snapshot, format: Format) -> String {
     let mut text = String::new();
     for metric in families() {
         let mut samples = Samples::default();
-        (metric.collect)(&view, &mut samples);
+        metric.collect(&view, &mut samples);
         samples.rows.retain(|sample| !matches!(sample.value, Value::Real(value) if !value.is_finite()));
         if !samples.rows.is_empty() {
             write_header(&mut text, metric, format);
@@ -67,7 +67,7 @@ pub fn encode(snapshot: &Snapshot, format: Format) -> String {
 
 fn write_header(text: &mut String, metric: &Metric, format: Format) {
     let (name, kind) = match (format, metric.kind) {
-        (Format::OpenMetrics, kind) => (metric.name.to_owned(), kind.open_metrics_name()),
+        (Format::OpenMetrics, kind) => (metric.name.clone().into_owned(), kind.open_metrics_name()),
         (Format::Prometheus, Kind::Info) => (metric.sample_name(), Kind::Gauge.open_metrics_name()),
         (Format::Prometheus, kind) => (metric.sample_name(), kind.open_metrics_name()),
     };

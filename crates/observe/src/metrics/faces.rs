@@ -3,7 +3,7 @@
 use super::{Metric, ROWS_MAX, Samples, Value, View};
 use crate::snapshot::Face;
 
-const FACE: &[&str] = &["face", "remote", "local"];
+pub(super) const FACE: &[&str] = &["face", "remote", "local"];
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::info(
@@ -76,34 +76,10 @@ pub(super) const METRICS: &[Metric] = &[
     )
     .unit("seconds")
     .labels(FACE),
-    Metric::counter("namewire_face_in_interests", "Interests received.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.in_interests));
-    })
-    .labels(FACE),
-    Metric::counter("namewire_face_in_data", "Data received.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.in_data));
-    })
-    .labels(FACE),
-    Metric::counter("namewire_face_in_nacks", "Nacks received.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.in_nacks));
-    })
-    .labels(FACE),
     Metric::counter("namewire_face_in_bytes", "Bytes received.", |view, samples| {
         each(view, samples, |face| Some(face.counters.in_bytes));
     })
     .unit("bytes")
-    .labels(FACE),
-    Metric::counter("namewire_face_out_interests", "Interests sent.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.out_interests));
-    })
-    .labels(FACE),
-    Metric::counter("namewire_face_out_data", "Data sent.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.out_data));
-    })
-    .labels(FACE),
-    Metric::counter("namewire_face_out_nacks", "Nacks sent.", |view, samples| {
-        each(view, samples, |face| Some(face.counters.out_nacks));
-    })
     .labels(FACE),
     Metric::counter("namewire_face_out_bytes", "Bytes sent.", |view, samples| {
         each(view, samples, |face| Some(face.counters.out_bytes));
@@ -122,7 +98,7 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 /// One sample per face that has a value.
-fn each<V: Into<Value>>(view: &View, samples: &mut Samples, value: impl Fn(&Face) -> Option<V>) {
+pub(super) fn each<V: Into<Value>>(view: &View, samples: &mut Samples, value: impl Fn(&Face) -> Option<V>) {
     for face in &view.faces {
         if let Some(value) = value(face) {
             samples.add([&face.id.to_string(), &face.remote, &face.local], value);

@@ -20,6 +20,8 @@ mod workers;
 mod tests;
 
 use crate::snapshot::{Answers, Face, Snapshot};
+use namewire_packet::nfd::{PacketCount, PacketCounts};
+use std::{borrow::Cow, sync::LazyLock};
 
 pub use encoder::{Format, encode};
 
@@ -31,7 +33,7 @@ pub const ROWS_MAX: usize = 1000;
 /// One family of samples.
 pub struct Metric {
     /// The name of the family: without `_total` and `_info`, which the samples have.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What its values mean.
     pub kind: Kind,
     /// The unit, which then also ends the name. Empty: a count without unit.
@@ -40,7 +42,17 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// One sentence for people.
     pub help: &'static str,
-    collect: fn(&View, &mut Samples),
+    collect: Collect,
+}
+
+/// Where the samples of a family come from.
+#[derive(Clone, Copy)]
+enum Collect {
+    By(fn(&View, &mut Samples)),
+    /// A count of packets of each face.
+    OfFaces(&'static PacketCount),
+    /// A count of packets of each worker.
+    OfWorkers(&'static PacketCount),
 }
 
 /// The type of a metric.
@@ -94,16 +106,39 @@ enum Value {
 
 /// All metrics, in the order of the text.
 pub fn families() -> impl Iterator<Item = &'static Metric> {
-    [node::METRICS, workers::METRICS, faces::METRICS, tables::METRICS].into_iter().flatten()
+    static OF_WORKERS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+        let of = |count| Metric::packets("namewire_worker_", count, Collect::OfWorkers(count)).labels(workers::WORKER);
+        PacketCounts::ALL.iter().map(of).collect()
+    });
+    static OF_FACES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+        let of = |count| Metric::packets("namewire_face_", count, Collect::OfFaces(count)).labels(faces::FACE);
+        PacketCounts::ALL.iter().map(of).collect()
+    });
+    [node::METRICS, workers::METRICS, &OF_WORKERS, faces::METRICS, &OF_FACES, tables::METRICS].into_iter().flatten()
 }
 
 impl Metric {
     const fn gauge(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
+        let (name, collect) = (Cow::Borrowed(name), Collect::By(collect));
         Self { name, kind: Kind::Gauge, unit: "", labels: &[], help, collect }
     }
 
+    /// The counter of one count of packets.
+    fn packets(prefix: &str, count: &'static PacketCount, collect: Collect) -> Self {
+        let name = Cow::Owned(format!("{prefix}{}", count.name));
+        Self { name, kind: Kind::Counter, unit: "", labels: &[], help: count.help, collect }
+    }
+
+    fn collect(&self, view: &View<'_>, samples: &mut Samples) {
+        match self.collect {
+            Collect::By(collect) => collect(view, samples),
+            Collect::OfFaces(count) => faces::each(view, samples, |face| Some((count.of)(&face.counters.packets))),
+            Collect::OfWorkers(count) => workers::each(view, samples, |worker| Some((count.of)(&worker.packets))),
+        }
+    }
+
     const fn counter(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
-        Self { kind: Kind::Counter, ..Self::gauge(name, help, collect) }
+        Self::gauge(name, help, collect).kind(Kind::Counter)
     }
 
     const fn info(
@@ -112,26 +147,33 @@ impl Metric {
         help: &'static str,
         collect: fn(&View, &mut Samples),
     ) -> Self {
-        Self { kind: Kind::Info, labels, ..Self::gauge(name, help, collect) }
+        Self::gauge(name, help, collect).kind(Kind::Info).labels(labels)
     }
 
     const fn histogram(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
-        Self { kind: Kind::Histogram, ..Self::gauge(name, help, collect) }
+        Self::gauge(name, help, collect).kind(Kind::Histogram)
     }
 
-    const fn unit(self, unit: &'static str) -> Self {
-        Self { unit, ..self }
+    const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
     }
 
-    const fn labels(self, labels: &'static [&'static str]) -> Self {
-        Self { labels, ..self }
+    const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    const fn labels(mut self, labels: &'static [&'static str]) -> Self {
+        self.labels = labels;
+        self
     }
 
     /// The name that its samples have.
     pub fn sample_name(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge | Kind::Histogram => self.name.to_owned(),
+            Kind::Gauge | Kind::Histogram => self.name.clone().into_owned(),
             Kind::Info => format!("{}_info", self.name),
         }
     }

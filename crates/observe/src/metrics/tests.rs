@@ -6,13 +6,18 @@ use std::process::{Command, Stdio};
 
 use super::encoder::escaped;
 use super::{FACES_MAX, Format, Kind, Metric, encode, families};
-use crate::snapshot::{Answers, ContentPrefix, DropCount, Face, FaceCounters, Pool, Route, Snapshot, Worker};
+use crate::snapshot::{Answers, ContentPrefix, DropCount, Face, Pool, Route, Snapshot, Worker};
+use namewire_packet::nfd::{FaceCounters, PacketCounts};
 
 const NASTY: &str = "a\"b\\c\nd{}=,é";
 
 /// A snapshot in which every family has a sample.
 fn full(face_count: u64) -> Snapshot {
-    let counters = FaceCounters { in_interests: 1, in_bytes: 120, out_data: 2, ..Default::default() };
+    let counters = FaceCounters {
+        packets: PacketCounts { in_interests: 1, out_data: 2, ..Default::default() },
+        in_bytes: 120,
+        out_bytes: 0,
+    };
     let drops = vec![DropCount { reason: "no-route".into(), count: 3 }, DropCount { reason: "none".into(), count: 0 }];
     let face = |id| Face {
         id,
@@ -103,7 +108,7 @@ fn every_family_of_a_full_snapshot_has_a_header_and_a_sample() {
 fn names_follow_the_rules() {
     let mut names = HashSet::new();
     for metric in families() {
-        assert!(names.insert(metric.name), "{} occurs twice", metric.name);
+        assert!(names.insert(&metric.name), "{} occurs twice", metric.name);
         assert!(metric.name.starts_with("namewire_"));
         assert!(!metric.name.ends_with("_total") && !metric.name.ends_with("_info"), "{}", metric.name);
         assert!(metric.unit.is_empty() || metric.name.ends_with(&format!("_{}", metric.unit)), "{}", metric.name);

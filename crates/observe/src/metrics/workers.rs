@@ -3,7 +3,7 @@
 use super::{Metric, ROWS_MAX, Samples, Value, View};
 use crate::snapshot::Worker;
 
-const WORKER: &[&str] = &["worker"];
+pub(super) const WORKER: &[&str] = &["worker"];
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::gauge("namewire_worker_busy_ratio", "The share of time in which the worker had work.", |view, samples| {
@@ -25,30 +25,6 @@ pub(super) const METRICS: &[Metric] = &[
         each(view, samples, |worker| Some(worker.cs_bytes));
     })
     .unit("bytes")
-    .labels(WORKER),
-    Metric::counter("namewire_worker_in_interests", "Interests received.", |view, samples| {
-        each(view, samples, |worker| Some(worker.in_interests));
-    })
-    .labels(WORKER),
-    Metric::counter("namewire_worker_in_data", "Data received.", |view, samples| {
-        each(view, samples, |worker| Some(worker.in_data));
-    })
-    .labels(WORKER),
-    Metric::counter("namewire_worker_in_nacks", "Nacks received.", |view, samples| {
-        each(view, samples, |worker| Some(worker.in_nacks));
-    })
-    .labels(WORKER),
-    Metric::counter("namewire_worker_out_interests", "Interests sent.", |view, samples| {
-        each(view, samples, |worker| Some(worker.out_interests));
-    })
-    .labels(WORKER),
-    Metric::counter("namewire_worker_out_data", "Data sent.", |view, samples| {
-        each(view, samples, |worker| Some(worker.out_data));
-    })
-    .labels(WORKER),
-    Metric::counter("namewire_worker_out_nacks", "Nacks sent.", |view, samples| {
-        each(view, samples, |worker| Some(worker.out_nacks));
-    })
     .labels(WORKER),
     Metric::counter(
         "namewire_worker_satisfied_interests",
@@ -75,7 +51,7 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 /// One sample per worker that has a value.
-fn each<V: Into<Value>>(view: &View, samples: &mut Samples, value: impl Fn(&Worker) -> Option<V>) {
+pub(super) fn each<V: Into<Value>>(view: &View, samples: &mut Samples, value: impl Fn(&Worker) -> Option<V>) {
     for worker in view.snapshot.workers.iter().take(ROWS_MAX) {
         if let Some(value) = value(worker) {
             samples.add([&worker.number.to_string()], value);

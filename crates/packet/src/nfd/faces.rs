@@ -1,14 +1,14 @@
 //! FaceStatus and its relatives: datasets `faces/*` and the event notification.
 
 use super::{
-    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, PacketCounts,
     element::{Member, element},
     field::{Fields, NfdError},
     numbers::types::{
         BASE_CONGESTION_MARKING_INTERVAL, CHANNEL_STATUS, DATASET_ENTRY, DEFAULT_CONGESTION_THRESHOLD,
         EXPIRATION_PERIOD, FACE_EVENT_KIND, FACE_EVENT_NOTIFICATION, FACE_ID, FACE_PATH_MTU, FACE_PERSISTENCY,
-        FACE_PORT, FACE_QUERY_FILTER, FACE_SCOPE, FACE_STATE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES, N_IN_DATA,
-        N_IN_INTERESTS, N_IN_NACKS, N_OUT_BYTES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, URI, URI_SCHEME,
+        FACE_PORT, FACE_QUERY_FILTER, FACE_SCOPE, FACE_STATE, FLAGS, LINK_TYPE, LOCAL_URI, MTU, N_IN_BYTES,
+        N_IN_INTERESTS, N_OUT_BYTES, URI, URI_SCHEME,
     },
 };
 use crate::FaceId;
@@ -17,16 +17,15 @@ element! {
     fields:
     /// Packet and byte counters of one face.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    #[allow(missing_docs)] // the field names are the protocol's
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
     pub struct FaceCounters {
-        pub n_in_interests: u64 = N_IN_INTERESTS,
-        pub n_in_data: u64 = N_IN_DATA,
-        pub n_in_nacks: u64 = N_IN_NACKS,
-        pub n_out_interests: u64 = N_OUT_INTERESTS,
-        pub n_out_data: u64 = N_OUT_DATA,
-        pub n_out_nacks: u64 = N_OUT_NACKS,
-        pub n_in_bytes: u64 = N_IN_BYTES,
-        pub n_out_bytes: u64 = N_OUT_BYTES,
+        /// Packets.
+        #[cfg_attr(feature = "serde", serde(flatten))]
+        pub packets: PacketCounts = N_IN_INTERESTS,
+        /// Bytes received.
+        pub in_bytes: u64 = N_IN_BYTES,
+        /// Bytes sent.
+        pub out_bytes: u64 = N_OUT_BYTES,
     }
 }
 

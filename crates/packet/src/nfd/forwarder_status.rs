@@ -1,12 +1,12 @@
 //! ForwarderStatus: the whole node in numbers (dataset `status/general`).
 
 use super::{
+    PacketCounts,
     element::element,
     field::{Fields, NfdError},
     numbers::types::{
-        CURRENT_TIMESTAMP, N_CS_ENTRIES, N_FIB_ENTRIES, N_IN_DATA, N_IN_INTERESTS, N_IN_NACKS, N_MEASUREMENTS_ENTRIES,
-        N_NAME_TREE_ENTRIES, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS, N_PIT_ENTRIES, N_SATISFIED_INTERESTS,
-        N_UNSATISFIED_INTERESTS, NFD_VERSION, START_TIMESTAMP,
+        CURRENT_TIMESTAMP, N_CS_ENTRIES, N_FIB_ENTRIES, N_IN_INTERESTS, N_MEASUREMENTS_ENTRIES, N_NAME_TREE_ENTRIES,
+        N_PIT_ENTRIES, N_SATISFIED_INTERESTS, N_UNSATISFIED_INTERESTS, NFD_VERSION, START_TIMESTAMP,
     },
 };
 
@@ -27,12 +27,8 @@ element! {
         pub n_pit_entries: u64 = N_PIT_ENTRIES,
         pub n_measurements_entries: u64 = N_MEASUREMENTS_ENTRIES,
         pub n_cs_entries: u64 = N_CS_ENTRIES,
-        pub n_in_interests: u64 = N_IN_INTERESTS,
-        pub n_in_data: u64 = N_IN_DATA,
-        pub n_in_nacks: u64 = N_IN_NACKS,
-        pub n_out_interests: u64 = N_OUT_INTERESTS,
-        pub n_out_data: u64 = N_OUT_DATA,
-        pub n_out_nacks: u64 = N_OUT_NACKS,
+        /// Packets.
+        pub packets: PacketCounts = N_IN_INTERESTS,
         pub n_satisfied_interests: u64 = N_SATISFIED_INTERESTS,
         pub n_unsatisfied_interests: u64 = N_UNSATISFIED_INTERESTS,
     }

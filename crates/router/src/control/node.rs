@@ -133,10 +133,10 @@ impl Node {
         let totals = |face| {
             let (counters, time) = (self.face_counters(face), times.get(face).copied().unwrap_or_default());
             Totals {
-                in_packets: counters.n_in_interests + counters.n_in_data + counters.n_in_nacks,
-                in_bytes: counters.n_in_bytes,
-                out_packets: counters.n_out_interests + counters.n_out_data + counters.n_out_nacks,
-                out_bytes: counters.n_out_bytes,
+                in_packets: counters.packets.received(),
+                in_bytes: counters.in_bytes,
+                out_packets: counters.packets.sent(),
+                out_bytes: counters.out_bytes,
                 answered: answered(&time),
                 unanswered: time.unanswered,
                 avoided: time.avoided,

@@ -19,8 +19,8 @@ use namewire_management::Environment;
 use namewire_node_model::counters::is_event;
 use namewire_observe::{
     snapshot::{
-        Answers, ContentPrefix, ContentStore, DropCount, Face, FaceCounters, Fib, LastDrop, NextHop, Pit, Pool,
-        Privileges, Route, Snapshot, StrategyChoice, Worker,
+        Answers, ContentPrefix, ContentStore, DropCount, Face, Fib, LastDrop, NextHop, Pit, Pool, Privileges, Route,
+        Snapshot, StrategyChoice, Worker,
     },
     source::SettingsInForce,
 };
@@ -135,12 +135,7 @@ impl Node {
                 pit_entries: status.pit_entries,
                 cs_entries: status.cs_entries,
                 cs_bytes: status.cs_bytes,
-                in_interests: counters.in_interests,
-                in_data: counters.in_data,
-                in_nacks: counters.in_nacks,
-                out_interests: counters.out_interests,
-                out_data: counters.out_data,
-                out_nacks: counters.out_nacks,
+                packets: counters.packets(),
                 satisfied: counters.satisfied + counters.fingerprints_satisfied,
                 unsatisfied: counters.unsatisfied,
                 cs_hits: counters.cs_hits,
@@ -157,7 +152,7 @@ impl Node {
     }
 
     fn face_shown(&self, face: FaceId, record: &FaceRecord, times: &AnswerTimes) -> Face {
-        let (info, counters) = (&record.info, self.face_counters(face));
+        let info = &record.info;
         let time = times.get(face).copied().unwrap_or_default();
         let heard_ns = record.counters.last_received_ns.load(std::sync::atomic::Ordering::Relaxed);
         Face {
@@ -171,16 +166,7 @@ impl Node {
             mtu: info.mtu as u64,
             state: self.state_shown(face).to_owned(),
             since_unix_ms: Some(record.since_unix_ms),
-            counters: FaceCounters {
-                in_interests: counters.n_in_interests,
-                in_data: counters.n_in_data,
-                in_nacks: counters.n_in_nacks,
-                in_bytes: counters.n_in_bytes,
-                out_interests: counters.n_out_interests,
-                out_data: counters.n_out_data,
-                out_nacks: counters.n_out_nacks,
-                out_bytes: counters.n_out_bytes,
-            },
+            counters: self.face_counters(face),
             drops: LinkDrop::named(&record.counters.snapshot().drops)
                 .filter(|(_, count)| *count > 0)
                 .map(|(reason, count)| DropCount { reason: reason.to_owned(), count })

@@ -31,7 +31,7 @@ use namewire_packet::{
 };
 use namewire_tables::CsPolicy;
 use namewire_worker::unix_ms;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 impl StrategyRegistry for Node {
     fn resolve(&mut self, requested: &NameBuf) -> Result<ResolvedStrategy, StrategyError> {
@@ -72,18 +72,7 @@ impl Environment for Node {
             return self.counts.internal;
         }
         let Some(record) = self.faces.get(face) else { return nfd::FaceCounters::default() };
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &record.counters;
-        nfd::FaceCounters {
-            n_in_interests: read(&counters.in_interests),
-            n_in_data: read(&counters.in_data),
-            n_in_nacks: read(&counters.in_nacks),
-            n_out_interests: read(&counters.out_interests),
-            n_out_data: read(&counters.out_data),
-            n_out_nacks: read(&counters.out_nacks),
-            n_in_bytes: read(&counters.in_bytes),
-            n_out_bytes: read(&counters.out_bytes),
-        }
+        record.counters.passed()
     }
 
     fn face_health(&self) -> Vec<FaceHealth> {
@@ -129,12 +118,7 @@ impl Environment for Node {
             n_pit_entries: status.pit_entries,
             n_measurements_entries: status.measurement_entries,
             n_cs_entries: status.cs_entries,
-            n_in_interests: counters.in_interests,
-            n_in_data: counters.in_data,
-            n_in_nacks: counters.in_nacks,
-            n_out_interests: counters.out_interests,
-            n_out_data: counters.out_data,
-            n_out_nacks: counters.out_nacks,
+            packets: counters.packets(),
             n_satisfied_interests: counters.satisfied + counters.fingerprints_satisfied,
             n_unsatisfied_interests: counters.unsatisfied,
         }

@@ -96,14 +96,14 @@ fn nothing_is_lost_over_many_turns_of_the_rings() {
     let mut consumer = hosts[0].application();
     eventually("all is counted", || {
         let counters = hosts[0].face(FAR).counters;
-        (counters.n_out_interests, counters.n_in_data) == (3000, 3000)
+        (counters.packets.out_interests, counters.packets.in_data) == (3000, 3000)
     });
     for round in 0..300 {
         let interest = consumer.interest(name(&format!("/far/silent/{round}"))).lifetime_ms(10).build();
         consumer.send(&interest);
     }
     eventually("they are over", || {
-        hosts[0].face(FAR).counters.n_out_interests >= 3300 && hosts[0].application().status().n_pit_entries == 0
+        hosts[0].face(FAR).counters.packets.out_interests >= 3300 && hosts[0].application().status().n_pit_entries == 0
     });
     exchange(&hosts, 1, 3000);
 }
@@ -128,7 +128,7 @@ fn a_new_address_of_the_interface_is_used() {
             hosts[0].application().send(&interest);
         }
         // Nobody serves the name: the far router answers with Nacks, to the new address.
-        let is_answered = operator.faces().iter().any(|face| face.uri == FAR && face.counters.n_in_nacks > 0);
+        let is_answered = operator.faces().iter().any(|face| face.uri == FAR && face.counters.packets.in_nacks > 0);
         is_answered && hosts[1].has_face("ether://[02:00:00:00:00:09]")
     });
 }

@@ -57,7 +57,7 @@ fn a_station_becomes_a_face_and_large_data_comes_in_fragments() {
         assert_eq!(on_demand.link_type, LinkType::PointToPoint);
         eventually("all is counted", || {
             let counters = far.face(&station(0)).counters;
-            (counters.n_in_interests, counters.n_out_data) == (50, 50)
+            (counters.packets.in_interests, counters.packets.out_data) == (50, 50)
         });
         let left_ms = on_demand.expiration_period_ms.expect("it closes when idle");
         assert!((1..=600_000).contains(&left_ms), "{left_ms} ms left of 600 s");
@@ -130,9 +130,9 @@ fn three_routers_speak_to_a_group_in_fragments() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         eventually("all is counted", || {
             let counters = hosts[0].face(GROUP).counters;
-            (counters.n_out_interests, counters.n_in_data) == (100, 100)
+            (counters.packets.out_interests, counters.packets.in_data) == (100, 100)
         });
-        assert_eq!(hosts[0].face(GROUP).counters.n_in_interests, 0, "what it sent did not come back");
+        assert_eq!(hosts[0].face(GROUP).counters.packets.in_interests, 0, "what it sent did not come back");
         // A router that neither listens nor knows a station takes nothing from it.
         create(&hosts[0], &station(1), Some("dev://eth0"), None)
             .map(|face| {
@@ -164,7 +164,7 @@ fn a_station_may_send_with_a_priority_tag() {
             far.has_face("ether://[02:00:00:00:00:09]")
         });
         serving.join().unwrap();
-        eventually("it has its Data", || far.face("ether://[02:00:00:00:00:09]").counters.n_out_data == 1);
+        eventually("it has its Data", || far.face("ether://[02:00:00:00:00:09]").counters.packets.out_data == 1);
     }
 }
 

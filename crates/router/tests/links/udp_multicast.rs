@@ -52,10 +52,10 @@ fn three_routers_find_data_by_asking_the_group() {
             assert_eq!(reply.data().content(), b"found");
         }
         serving.join().unwrap();
-        eventually("all is counted", || hosts[0].face(group).counters.n_in_data == 20);
+        eventually("all is counted", || hosts[0].face(group).counters.packets.in_data == 20);
         // The one that only hears may be the last to run.
-        eventually("everybody hears", || hosts[1].face(group).counters.n_in_interests == 20);
-        assert_eq!(hosts[0].face(group).counters.n_in_interests, 0, "but no host hears itself");
+        eventually("everybody hears", || hosts[1].face(group).counters.packets.in_interests == 20);
+        assert_eq!(hosts[0].face(group).counters.packets.in_interests, 0, "but no host hears itself");
     }
 }
 
@@ -91,9 +91,9 @@ fn nacks_of_a_group_are_not_believed_and_none_are_sent() {
     nack.extend_from_slice(&bytes[..len]);
     contradicting.send_to(&nack, DEFAULT_UDP4_GROUP).unwrap();
     assert!(consumer.receive_within(Duration::from_millis(700)).is_none(), "no Nack came");
-    assert_eq!(asking.face(GROUP4).counters.n_in_nacks, 1, "though one was received");
+    assert_eq!(asking.face(GROUP4).counters.packets.in_nacks, 1, "though one was received");
     let counters = silent.face(GROUP4).counters;
-    assert_eq!((counters.n_in_interests, counters.n_out_nacks), (1, 0));
+    assert_eq!((counters.packets.in_interests, counters.packets.out_nacks), (1, 0));
 }
 
 #[test]

@@ -32,9 +32,9 @@ fn the_forwarder_s_own_faces_are_listed_and_nobody_can_change_them() {
     }
     // Nine commands and a list went out to management, and their answers came in.
     let after = internal(&mut operator, "/faces/query");
-    assert_eq!(after.n_out_interests - before.n_out_interests, 10);
-    assert_eq!(after.n_in_data - before.n_in_data, 10);
-    assert!(after.n_in_bytes > before.n_in_bytes && after.n_out_bytes > before.n_out_bytes);
+    assert_eq!(after.packets.out_interests - before.packets.out_interests, 10);
+    assert_eq!(after.packets.in_data - before.packets.in_data, 10);
+    assert!(after.in_bytes > before.in_bytes && after.out_bytes > before.out_bytes);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_stream_that_writes_as_fast_as_it_can_is_held_back_and_costs_others_nothing(
             }
         }
         // A command is served meanwhile.
-        assert!(operator.status().n_in_interests > 0);
+        assert!(operator.status().packets.in_interests > 0);
         stop.store(true, Ordering::Relaxed);
         let sent = flooding.join().unwrap();
         assert!(answered * 10 >= rounds * workers * 8, "{answered} of {} rounds", rounds * workers);

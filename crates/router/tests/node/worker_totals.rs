@@ -64,8 +64,8 @@ impl Observer {
         Totals {
             satisfied: after.n_satisfied_interests - self.before.n_satisfied_interests - self.requests,
             unsatisfied: after.n_unsatisfied_interests - self.before.n_unsatisfied_interests,
-            in_nacks: after.n_in_nacks - self.before.n_in_nacks,
-            out_nacks: after.n_out_nacks - self.before.n_out_nacks,
+            in_nacks: after.packets.in_nacks - self.before.packets.in_nacks,
+            out_nacks: after.packets.out_nacks - self.before.packets.out_nacks,
             drops: drops.into_iter().map(|drop| (drop.reason, drop.count)).collect(),
         }
     }

@@ -4,7 +4,7 @@ use namewire_packet::{
     FaceId,
     nfd::{
         FaceCounters, FacePersistency, FaceScope, FaceStatus, FibEntry, ForwarderStatus, LinkType, NextHopRecord,
-        RibEntry, Route, StrategyChoice,
+        PacketCounts, RibEntry, Route, StrategyChoice,
     },
 };
 
@@ -21,14 +21,16 @@ pub(crate) fn face() -> FaceStatus {
         default_congestion_threshold_bytes: Some(65536),
         mtu: Some(1400),
         counters: FaceCounters {
-            n_in_interests: 1,
-            n_in_data: 2,
-            n_in_nacks: 3,
-            n_out_interests: 4,
-            n_out_data: 5,
-            n_out_nacks: 6,
-            n_in_bytes: 7,
-            n_out_bytes: 8,
+            packets: PacketCounts {
+                in_interests: 1,
+                in_data: 2,
+                in_nacks: 3,
+                out_interests: 4,
+                out_data: 5,
+                out_nacks: 6,
+            },
+            in_bytes: 7,
+            out_bytes: 8,
         },
         flags: 6,
         port: None,

@@ -95,12 +95,12 @@ pub(crate) fn general_section(status: &ForwarderStatus) -> String {
         .add("nPitEntries", status.n_pit_entries)
         .add("nMeasurementsEntries", status.n_measurements_entries)
         .add("nCsEntries", status.n_cs_entries)
-        .add("nInInterests", status.n_in_interests)
-        .add("nOutInterests", status.n_out_interests)
-        .add("nInData", status.n_in_data)
-        .add("nOutData", status.n_out_data)
-        .add("nInNacks", status.n_in_nacks)
-        .add("nOutNacks", status.n_out_nacks)
+        .add("nInInterests", status.packets.in_interests)
+        .add("nOutInterests", status.packets.out_interests)
+        .add("nInData", status.packets.in_data)
+        .add("nOutData", status.packets.out_data)
+        .add("nInNacks", status.packets.in_nacks)
+        .add("nOutNacks", status.packets.out_nacks)
         .add("nSatisfiedInterests", status.n_satisfied_interests)
         .add("nUnsatisfiedInterests", status.n_unsatisfied_interests);
     format!("General NFD status:\n{}", lines.take())
@@ -146,14 +146,14 @@ fn add_face(mut attributes: Attributes, face: &FaceStatus) -> String {
         "counters",
         format_args!(
             "{{in={{{}i {}d {}n {}B}} out={{{}i {}d {}n {}B}}}}",
-            c.n_in_interests,
-            c.n_in_data,
-            c.n_in_nacks,
-            c.n_in_bytes,
-            c.n_out_interests,
-            c.n_out_data,
-            c.n_out_nacks,
-            c.n_out_bytes
+            c.packets.in_interests,
+            c.packets.in_data,
+            c.packets.in_nacks,
+            c.in_bytes,
+            c.packets.out_interests,
+            c.packets.out_data,
+            c.packets.out_nacks,
+            c.out_bytes
         ),
     );
     attributes.add("flags", format_args!("{{{}}}", face_words(face).join(" ")));

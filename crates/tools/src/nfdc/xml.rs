@@ -74,8 +74,8 @@ fn packets(name: &str, interests: u64, data: u64, nacks: u64) -> String {
 pub(crate) fn general_section(status: &ForwarderStatus) -> String {
     let uptime_ms = status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms);
     let counters = [
-        packets("incomingPackets", status.n_in_interests, status.n_in_data, status.n_in_nacks),
-        packets("outgoingPackets", status.n_out_interests, status.n_out_data, status.n_out_nacks),
+        packets("incomingPackets", status.packets.in_interests, status.packets.in_data, status.packets.in_nacks),
+        packets("outgoingPackets", status.packets.out_interests, status.packets.out_data, status.packets.out_nacks),
     ];
     let content = [
         text_element("version", &status.nfd_version),
@@ -138,10 +138,10 @@ fn face_switches(flags: u64) -> String {
 
 fn face_counters(c: &FaceCounters) -> String {
     let packet_counters = [
-        packets("incomingPackets", c.n_in_interests, c.n_in_data, c.n_in_nacks),
-        packets("outgoingPackets", c.n_out_interests, c.n_out_data, c.n_out_nacks),
+        packets("incomingPackets", c.packets.in_interests, c.packets.in_data, c.packets.in_nacks),
+        packets("outgoingPackets", c.packets.out_interests, c.packets.out_data, c.packets.out_nacks),
     ];
-    let byte_counters = [element("incomingBytes", c.n_in_bytes), element("outgoingBytes", c.n_out_bytes)];
+    let byte_counters = [element("incomingBytes", c.in_bytes), element("outgoingBytes", c.out_bytes)];
     element("packetCounters", packet_counters.concat()) + &element("byteCounters", byte_counters.concat())
 }
 

@@ -128,12 +128,12 @@ impl History {
         let (hits, misses) = (rise(old.cs.n_hits, new.cs.n_hits), rise(old.cs.n_misses, new.cs.n_misses));
         Rates {
             span,
-            in_interests: rate(|status| status.n_in_interests),
-            out_interests: rate(|status| status.n_out_interests),
-            in_data: rate(|status| status.n_in_data),
-            out_data: rate(|status| status.n_out_data),
-            in_nacks: rate(|status| status.n_in_nacks),
-            out_nacks: rate(|status| status.n_out_nacks),
+            in_interests: rate(|status| status.packets.in_interests),
+            out_interests: rate(|status| status.packets.out_interests),
+            in_data: rate(|status| status.packets.in_data),
+            out_data: rate(|status| status.packets.out_data),
+            in_nacks: rate(|status| status.packets.in_nacks),
+            out_nacks: rate(|status| status.packets.out_nacks),
             hit_share: (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64),
             faces: new
                 .faces
@@ -151,13 +151,11 @@ impl History {
         if span.is_zero() {
             return None;
         }
-        let ins = |of: &FaceCounters| of.n_in_interests + of.n_in_data + of.n_in_nacks;
-        let outs = |of: &FaceCounters| of.n_out_interests + of.n_out_data + of.n_out_nacks;
         Some(FaceRates {
-            in_packets: per_second(ins(old), ins(new), span),
-            out_packets: per_second(outs(old), outs(new), span),
-            in_bytes: per_second(old.n_in_bytes, new.n_in_bytes, span),
-            out_bytes: per_second(old.n_out_bytes, new.n_out_bytes, span),
+            in_packets: per_second(old.packets.received(), new.packets.received(), span),
+            out_packets: per_second(old.packets.sent(), new.packets.sent(), span),
+            in_bytes: per_second(old.in_bytes, new.in_bytes, span),
+            out_bytes: per_second(old.out_bytes, new.out_bytes, span),
         })
     }
 }
@@ -185,7 +183,7 @@ fn per_second(old: u64, new: u64, span: Duration) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use namewire_packet::nfd::{FacePersistency, FaceScope, FaceState, LinkType};
+    use namewire_packet::nfd::{FacePersistency, FaceScope, FaceState, LinkType, PacketCounts};
 
     pub(in crate::top) fn face(id: u64, uri: &str, counters: FaceCounters) -> FaceStatus {
         FaceStatus {
@@ -209,11 +207,11 @@ pub(super) mod tests {
 
     /// A sample of this second with one face that has counted this number of Interests of 100 bytes.
     fn sample(second: u64, id: u64, interests: u64) -> Sample {
-        let counters =
-            FaceCounters { n_in_interests: interests, n_in_bytes: interests * 100, ..FaceCounters::default() };
+        let packets = PacketCounts { in_interests: interests, ..PacketCounts::default() };
+        let counters = FaceCounters { packets, in_bytes: interests * 100, ..FaceCounters::default() };
         Sample {
             taken: Duration::from_secs(second),
-            status: ForwarderStatus { n_in_interests: interests, ..ForwarderStatus::default() },
+            status: ForwarderStatus { packets, ..ForwarderStatus::default() },
             faces: vec![face(id, "udp4://192.0.2.2:6363", counters)],
             ..Sample::default()
         }

@@ -141,13 +141,13 @@ const COLUMNS: &[Column<FaceRow>] = &[
         heading: "TOTAL IN",
         rank: 3,
         is_number: true,
-        cell: |face| quantity::bytes(face.status.counters.n_in_bytes),
+        cell: |face| quantity::bytes(face.status.counters.in_bytes),
     },
     Column {
         heading: "TOTAL OUT",
         rank: 3,
         is_number: true,
-        cell: |face| quantity::bytes(face.status.counters.n_out_bytes),
+        cell: |face| quantity::bytes(face.status.counters.out_bytes),
     },
     Column { heading: "PERSISTENCY", rank: 4, is_number: false, cell: |face| face.status.face_persistency.to_string() },
     Column { heading: "LOCAL", rank: 5, is_number: false, cell: |face| face.status.local_uri.clone() },
@@ -390,7 +390,7 @@ fn draw_help(screen: &mut Screen) {
 #[cfg(test)]
 mod tests {
     use super::{super::rates::tests::face, *};
-    use namewire_packet::nfd::{CsInfo, CsUsage, FaceCounters, ForwarderStatus};
+    use namewire_packet::nfd::{CsInfo, CsUsage, FaceCounters, ForwarderStatus, PacketCounts};
     use std::{collections::BTreeMap, time::Duration};
 
     /// Of a router with this number of faces. Face 300 + n has sent n packets of 1000 bytes each second; the second is
@@ -398,8 +398,8 @@ mod tests {
     fn sample(second: u64, faces: u64) -> Sample {
         let status = |number: u64| {
             let counters = FaceCounters {
-                n_in_data: number * second,
-                n_in_bytes: number * second * 1000,
+                packets: PacketCounts { in_data: number * second, ..PacketCounts::default() },
+                in_bytes: number * second * 1000,
                 ..FaceCounters::default()
             };
             let state = if number == 1 { FaceState::Down } else { FaceState::Up };
@@ -411,8 +411,7 @@ mod tests {
             status: ForwarderStatus {
                 nfd_version: "namewire-0.1.0".to_owned(),
                 current_timestamp_ms: 62_000,
-                n_in_interests: second * 1200,
-                n_out_data: second * 7,
+                packets: PacketCounts { in_interests: second * 1200, out_data: second * 7, ..PacketCounts::default() },
                 n_fib_entries: 12,
                 n_cs_entries: 34,
                 ..ForwarderStatus::default()

@@ -1,0 +1,72 @@
+//! Packets by kind and direction, as everybody counts them who counts packets: faces, workers, the whole forwarder.
+//!
+//! The one declaration has the field, its type number on the wire and its meaning. The fields of datasets, the JSON of
+//! tools and of the observer, and the metrics follow from it.
+
+use super::{
+    element::{Member, element},
+    field::{Fields, NfdError},
+    numbers::types::{N_IN_DATA, N_IN_INTERESTS, N_IN_NACKS, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS},
+};
+
+/// One of the counts.
+pub struct PacketCount {
+    /// As in JSON, and at the end of a metric's name: `in_interests`.
+    pub name: &'static str,
+    /// One sentence for people.
+    pub help: &'static str,
+    /// Reads it.
+    pub of: fn(&PacketCounts) -> u64,
+}
+
+macro_rules! packet_counts {
+    ($($field:ident = $number:ident, $help:literal;)+) => {
+        element! {
+            fields:
+            /// How many packets passed, by kind and direction.
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+            #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+            pub struct PacketCounts {
+                $(#[doc = $help] pub $field: u64 = $number,)+
+            }
+        }
+
+        impl PacketCounts {
+            /// Each of them, in the order of the wire.
+            pub const ALL: &'static [PacketCount] = &[
+                $(PacketCount { name: stringify!($field), help: $help, of: |counts| counts.$field },)+
+            ];
+        }
+    };
+}
+
+packet_counts! {
+    in_interests = N_IN_INTERESTS, "Interests received.";
+    in_data = N_IN_DATA, "Data received.";
+    in_nacks = N_IN_NACKS, "Nacks received.";
+    out_interests = N_OUT_INTERESTS, "Interests sent.";
+    out_data = N_OUT_DATA, "Data sent.";
+    out_nacks = N_OUT_NACKS, "Nacks sent.";
+}
+
+impl PacketCounts {
+    /// Packets received, of any kind.
+    pub fn received(&self) -> u64 {
+        self.in_interests.saturating_add(self.in_data).saturating_add(self.in_nacks)
+    }
+
+    /// Packets sent, of any kind.
+    pub fn sent(&self) -> u64 {
+        self.out_interests.saturating_add(self.out_data).saturating_add(self.out_nacks)
+    }
+}
+
+/// Its fields are among those of the element that contains it; the type number is that of its first field.
+impl Member for PacketCounts {
+    fn write_member(&self, out: &mut Vec<u8>, _: u32) {
+        self.write_fields(out);
+    }
+    fn read_member(fields: &Fields<'_>, _: u32) -> Result<Self, NfdError> {
+        PacketCounts::read_fields(fields)
+    }
+}
