@@ -11,6 +11,5 @@ mod new_face;
 #[path = "node/main.rs"]
 mod node;
 mod observe;
-mod start_failure;
 #[path = "websocket/main.rs"]
 mod websocket;
