@@ -117,7 +117,7 @@ impl Management {
                 self.replies.succeed(&request.reply_to, body, out);
                 self.keep_answer(request, out);
             }
-            Ok(None) => {} // the answer comes later, or nobody waits for it
+            Ok(None) => {} // the command waits, or its face is gone
             Err(refusal) => self.replies.refuse(&request.reply_to, &refusal, out),
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Row {
 pub(crate) enum Kind {
     Command(Command),
     Dataset(Dataset),
-    /// By a protocol of its own.
+    /// The function answers, refuses or waits as it needs.
     Other(fn(&mut Management, &Request<'_>, &mut dyn Environment, &mut Vec<Effect>)),
 }
 

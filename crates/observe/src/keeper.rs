@@ -1,7 +1,7 @@
 //! Keeper: the newest snapshot, the settings in force and the rates, shared by all clients.
 //!
 //! Contract: clients together cause few copies ([`Latest`]). Once a second the keeper takes a snapshot for the rates
-//! and for the streams, while a stream is open or somebody asked for the status within the last [`ASKED_RECENTLY`].
+//! and for the streams, while a stream is open or a client asked for the status within the last [`ASKED_RECENTLY`].
 //! Otherwise it sleeps until the [timeline](crate::timeline) is due. It asks for settings only when a client does.
 //!
 //! All of it runs on the observer's thread. Limits: the source says how many streams there may be.

@@ -101,7 +101,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Refuses to go on without room for so many bytes beside the reserve.
+    /// Fails if the system cannot give this many bytes and keep the reserve.
     pub(crate) fn require_memory(bytes: usize) -> Result<(), StartError> {
         head_room::is_there(bytes).then_some(()).ok_or(StartError::Memory { bytes })
     }

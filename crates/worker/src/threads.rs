@@ -77,7 +77,7 @@ pub struct Started {
 pub enum WorkersError {
     /// The kernel does not map a worker's tables.
     Unmapped(io::Error),
-    /// There is no room for so many bytes beside the reserve of [`namewire_tables::head_room`].
+    /// The system cannot give this many bytes and keep the reserve ([`namewire_tables::head_room`]).
     Memory(usize),
     /// A worker may not run on the processor given to it.
     Pin {
