@@ -111,6 +111,11 @@ impl Face {
     }
 }
 
+/// Interests, Data and Nacks, as a column shows them.
+fn by_kind([interests, data, nacks]: [u64; 3]) -> String {
+    format!("{interests}/{data}/{nacks}")
+}
+
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { scheme } => list(global, scheme.as_deref()).await,
@@ -143,28 +148,8 @@ const COLUMNS: &[Column<Face>] = &[
     Column { heading: "LOCAL", rank: 4, is_number: false, cell: local_and_port },
     Column { heading: "SCOPE", rank: 6, is_number: false, cell: |face| face.scope.clone() },
     Column { heading: "PERSISTENCY", rank: 5, is_number: false, cell: |face| face.persistency.clone() },
-    Column {
-        heading: "IN i/d/n",
-        rank: 3,
-        is_number: false,
-        cell: |face| {
-            format!(
-                "{}/{}/{}",
-                face.counters.packets.in_interests, face.counters.packets.in_data, face.counters.packets.in_nacks
-            )
-        },
-    },
-    Column {
-        heading: "OUT i/d/n",
-        rank: 3,
-        is_number: false,
-        cell: |face| {
-            format!(
-                "{}/{}/{}",
-                face.counters.packets.out_interests, face.counters.packets.out_data, face.counters.packets.out_nacks
-            )
-        },
-    },
+    Column { heading: "IN i/d/n", rank: 3, is_number: false, cell: |face| by_kind(face.counters.packets.incoming()) },
+    Column { heading: "OUT i/d/n", rank: 3, is_number: false, cell: |face| by_kind(face.counters.packets.outgoing()) },
     Column {
         heading: "ANSWERS IN",
         rank: 3,
@@ -205,7 +190,7 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
     let face = Face::of(&status, &health::fetch(&client).await);
     global.output().print(&face, || {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        let counts = |interests, data, nacks, bytes| {
+        let counts = |[interests, data, nacks]: [u64; 3], bytes| {
             format!("{interests} Interests  {data} Data  {nacks} Nacks  {}", quantity::bytes(bytes))
         };
         fields(&[
@@ -224,24 +209,8 @@ async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure>
             ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Path MTU", or_none(face.path_mtu_bytes.map(|mtu| format!("{mtu} B")))),
             ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
-            (
-                "In",
-                counts(
-                    face.counters.packets.in_interests,
-                    face.counters.packets.in_data,
-                    face.counters.packets.in_nacks,
-                    face.counters.in_bytes,
-                ),
-            ),
-            (
-                "Out",
-                counts(
-                    face.counters.packets.out_interests,
-                    face.counters.packets.out_data,
-                    face.counters.packets.out_nacks,
-                    face.counters.out_bytes,
-                ),
-            ),
+            ("In", counts(face.counters.packets.incoming(), face.counters.in_bytes)),
+            ("Out", counts(face.counters.packets.outgoing(), face.counters.out_bytes)),
             ("Answers", or_none(face.health.as_ref().and_then(Health::answers_text))),
             ("Lately", or_none(face.health.as_ref().and_then(Health::recent_text))),
         ])

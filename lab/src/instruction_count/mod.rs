@@ -143,6 +143,11 @@ fn be_the_copy(page: &Page, work: impl FnOnce(&mut [u64]) -> anyhow::Result<()>)
 /// Follows the copy to its end, and steps it between its two stop signals.
 fn trace(child: libc::pid_t, counts: Counts, words: &[AtomicU64]) -> anyhow::Result<()> {
     let status = wait(child)?;
+    // A copy that may not be traced ends by itself (`be_the_copy`); any other end is a fault.
+    anyhow::ensure!(
+        libc::WIFEXITED(status) || is_stopped_by(status, libc::SIGSTOP),
+        "the copy died (status {status:#x})"
+    );
     if !is_stopped_by(status, libc::SIGSTOP) {
         let refused = format!("the system lets us trace no copy (status {status:#x})");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused).into());

@@ -50,14 +50,24 @@ packet_counts! {
 }
 
 impl PacketCounts {
+    /// Interests, Data and Nacks received.
+    pub const fn incoming(&self) -> [u64; 3] {
+        [self.in_interests, self.in_data, self.in_nacks]
+    }
+
+    /// Interests, Data and Nacks sent.
+    pub const fn outgoing(&self) -> [u64; 3] {
+        [self.out_interests, self.out_data, self.out_nacks]
+    }
+
     /// Packets received, of any kind.
     pub fn received(&self) -> u64 {
-        self.in_interests.saturating_add(self.in_data).saturating_add(self.in_nacks)
+        self.incoming().into_iter().fold(0, u64::saturating_add)
     }
 
     /// Packets sent, of any kind.
     pub fn sent(&self) -> u64 {
-        self.out_interests.saturating_add(self.out_data).saturating_add(self.out_nacks)
+        self.outgoing().into_iter().fold(0, u64::saturating_add)
     }
 }
 
