@@ -70,7 +70,7 @@ class RepositoryCases:
 
     def start_router(self):
         self.scratch.mkdir(exist_ok=True)
-        self.start("router", "run", "--no-udp", "--no-tcp", "--socket", str(self.socket_path), "--cs-packets", "0")
+        self.start("router", "run", "--no-udp", "--no-tcp", "--socket", str(self.socket_path), "--set", "cs.packets=0")
 
     def stop_all(self) -> None:
         for process in reversed(self.running):

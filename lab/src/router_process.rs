@@ -83,7 +83,7 @@ impl RouterProcess {
             .arg("run")
             .args(["--listen-udp", &udp.to_string(), "--workers", &workers.to_string(), "--no-tcp"])
             // As in NFD: the load requests each name twice in a row, which suits LRU.
-            .args(["--cs-policy", "lru"])
+            .args(["--set", "cs.policy=lru"])
             .args(options);
         Self::start_command(command, udp, cpu)
     }

@@ -10,7 +10,7 @@ mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use namewire_tools::{ExitCode, Failure, Global, LINK_NAME, Tool};
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 /// Named Data Networking from the command line.
 #[derive(Debug, Parser)]
@@ -56,7 +56,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let cli = match link_arguments() {
         Some(words) => Cli { global: Global::default(), command: Command::Nfdc { words } },
-        None => parse(&command_line().get_matches()).unwrap_or_else(|error| error.exit()),
+        None => typed(std::env::args_os()).unwrap_or_else(|error| run::former::explain(error).exit()),
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -92,6 +92,11 @@ fn command_line() -> clap::Command {
     NO_TOOLS
         .into_iter()
         .fold(command, |command, name| command.mut_subcommand(name, |subcommand| subcommand.args(hidden.clone())))
+}
+
+/// Reads a command line as somebody typed it.
+fn typed<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error> {
+    parse(&command_line().try_get_matches_from(words)?)
 }
 
 fn parse(matches: &clap::ArgMatches) -> Result<Cli, clap::Error> {
@@ -140,8 +145,15 @@ mod tests {
     }
 
     fn parses(line: &str) -> bool {
-        let matches = command_line().try_get_matches_from(line.split_whitespace());
-        matches.is_ok_and(|matches| parse(&matches).is_ok())
+        typed(line.split_whitespace()).is_ok()
+    }
+
+    #[test]
+    fn the_error_for_a_former_option_names_its_new_form() {
+        for line in ["namewire run --pit-role core", "namewire config show --pit-role=core"] {
+            let error = run::former::explain(typed(line.split_whitespace()).unwrap_err()).to_string();
+            assert!(error.contains("--set pit.role=ROLE"), "{error}");
+        }
     }
 
     #[test]
@@ -258,7 +270,7 @@ mod tests {
         "namewire capture all --prefix /a --prefix /b --count 20 --json",
         "namewire capture eth0 --sample 100 --snaplen 200",
         "namewire trace /a --count 20 --sample 10 --json",
-        "namewire run --log info,faces=debug --log-format json",
+        "namewire run --log info,faces=debug --set log.format=json",
         "namewire events --follow --area faces,trust --json -n 20",
         "namewire log show",
         "namewire log set faces=debug,drops=off",

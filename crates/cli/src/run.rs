@@ -1,9 +1,11 @@
 //! `namewire run`: the options of a router.
 //!
 //! Everything has a default that works without configuration, privileges or keys. A configuration file overrides the
-//! defaults, and an option overrides both.
+//! defaults, and an option overrides both. What people type has an option of its own; `--set` takes any setting.
 
 mod addresses;
+mod assignments;
+pub(crate) mod former;
 mod keeping;
 mod log;
 mod options;
@@ -12,43 +14,32 @@ mod start;
 mod state_writer;
 
 use addresses::Addresses;
+use assignments::AnySetting;
 use keeping::Keeping;
 use namewire_configuration::{
-    AdmissionName, Assignment, Configuration, EvictionName, FibDesign, InterfacePattern, PageSize, PrefixLookup,
-    Settings, Source,
-    log_levels::{LogChange, LogFormat},
+    Assignment, Configuration, InterfacePattern, Settings, Source,
+    log_levels::LogChange,
     open_observers,
-    settings::{Choice, EthernetIo, FaceEntry, FacesSection, Privileges, Role, RouteEntry, StateSync, StrategyEntry},
+    settings::{Choice, FaceEntry, FacesSection, Privileges, RouteEntry, StrategyEntry},
     text::{Origin, Prefix, StrategyName, Uri},
-    units::{Bytes, Span},
+    units::Bytes,
 };
 use namewire_packet::nfd::FaceUri;
 use namewire_router::{RouterHandle, require_memory};
 use namewire_tools::{
-    ExitCode, Failure, TimeUnit, choice, parse_bytes,
+    ExitCode, Failure, parse_bytes,
     service::{EndSignals, notify},
-    time_in,
 };
 use sd_notify::NotifyState;
 use std::{
     io::{self, Write},
     net::SocketAddr,
     path::PathBuf,
-    time::Duration,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
-
-/// Most pending Interests that the tables can hold (2^25).
-const PIT_CAPACITY_MAX: i64 = 1 << 25;
-
-/// Longest busy polling: one second, which for a worker is for ever.
-const BUSY_POLL_US_MAX: u64 = 1_000_000;
-
-/// What a configuration file could not say, an option does not say either.
-const NUMBER_MAX: u64 = i64::MAX as u64;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -62,10 +53,6 @@ pub(crate) struct Args {
     /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// When the router answers a command: always after the state file on disk has the change, or at once; then the file
-    /// has it within about 1s [default: 1s]
-    #[arg(long, value_name = "WHEN", value_parser = choice::<StateSync>())]
-    pub(crate) state_sync: Option<StateSync>,
     /// If the state file cannot be read, rename it and start without it
     #[arg(long)]
     pub(crate) ignore_state: bool,
@@ -93,26 +80,12 @@ pub(crate) struct Args {
     /// Private key of --tls-cert, in PEM
     #[arg(long, value_name = "FILE", requires = "listen_wss")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Certificates that wss:// servers are checked against, in PEM [default: those that the system trusts]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_trust: Option<PathBuf>,
     /// UDP multicast faces: 224.0.23.170:56363 and [ff02::1234]:56363 on each network interface
     #[arg(long)]
     pub(crate) multicast: bool,
     /// NDN over Ethernet: a multicast face on each interface, and faces for stations that send; needs CAP_NET_RAW
     #[arg(long)]
     pub(crate) ethernet: bool,
-    /// How frames of --ethernet get to the router: by a packet socket, by xdp (AF_XDP; needs CAP_NET_ADMIN, CAP_BPF and
-    /// CAP_IPC_LOCK too), or auto: by xdp where it works [default: socket]
-    #[arg(long, value_name = "HOW", value_parser = choice::<EthernetIo>())]
-    pub(crate) ethernet_io: Option<EthernetIo>,
-    /// Device that the router drives itself with DPDK, repeatable: a PCI address, or a virtual device with its
-    /// arguments; needs a build with DPDK
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) dpdk_port: Vec<String>,
-    /// Options for DPDK, for example "--no-huge -m 512"
-    #[arg(long, value_name = "OPTIONS", requires = "dpdk_port", allow_hyphen_values = true)]
-    pub(crate) dpdk_eal: Option<String>,
     /// Interfaces of --multicast and --ethernet, by name (eth*), Ethernet address or subnet, repeatable [default: all]
     #[arg(long = "interface", value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) interfaces: Vec<InterfacePattern>,
@@ -132,16 +105,6 @@ pub(crate) struct Args {
     /// Worker threads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
-    /// Processors for the workers to run on, one each, for example 2,3 [default: the kernel chooses]
-    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
-    pub(crate) pin: Vec<usize>,
-    /// How long an idle worker looks for packets before it sleeps, for example 50us; a number alone is in microseconds;
-    /// shortens waits, costs processor time [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = time_in(TimeUnit::Microsecond, 0..=BUSY_POLL_US_MAX))]
-    pub(crate) busy_poll: Option<u64>,
-    /// Do not let the kernel join UDP datagrams of equal size on their way
-    #[arg(long)]
-    pub(crate) no_udp_offload: bool,
     /// Permanent face to make at the start, repeatable, for example udp://host:6363
     #[arg(long = "face", value_name = "URI")]
     pub(crate) faces: Vec<Uri>,
@@ -154,47 +117,13 @@ pub(crate) struct Args {
     /// Memory for cached Data, for example "1 GiB" [default: 64 MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) cs_capacity: Option<u64>,
-    /// Most cached Data packets [default: 65536, or no limit if --cs-capacity is given]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=NUMBER_MAX))]
-    pub(crate) cs_packets: Option<u64>,
-    /// Which Data to evict when the cache is full: see docs/content-store.md [default: adaptive-window]
-    #[arg(long, value_name = "POLICY", value_parser = choice::<EvictionName>())]
-    pub(crate) cs_policy: Option<EvictionName>,
-    /// Which Data to admit when the cache is full: see docs/content-store.md [default: all]
-    #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
-    pub(crate) cs_admission: Option<AdmissionName>,
-    /// Under which prefixes of its name cached Data is found: those that fetched it, or all, as with NFD [default: own,
-    /// or all with --nfd-conf]
-    #[arg(long, value_name = "WHICH", value_parser = choice::<PrefixLookup>())]
-    pub(crate) cs_prefix_lookup: Option<PrefixLookup>,
-    /// Most pending Interests [default: 65536]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=PIT_CAPACITY_MAX))]
-    pub(crate) pit_capacity: Option<u32>,
-    /// Longest time an Interest stays pending, whatever its lifetime says; a number alone is in milliseconds [default:
-    /// 10d]
-    #[arg(long, value_name = "TIME", value_parser = time_in(TimeUnit::Millisecond, 1..=u64::MAX))]
-    pub(crate) max_lifetime: Option<u64>,
-    /// How pending Interests are kept: by name, or, in the middle of a network, by fingerprint where that is enough:
-    /// see docs/core-routers.md [default: edge]
-    #[arg(long, value_name = "ROLE", value_parser = choice::<Role>())]
-    pub(crate) pit_role: Option<Role>,
-    /// Design that holds the FIB, for example npt: see docs/fib-designs.md [default: one-bucket]
-    #[arg(long, value_name = "DESIGN")]
-    pub(crate) fib_design: Option<FibDesign>,
-    /// Memory pages of the tables: base ones, those that the kernel joins as it sees fit, or huge ones reserved
-    /// beforehand [default: transparent]
-    #[arg(long, value_name = "PAGES", value_parser = choice::<PageSize>())]
-    pub(crate) pages: Option<PageSize>,
     /// Run a repository inside the router, with its store in this folder; see docs/repo.md
     #[arg(long, value_name = "PATH")]
     pub(crate) repo: Option<PathBuf>,
     /// Any setting of the configuration by its key, repeatable, for example cs.policy=lru; `namewire config default`
     /// prints all
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = AnySetting, hide_possible_values = true)]
     pub(crate) assignments: Vec<Assignment>,
-    /// Seed of everything random, for tests
-    #[arg(long, hide = true)]
-    pub(crate) seed: Option<u64>,
     /// Keep privileges that the router does not need, as root or by capabilities
     #[arg(long)]
     pub(crate) keep_privileges: bool,
@@ -202,9 +131,6 @@ pub(crate) struct Args {
     /// warn with --quiet]
     #[arg(long, value_name = "LEVELS")]
     pub(crate) log: Option<LogChange>,
-    /// Form of lines in the log: text, or json for one object in each line [default: text]
-    #[arg(long, value_name = "FORMAT", value_parser = choice::<LogFormat>())]
-    pub(crate) log_format: Option<LogFormat>,
     /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -249,12 +175,10 @@ impl Args {
     }
 
     fn override_settings(&self, settings: &mut Settings) {
-        let Settings { router, log, observe, tables, pit, fib, cs, faces, state, repo, .. } = settings;
+        let Settings { router, log, observe, cs, faces, state, repo, .. } = settings;
         if !self.observe.is_empty() {
             observe.listen = Addresses::join(&self.observe);
         }
-        pit.role = self.pit_role.map_or(pit.role, Choice);
-        fib.design.0 = self.fib_design.unwrap_or(fib.design.0);
         listen(self.no_udp, &self.listen_udp, &mut faces.udp.enabled, &mut faces.udp.listen);
         listen(self.no_tcp, &self.listen_tcp, &mut faces.tcp.enabled, &mut faces.tcp.listen);
         self.set_links(faces);
@@ -262,33 +186,16 @@ impl Args {
             (faces.unix.enabled, faces.unix.path) = (true, Some(path.clone()));
         }
         state.file = self.state.clone().or(state.file.take());
-        state.sync = self.state_sync.map_or(state.sync, Choice);
         router.workers = self.workers.unwrap_or(router.workers);
-        if !self.pin.is_empty() {
-            router.pin.clone_from(&self.pin);
-        }
-        let busy_poll = self.busy_poll.map(|us| Span(Duration::from_micros(us)));
-        router.busy_poll = busy_poll.unwrap_or(router.busy_poll);
         router.quiet |= self.quiet;
         if self.keep_privileges {
             router.privileges = Choice(Privileges::Keep);
         }
-        log.format = self.log_format.map_or(log.format, Choice);
         self.log.iter().for_each(|change| log.override_by(change));
-        router.seed = self.seed.or(router.seed);
-        faces.udp.offload &= !self.no_udp_offload;
         if let Some(bytes) = self.cs_capacity {
             // What the file says of packets belonged to its own capacity.
             (cs.capacity, cs.packets) = (Some(Bytes(bytes)), None);
         }
-        cs.packets = self.cs_packets.or(cs.packets);
-        cs.policy = self.cs_policy.map_or(cs.policy, Choice);
-        cs.admission = self.cs_admission.map_or(cs.admission, Choice);
-        cs.prefix_lookup = self.cs_prefix_lookup.map_or(cs.prefix_lookup, Choice);
-        tables.pages = self.pages.map_or(tables.pages, Choice);
-        tables.pit_capacity = self.pit_capacity.unwrap_or(tables.pit_capacity);
-        let max_lifetime = self.max_lifetime.map(|ms| Span(Duration::from_millis(ms)));
-        tables.max_lifetime = max_lifetime.unwrap_or(tables.max_lifetime);
         if let Some(folder) = &self.repo {
             (repo.enabled, repo.folder) = (true, Some(folder.clone()));
         }
@@ -297,14 +204,8 @@ impl Args {
 
     /// WebSocket, multicast, Ethernet and what shares memory.
     fn set_links(&self, faces: &mut FacesSection) {
-        let FacesSection { websocket, multicast, ethernet, dpdk, memif, .. } = faces;
+        let FacesSection { websocket, multicast, ethernet, memif, .. } = faces;
         memif.path = self.memif.clone().or(memif.path.take());
-        if !self.dpdk_port.is_empty() {
-            dpdk.ports.clone_from(&self.dpdk_port);
-        }
-        if let Some(options) = &self.dpdk_eal {
-            dpdk.eal = options.split_whitespace().map(str::to_owned).collect();
-        }
         if !self.listen_ws.is_empty() || !self.listen_wss.is_empty() {
             websocket.enabled = true;
             (websocket.listen, websocket.listen_tls) =
@@ -312,11 +213,9 @@ impl Args {
         }
         websocket.certificate = self.tls_cert.clone().or(websocket.certificate.take());
         websocket.key = self.tls_key.clone().or(websocket.key.take());
-        websocket.trusted_certificates = self.tls_trust.clone().or(websocket.trusted_certificates.take());
         multicast.enabled |= self.multicast;
         ethernet.listen |= self.ethernet;
         ethernet.multicast |= self.ethernet;
-        ethernet.io = self.ethernet_io.unwrap_or(ethernet.io);
         for (given, both) in [
             (&self.interfaces, [&mut multicast.interfaces, &mut ethernet.interfaces]),
             (&self.denied_interfaces, [&mut multicast.except, &mut ethernet.except]),

@@ -141,7 +141,7 @@ fn levels_change_by_command_and_by_sighup() {
 fn json_lines_are_read_as_json_and_followed() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");
-    let mut router = Router::start(&socket, run_command(&socket).args(["--log-format", "json"]));
+    let mut router = Router::start(&socket, run_command(&socket).args(["--set", "log.format=json"]));
     let mut follower = router.command();
     follower.args(["--json", "events", "--follow", "--area", "strategy"]).stdout(Stdio::piped());
     let mut follower = follower.spawn().unwrap();

@@ -47,7 +47,7 @@ fn a_neighbour_that_refuses_the_connection_is_named() {
 #[test]
 fn times_are_typed_with_their_unit_or_as_before() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::run(directory.path(), &["--busy-poll", "0", "--max-lifetime", "1h"]);
+    let router = Router::run(directory.path(), &["--set", "router.busy_poll=0", "--set", "tables.max_lifetime=1h"]);
     router.ask(&["face", "create", "udp4://127.0.0.1:9"]);
     for (prefix, expires) in [("/a", "1h"), ("/b", "3600000")] {
         router.ask(&["route", "add", prefix, "udp4://127.0.0.1:9", "--expires", expires]);
@@ -63,7 +63,7 @@ fn times_are_typed_with_their_unit_or_as_before() {
 #[test]
 fn the_capacity_of_the_content_store_is_bytes_everywhere() {
     let directory = tempfile::tempdir().unwrap();
-    let router = Router::run(directory.path(), &["--cs-packets", "1000"]);
+    let router = Router::run(directory.path(), &["--set", "cs.packets=1000"]);
     let info = |router: &Router| {
         let info = json(router, &["cs", "info"]);
         (info["usage"]["capacity_bytes"].as_u64().unwrap(), info["capacity_packets"].as_u64().unwrap())
@@ -147,14 +147,14 @@ fn the_settings_in_force_are_shown_with_where_they_came_from() {
                 strategy = \"asf\"\n";
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let router = Router::run(directory.path(), &["--config", path, "--pit-capacity", "1000"]);
+    let router = Router::run(directory.path(), &["--config", path, "--set", "tables.pit_capacity=1000"]);
     let is = |key: &str, value: &str, origin: &str| {
         let found = in_force(&router, key);
         assert_eq!((found.0.as_str(), found.1.as_str()), (value, origin), "{key}");
     };
     is("router.workers", "2", &format!("file {path}:2"));
     is("cs.policy", "\"lru\"", &format!("file {path}:4"));
-    is("tables.pit_capacity", "1000", "option --pit-capacity");
+    is("tables.pit_capacity", "1000", "option --set");
     is("cs.capacity", "\"64 MiB\"", "default");
     is("faces.udp.enabled", "false", "option --no-udp");
     is("log.areas.faces", "\"error\"", &format!("file {path}:6"));
@@ -191,7 +191,16 @@ fn the_page_shows_the_settings_in_force() {
     let path = file.to_str().unwrap();
     let router = Router::run(
         directory.path(),
-        &["--config", path, "--observe", &observer, "--pit-capacity", "1000", "--seed", "20260731"],
+        &[
+            "--config",
+            path,
+            "--observe",
+            &observer,
+            "--set",
+            "tables.pit_capacity=1000",
+            "--set",
+            "router.seed=20260731",
+        ],
     );
     let shown = || serde_json::from_str::<Value>(&http_get(&observer, "/settings.json")).unwrap();
     let is = |key: &str, value: &str, origin: &str| {
@@ -199,10 +208,10 @@ fn the_page_shows_the_settings_in_force() {
         (found.0.as_str(), found.1.as_str()) == (value, origin)
     };
     assert!(is("cs.policy", "\"lru\"", &format!("file {path}:2")), "{}", shown());
-    assert!(is("tables.pit_capacity", "1000", "option --pit-capacity"), "{}", shown());
+    assert!(is("tables.pit_capacity", "1000", "option --set"), "{}", shown());
     assert!(is("cs.capacity", "\"64 MiB\"", "default"), "{}", shown());
     assert!(is("repo.redis", "[\"redis://127.0.0.1:6379\"]", &format!("file {path}:4")), "{}", shown());
-    assert!(is("router.seed", "\"hidden\"", "option --seed"), "{}", shown());
+    assert!(is("router.seed", "\"hidden\"", "option --set"), "{}", shown());
     router.ask(&["cs", "config", "--policy", "fifo"]);
     router.ask(&["strategy", "set", "/a", "multicast"]);
     eventually("the page follows a command", || is("cs.policy", "\"fifo\"", "command"));

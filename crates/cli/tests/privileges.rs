@@ -325,7 +325,7 @@ fn links_come_back(io: &str, kept: u64) {
     let Some(cable) = Some(()).filter(|()| is_root()).and_then(|()| Cable::new()) else { return };
     let directory = tempfile::tempdir().unwrap();
     cable.connect();
-    let links = ["--ethernet", "--ethernet-io", io, "--interface", "wire"];
+    let links = ["--ethernet", "--set", &format!("faces.ethernet.io={io}"), "--interface", "wire"];
     let [near, far] = [0, 1].map(|end| cable.router(end, directory.path(), &links));
     assert_kept(&near, kept);
     let mut server = far.command().args(["pingserver", "/far"]).spawn().unwrap();

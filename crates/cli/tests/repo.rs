@@ -85,7 +85,7 @@ fn a_repository_inside_a_router_and_its_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     random_file(Path::new(&path("film")), 100_000);
-    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--cs-packets", "0"]);
+    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--set", "cs.packets=0"]);
     router.ask(&["repo", "put", &path("film"), "/a/film", "--chunk-size", "1000", "--freshness", "0"]);
     router.ask(&["repo", "put", &path("film"), "/b/film", "--version", "7"]);
     assert_eq!(router.ask(&["repo", "list", "/b", "--json"]).lines().next(), Some("\"/b/film/v=7/seg=0\""));
@@ -191,7 +191,7 @@ fn what_commands_acknowledged_is_there_after_kills() {
     let rounds = std::env::var("NAMEWIRE_KILL_ROUNDS").map_or(10, |rounds| rounds.parse().expect("a number"));
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let router = Router::run(directory.path(), &["--cs-packets", "0"]);
+    let router = Router::run(directory.path(), &["--set", "cs.packets=0"]);
     let mut dice = fastrand::Rng::with_seed(1);
     let mut acknowledged: Vec<(String, Vec<u8>)> = Vec::new();
     let is_there = |(name, content): &(String, Vec<u8>)| {
@@ -290,7 +290,7 @@ fn what_is_damaged_is_not_served_and_the_rest_is() {
     places.iter().for_each(|&at| bytes[at] ^= 1);
     fs::write(&records, &bytes).unwrap();
 
-    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--cs-packets", "0"]);
+    let mut router = Router::run(directory.path(), &["--repo", &path("store"), "--set", "cs.packets=0"]);
     let peek = |segment: usize| {
         router.tool(&["peek", &format!("/example/film/seg={segment}"), "--lifetime", "500ms", "--timeout", "500ms"])
     };
@@ -337,7 +337,7 @@ fn a_disk_that_another_program_filled_does_not_stop_deletions() {
     fs::create_dir(path("disk")).unwrap();
     let socket = directory.path().join("nfd.sock");
     let run = format!(
-        "mount -t tmpfs -o size=64m none {0} && exec {NAMEWIRE} run --no-udp --no-tcp --cs-packets 0 --socket {1} \
+        "mount -t tmpfs -o size=64m none {0} && exec {NAMEWIRE} run --no-udp --no-tcp --set cs.packets=0 --socket {1} \
          --repo {0}/store",
         path("disk"),
         socket.display(),
@@ -372,7 +372,7 @@ fn a_full_disk_refuses_answers_and_has_room_after_a_deletion() {
     fs::create_dir(path("disk")).unwrap();
     let socket = directory.path().join("nfd.sock");
     let run = format!(
-        "mount -t tmpfs -o size=64m none {} && exec {NAMEWIRE} run --no-udp --no-tcp --cs-packets 0 --socket {} --repo {}",
+        "mount -t tmpfs -o size=64m none {} && exec {NAMEWIRE} run --no-udp --no-tcp --set cs.packets=0 --socket {} --repo {}",
         path("disk"),
         socket.display(),
         path("disk/store")

@@ -273,7 +273,7 @@ fn the_policy_of_the_command_line_decides_what_the_store_forgets() {
     let directory = tempfile::tempdir().unwrap();
     for (policy, kept, forgotten) in [("lru", "/x/a", "/x/b"), ("fifo", "/x/b", "/x/a")] {
         let socket = directory.path().join(format!("{policy}.sock"));
-        let router = Router::run_at(&socket, &["--cs-packets", "2", "--cs-policy", policy]);
+        let router = Router::run_at(&socket, &["--set", "cs.packets=2", "--set", &format!("cs.policy={policy}")]);
         let peek = |name: &str| router.tool(&["peek", name, "--lifetime", "1000"]);
         for name in ["/x/a", "/x/b", "/x/c"] {
             publish_once(&router, name);
@@ -298,9 +298,9 @@ fn a_drop_in_router_answers_from_its_store_under_every_prefix() {
     for (number, (arguments, answers)) in [
         (&[][..], false),
         (&nfd_conf, true),
-        (&[nfd_conf[0], nfd_conf[1], "--cs-prefix-lookup", "own"], false),
-        (&["--cs-prefix-lookup", "all"], true),
-        (&["--cs-prefix-lookup", "all", "--workers", "4"], true),
+        (&[nfd_conf[0], nfd_conf[1], "--set", "cs.prefix_lookup=own"], false),
+        (&["--set", "cs.prefix_lookup=all"], true),
+        (&["--set", "cs.prefix_lookup=all", "--workers", "4"], true),
     ]
     .into_iter()
     .enumerate()
@@ -361,7 +361,7 @@ fn base_pages_are_joined_by_nobody_and_transparent_ones_may_be() {
     }
     let directory = tempfile::tempdir().unwrap();
     for (arguments, may_be_joined) in
-        [(&[][..], true), (&["--pages", "transparent"], true), (&["--pages", "base"], false)]
+        [(&[][..], true), (&["--set", "tables.pages=transparent"], true), (&["--set", "tables.pages=base"], false)]
     {
         let router = Router::run(directory.path(), arguments);
         let maps = std::fs::read_to_string(format!("/proc/{}/smaps", router.process.id())).unwrap();
@@ -381,7 +381,10 @@ fn huge_pages_that_nobody_reserved_are_a_named_error() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");
     for (pages, kib) in [("2MiB", 2048), ("1GiB", 1_048_576)] {
-        let run = run_command(&socket).args(["--pages", pages, "--cs-capacity", "256 GiB"]).output().unwrap();
+        let run = run_command(&socket)
+            .args(["--set", &format!("tables.pages={pages}"), "--cs-capacity", "256 GiB"])
+            .output()
+            .unwrap();
         let message = String::from_utf8(run.stderr).unwrap();
         assert_eq!(run.status.code(), Some(1), "{message}");
         assert!(message.contains(&format!("on pages of {pages}")), "{message}");
@@ -399,8 +402,8 @@ fn what_a_router_cannot_have_is_refused_with_a_reason() {
         (&["--json"][..], 2, "--json"),
         (&["--transport", "unix:///elsewhere.sock"], 2, "see --socket"),
         (&["--identity", "/alice"], 2, "--identity"),
-        (&["--pin", "999999"], 1, "cannot run a worker on processor 999999"),
-        (&["--pin", "999999"], 1, "; this process may use "),
+        (&["--set", "router.pin=[999999]"], 1, "cannot run a worker on processor 999999"),
+        (&["--set", "router.pin=[999999]"], 1, "; this process may use "),
     ] {
         let run = run_command(&socket).args(options).output().unwrap();
         let message = String::from_utf8(run.stderr).unwrap();
@@ -456,7 +459,7 @@ fn reserved_huge_pages_are_used() {
     };
     let directory = tempfile::tempdir().unwrap();
     for workers in ["1", "2"] {
-        let router = Router::run(directory.path(), &["--pages", "2MiB", "--workers", workers]);
+        let router = Router::run(directory.path(), &["--set", "tables.pages=2MiB", "--workers", workers]);
         publish_once(&router, "/x/a");
         assert_eq!(router.tool(&["peek", "/x/a"]).stdout, b"/x/a");
         // The FIB's index and entries, and at least one table of a worker.

@@ -63,7 +63,7 @@ fn check_key(key: &str) -> Result<(), String> {
     if FILE_ONLY.iter().any(is_within) {
         return Err(format!("{key} can be set in a file only"));
     }
-    let known = all_keys();
+    let known = setting_keys();
     // The areas of the log are a table of their own names.
     if known.iter().any(|one| one == key) || key.starts_with("log.areas.") {
         return Ok(());
@@ -76,7 +76,7 @@ fn check_key(key: &str) -> Result<(), String> {
 }
 
 /// Every key of a file, with its sections.
-fn all_keys() -> Vec<String> {
+pub fn setting_keys() -> Vec<String> {
     fn add(all: &mut Vec<String>, key: &str, value: &Value) {
         match value {
             // A list of tables is one key.
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn every_setting_can_be_assigned() {
         let sections: Value = toml::from_str(&uncommented_defaults()).unwrap();
-        let keys = all_keys();
+        let keys = setting_keys();
         assert!(keys.len() > 80, "{}", keys.len());
         for key in keys.iter().filter(|key| check_key(key).is_ok()) {
             let value = key.split('.').fold(&sections, |value, step| &value[step]);

@@ -38,7 +38,7 @@ pub mod trust_anchors;
 pub mod units;
 mod warnings;
 
-pub use assignment::Assignment;
+pub use assignment::{Assignment, setting_keys};
 pub use declarations::Declarations;
 pub use interface_pattern::InterfacePattern;
 pub use nfd_conf::{from_nfd_conf, nfd_modules};

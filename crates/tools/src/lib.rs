@@ -51,11 +51,10 @@ mod top;
 mod trace;
 mod traffic;
 
-pub use choice::choice;
 pub use failure::{ExitCode, Failure};
 pub use nfdc::LINK_NAME;
 pub use output::write_out;
-pub use quantity::{TimeUnit, parse_bytes, time_in};
+pub use quantity::parse_bytes;
 pub use repo::HostedRepo;
 pub use settings::show_running;
 

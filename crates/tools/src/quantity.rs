@@ -66,60 +66,32 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(|bytes| bytes.0)
 }
 
-/// The unit of a time that is given as a number alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// 1 us.
-    Microsecond,
-    /// 1 ms.
-    Millisecond,
-}
-
-impl TimeUnit {
-    fn span(self, count: u64) -> Span {
-        Span(match self {
-            TimeUnit::Microsecond => Duration::from_micros(count),
-            TimeUnit::Millisecond => Duration::from_millis(count),
-        })
-    }
-}
-
-/// Reads a time as configurations have it, `5 s`, or a number alone, as a whole number of `unit`s in `range`. The
+/// Reads a time as configurations have it, `5 s`, or a number alone, as a whole number of milliseconds in `range`. The
 /// errors are in words, for the command line.
-pub fn time_in(
-    unit: TimeUnit,
+pub(crate) fn ms_in(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    let span = |count| Span(Duration::from_millis(count));
     move |text| {
         let count = match text.trim().parse() {
             Ok(count) => count,
             Err(_) => {
-                let (time, one) = (text.parse::<Span>()?.0.as_nanos(), unit.span(1).0.as_nanos());
-                if !time.is_multiple_of(one) {
-                    return Err(format!(
-                        "{text} is no whole number of {}",
-                        unit.span(1).to_string().trim_start_matches("1 ")
-                    ));
+                let time_ns = text.parse::<Span>()?.0.as_nanos();
+                if !time_ns.is_multiple_of(1_000_000) {
+                    return Err(format!("{text} is no whole number of ms"));
                 }
-                u64::try_from(time / one).unwrap_or(u64::MAX)
+                u64::try_from(time_ns / 1_000_000).unwrap_or(u64::MAX)
             }
         };
         if range.contains(&count) {
             return Ok(count);
         }
-        let (least, most) = (unit.span(*range.start()), unit.span(*range.end()));
+        let (least, most) = (span(*range.start()), span(*range.end()));
         match *range.end() {
-            u64::MAX => Err(format!("{} is less than {least}", unit.span(count))),
-            _ => Err(format!("{} is not from {least} to {most}", unit.span(count))),
+            u64::MAX => Err(format!("{} is less than {least}", span(count))),
+            _ => Err(format!("{} is not from {least} to {most}", span(count))),
         }
     }
-}
-
-/// [`time_in`] milliseconds.
-pub(crate) fn ms_in(
-    range: RangeInclusive<u64>,
-) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
-    time_in(TimeUnit::Millisecond, range)
 }
 
 #[cfg(test)]
@@ -149,7 +121,6 @@ mod tests {
         assert_eq!(ms("1 us").unwrap_err(), "1 us is no whole number of ms");
         assert!(ms("soon").unwrap_err().contains("for example 600 s"));
         assert!(ms("5 x").is_err() && ms("-5 s").is_err() && ms("").is_err());
-        assert_eq!(time_in(TimeUnit::Microsecond, 0..=1_000_000)("1 ms"), Ok(1000));
         assert_eq!(ms_in(1..=u64::MAX)("0").unwrap_err(), "0 s is less than 1 ms");
     }
 

@@ -1,6 +1,9 @@
 use super::*;
 use clap::Parser;
-use namewire_configuration::PolicyChoice;
+use namewire_configuration::{
+    AdmissionName, EvictionName, FibDesign, PageSize, PolicyChoice, PrefixLookup,
+    settings::{Role, StateSync},
+};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -27,9 +30,11 @@ fn nothing_needs_to_be_said() {
 fn everything_can_be_said() {
     let args = parse(
         "run --listen-udp 127.0.0.1:7001 --listen-udp [::1]:7001 --listen-tcp 127.0.0.1:7001 --socket /tmp/x.sock \
-         --workers 4 --pin 0,1,0,1 --busy-poll 50 --no-udp-offload --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
-         --strategy /=multicast --cs-capacity 64MiB --cs-packets 100 --pit-capacity 1000 --cs-policy fifo --cs-admission filter --cs-prefix-lookup all --pages 2MiB \
-         --pit-role core --fib-design name-trie --max-lifetime 60000 --seed 7 --quiet --state /tmp/state --state-sync always",
+         --workers 4 --set router.pin=[0,1,0,1] --set router.busy_poll=50us --set faces.udp.offload=false --face udp://a --face tcp4://192.0.2.1:1 --route /=udp://a --route /a/v=1=udp://b:7 \
+         --strategy /=multicast --cs-capacity 64MiB --set cs.packets=100 --set tables.pit_capacity=1000 --set cs.policy=fifo \
+         --set cs.admission=filter --set cs.prefix_lookup=all --set tables.pages=2MiB --set pit.role=core \
+         --set fib.design=name-trie --set tables.max_lifetime=60000ms --set router.seed=7 --quiet --state /tmp/state \
+         --set state.sync=always",
     )
     .unwrap();
     let settings = args.load().unwrap().settings;
@@ -47,23 +52,32 @@ fn everything_can_be_said() {
     assert_eq!((settings.state.file, settings.state.sync), (Some("/tmp/state".into()), Choice(StateSync::Always)));
     for bad in [
         "--workers 0",
-        "--pin a",
-        "--busy-poll 1000001",
-        "--max-lifetime 0",
+        "--set router.pin=[a]",
+        "--set router.busy_poll=soon",
+        "--set tables.max_lifetime=long",
         "--listen-udp 70010",
         "--route /a",
         "--no-udp --listen-udp 1.2.3.4:5",
         "--face a",
-        "--cs-policy best",
-        "--cs-admission lru",
-        "--cs-prefix-lookup some",
-        "--pages 4MiB",
-        "--pit-role middle",
-        "--fib-design trie",
-        "--state-sync 2s",
+        "--set cs.policy=best",
+        "--set cs.admission=lru",
+        "--set cs.prefix_lookup=some",
+        "--set tables.pages=4MiB",
+        "--set pit.role=middle",
+        "--set fib.design=trie",
+        "--set state.sync=2s",
         "--config a --nfd-conf b",
     ] {
         assert!(parse(&format!("run {bad}")).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn settings_given_by_their_keys_have_the_limits_of_a_file() {
+    for bad in ["tables.max_lifetime=0", "tables.pit_capacity=0", "tables.pit_capacity=99999999", "router.busy_poll=2s"]
+    {
+        let is_refused = parse(&format!("run --set {bad}")).map_or(true, |args| args.load().is_err());
+        assert!(is_refused, "{bad}");
     }
 }
 
@@ -74,8 +88,8 @@ fn links_are_off_until_asked_for() {
     assert!(!websocket.enabled && multicast.group4().is_none() && multicast.group6().is_none());
     assert!(!ethernet.listen && ethernet.group().is_none());
     let FacesSection { websocket, multicast, ethernet, .. } = links(
-        "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem --tls-trust t.pem \
-         --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
+        "run --listen-ws 127.0.0.1:9696 --listen-wss [::]:443 --tls-cert c.pem --tls-key k.pem \
+         --set faces.websocket.trusted_certificates=t.pem --multicast --ethernet --interface eth*,10.0.0.0/8 --no-interface eth3",
     );
     assert!(websocket.enabled);
     let [plain, secure] = [&websocket.listen, &websocket.listen_tls].map(|addresses| addresses[0].port());

@@ -22,7 +22,7 @@ const ENOUGH: u64 = 400;
 
 fn run(directory: &Path, sync: &str) -> Router {
     let state = directory.join("state.toml");
-    Router::run(directory, &["--state", state.to_str().unwrap(), "--state-sync", sync])
+    Router::run(directory, &["--state", state.to_str().unwrap(), "--set", &format!("state.sync={sync}")])
 }
 
 fn drops(router: &Router) -> serde_json::Value {
@@ -251,6 +251,6 @@ fn a_list_right_after_the_start_is_whole() {
             list(&socket)
         })
     };
-    let _router = Router::run_at(&socket, &["--state", state.to_str().unwrap(), "--state-sync", "always"]);
+    let _router = Router::run_at(&socket, &["--state", state.to_str().unwrap(), "--set", "state.sync=always"]);
     assert_eq!(early.join().unwrap(), 2000);
 }

@@ -132,7 +132,7 @@ impl Diamond {
             .args(["netns", "exec", &self.namespace(host)])
             .arg(binary())
             // Without stores, so that nothing of an earlier fetch answers.
-            .args(["run", "--no-tcp", "--cs-packets", "1", "--observe", OBSERVER, "--socket"])
+            .args(["run", "--no-tcp", "--set", "cs.packets=1", "--observe", OBSERVER, "--socket"])
             .arg(&socket)
             .stdout(Stdio::piped())
             .spawn()

@@ -74,7 +74,7 @@ fn a_face_with_reliability_leaves_a_black_hole() {
         let path = directory.join(format!("{host}.toml"));
         fs::write(&path, format!("[[face]]\nuri = \"{remote}\"\nreliability = true\n")).unwrap();
         // The kernel would take a run through the cable as one packet, whatever its size.
-        network.start(host, &["--no-udp-offload", "--config", path.to_str().unwrap()])
+        network.start(host, &["--set", "faces.udp.offload=false", "--config", path.to_str().unwrap()])
     };
     let (a, c) = (start('a', TO_C), start('c', TO_A));
     a.ask(&["route", "add", "/file", TO_C]);

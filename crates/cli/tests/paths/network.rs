@@ -119,7 +119,7 @@ impl Network {
         // The mount is of the process alone: `ip netns exec` gives it a table of mounts of its own.
         command.args(["netns", "exec", &self.namespace(host), "sh", "-c"]);
         command.arg("mount --bind \"$0\" /etc/hosts && exec \"$@\"").arg(self.hosts_file());
-        command.arg(NAMEWIRE).args(["run", "--no-tcp", "--cs-packets", "1", "--socket"]).arg(&socket);
+        command.arg(NAMEWIRE).args(["run", "--no-tcp", "--set", "cs.packets=1", "--socket"]).arg(&socket);
         Router::start(&socket, command.args(arguments))
     }
 }

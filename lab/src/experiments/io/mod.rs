@@ -230,16 +230,19 @@ impl Run<'_> {
             Driver::Udp | Driver::Unix => {}
             Driver::PacketSocket | Driver::Xdp => {
                 let io = if driver == Driver::Xdp { "xdp" } else { "socket" };
-                command.args(["--ethernet", "--ethernet-io", io, "--interface", "eth*"]);
+                command.args(["--ethernet", "--set", &format!("faces.ethernet.io={io}"), "--interface", "eth*"]);
             }
             Driver::Memif => {
                 command.arg("--memif").arg(self.memif_path("router"));
             }
             Driver::Dpdk => {
+                let mut ports = Vec::new();
                 for (number, side) in SIDES.into_iter().enumerate() {
-                    command.arg("--dpdk-port").arg(device(number, &self.fresh_memif_path(side)?));
+                    ports.push(device(number, &self.fresh_memif_path(side)?));
                 }
-                command.args(["--dpdk-eal", EAL_OPTIONS]);
+                let eal: Vec<&str> = EAL_OPTIONS.split(' ').collect();
+                command.args(["--set", &format!("faces.dpdk.ports={ports:?}")]);
+                command.args(["--set", &format!("faces.dpdk.eal={eal:?}")]);
             }
         }
         RouterProcess::start_command(command, listens, self.cpus.map(|cpus| cpus.0))
