@@ -104,6 +104,15 @@ fn a_command_without_permission_is_told_with_its_reason() {
 }
 
 #[test]
+fn a_mark_is_a_line_of_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let router = Router::run(directory.path(), &[]);
+    assert_eq!(router.ask(&["log", "mark", "/run/3"]), "marked /run/3\n");
+    router.wait_for(&["info  management: mark", "mark=/run/3", "by=\"face "]);
+    assert!(events(&router, &["--area", "management"]).iter().any(|line| line.contains("mark=/run/3")));
+}
+
+#[test]
 fn levels_change_by_command_and_by_sighup() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("namewire.toml");

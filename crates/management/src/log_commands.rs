@@ -1,11 +1,12 @@
-//! `log`: an operator changes how much the router logs.
+//! `log`: an operator changes how much the router logs, and marks a moment in the log.
 //!
-//! The module is ours; in NFD the levels change with the configuration file only. Its one command follows the rules of
-//! the protocol.
+//! The module is ours; in NFD the levels change with the configuration file only. Its commands follow the rules of the
+//! protocol.
 //!
 //! | verb | takes | answer |
 //! | --- | --- | --- |
 //! | `set` | LogLevels: a text of levels | LogLevels: the levels of all areas |
+//! | `mark` | Name, for the line that it writes | the same |
 //!
 //! The datasets are `log/levels` and `log/recent`. After the name of the latter, a sequence number component asks for
 //! the lines after this one.

@@ -203,6 +203,10 @@ pub(crate) fn log_levels_set(done: &Done<'_>) {
     tracing::info!(target: "management", levels, by = %done.by(), "levels of the log set");
 }
 
+pub(crate) fn log_marked(done: &Done<'_>) {
+    tracing::info!(target: "management", mark = %done.prefix(), by = %done.by(), "mark");
+}
+
 /// Warns if the route is for a prefix of `/localhost` for which another user has a route.
 fn prefix_contested(done: &Done<'_>) {
     let (Some(prefix), incoming) = (done.body.name.as_ref(), done.request.incoming()) else { return };

@@ -249,6 +249,7 @@ static TABLE: &[Row] = &[
         |_, _, parameters, environment, _| set_log_levels(&parameters, environment).map(Some),
         log_lines::log_levels_set,
     ),
+    command(Module::Log, "mark", &[Name], &[], |_, _, parameters, _, _| Ok(Some(parameters)), log_lines::log_marked),
     dataset("log", "levels", |_, _, environment| Ok(encode_dataset(&log_plane(environment)?.levels()))).counting(),
     dataset("log", "recent", |_, asked, environment| Ok(encode_dataset(&log_plane(environment)?.recent(asked.after))))
         .counting()

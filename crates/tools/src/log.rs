@@ -1,8 +1,11 @@
-//! `namewire log`: how much a running router logs, by area.
+//! `namewire log`: how much a running router logs, by area, and marks in its log.
 
-use crate::{Failure, Global, output::table};
+use crate::{Failure, Global, name_argument, output::table};
 use namewire_configuration::log_levels::LogChange;
-use namewire_packet::nfd::{ControlParameters, LogAreaLevel};
+use namewire_packet::{
+    NameBuf,
+    nfd::{ControlParameters, LogAreaLevel},
+};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -15,6 +18,17 @@ pub(crate) enum Command {
         #[arg(value_name = "LEVELS")]
         levels: LogChange,
     },
+    /// Write a line with this name into the log, for example where an experiment begins
+    Mark {
+        /// For example /run/3
+        #[arg(value_parser = name_argument::parse_not_root)]
+        name: NameBuf,
+    },
+}
+
+#[derive(Serialize)]
+struct Marked {
+    mark: String,
 }
 
 #[derive(Serialize)]
@@ -40,6 +54,12 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
             global
                 .output()
                 .print(&Levels { levels: levels.clone() }, || format!("levels of the log are {levels}\n"))?;
+        }
+        Command::Mark { name } => {
+            let marked = Marked { mark: name.to_string() };
+            let parameters = ControlParameters { name: Some(name), ..ControlParameters::default() };
+            client.control("log", "mark", &parameters).await?;
+            global.output().print(&marked, || format!("marked {}\n", marked.mark))?;
         }
     }
     Ok(())
