@@ -1,7 +1,19 @@
 //! The Incoming Interest pipeline (forwarding §1; NFD's developer guide §4.2.1).
 //!
-//! Read [`incoming_interest`] and [`interest_at_home`] from top to bottom to learn what happens when an
-//! Interest arrives.
+//! The steps of one Interest, in order:
+//!
+//! | step | may end it | function |
+//! | --- | --- | --- |
+//! | it visits other workers' stores first | yes | [`visiting_interest`] |
+//! | its face, HopLimit and scope; a nonce if there is none; no hint that led here | dropped | [`interest_at_home`] |
+//! | the pending Interest of its name, and loops | Nack Duplicate | [`look_up`] |
+//! | stored Data | answered | [`content_store_hit`] |
+//! | the core role keeps a fingerprint instead | sent | [`keep_fingerprint`] |
+//! | its holder's share of the PIT | dropped | [`pressure::admit`], called by [`content_store_miss`] |
+//! | a new entry, or one more downstream | aggregated | [`insert_entry`], [`join_entry`] |
+//! | strategy and next hops of its name or hint | | [`where_to`] |
+//! | the cheapest next hop, if the strategy wants no more | sent | [`cheapest`], [`send_first`] |
+//! | the strategy, if it wants more | sent, Nack or nothing | [`consult`] |
 
 use crate::{
     DropReason, FaceAttributes, Instant, LimitMet, LinkType,
