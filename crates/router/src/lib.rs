@@ -26,7 +26,6 @@ mod drop_report;
 mod holder_pool;
 mod listeners;
 mod log_lines;
-pub mod logging;
 mod memory_listener;
 mod messages;
 mod name_looks;

@@ -14,7 +14,6 @@ use crate::{
     cs_settings::CsSettings,
     descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
-    logging::Log,
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
     observer_places::ObserverPlaces,
@@ -34,6 +33,7 @@ use namewire_configuration::{
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
+use namewire_logging::Log;
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;

@@ -5,28 +5,28 @@ use std::sync::{Mutex, PoisonError};
 use tracing::{Level, level_filters::LevelFilter};
 
 /// Levels that change live.
-pub(super) struct LiveLevels(Mutex<LogLevels>);
+pub(crate) struct LiveLevels(Mutex<LogLevels>);
 
 impl LiveLevels {
-    pub(super) fn new(levels: LogLevels) -> Self {
+    pub(crate) fn new(levels: LogLevels) -> Self {
         LiveLevels(Mutex::new(levels))
     }
 
-    pub(super) fn get(&self) -> LogLevels {
+    pub(crate) fn get(&self) -> LogLevels {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set(&self, levels: LogLevels) {
+    pub(crate) fn set(&self, levels: LogLevels) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = levels;
     }
 
     /// True if the area logs lines of this level.
-    pub(super) fn admits(&self, area: LogArea, level: Level) -> bool {
+    pub(crate) fn admits(&self, area: LogArea, level: Level) -> bool {
         filter(self.get().of(area)) >= level
     }
 
     /// The most that any area logs.
-    pub(super) fn most(&self) -> LevelFilter {
+    pub(crate) fn most(&self) -> LevelFilter {
         self.get().iter().map(|(_, level)| filter(level)).max().unwrap_or(LevelFilter::OFF)
     }
 }
@@ -43,7 +43,7 @@ fn filter(level: LogLevel) -> LevelFilter {
 }
 
 /// The level of a statement, in our words.
-pub(super) fn name(level: Level) -> &'static str {
+pub(crate) fn name(level: Level) -> &'static str {
     let ours = match level {
         Level::ERROR => LogLevel::Error,
         Level::WARN => LogLevel::Warn,

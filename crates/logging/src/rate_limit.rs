@@ -11,12 +11,12 @@ use std::{collections::HashMap, hash::Hash};
 use tracing::callsite::Identifier;
 
 /// Lines of a kind that are written in a second.
-pub(super) const LINES_PER_SECOND: u64 = 50;
+pub(crate) const LINES_PER_SECOND: u64 = 50;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// One statement of the program.
-pub(super) type Kind = Identifier;
+pub(crate) type Kind = Identifier;
 
 /// The lines of one kind in the present second.
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Second {
 }
 
 /// The lines of all kinds.
-pub(super) struct RateLimit<K = Kind> {
+pub(crate) struct RateLimit<K = Kind> {
     kinds: HashMap<K, Second>,
 }
 
@@ -41,7 +41,7 @@ impl<K> Default for RateLimit<K> {
 
 /// What happens to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Write,
     /// It is the first in its second that is only counted; [`RateLimit::describe`] takes it as the example.
     CountFirst,
@@ -51,7 +51,7 @@ pub(super) enum Verdict {
 impl<K: Clone + Eq + Hash> RateLimit<K> {
     /// Judges one more line of this kind. While a number is still to be given, none is written: the number belongs
     /// before the lines of the next second.
-    pub(super) fn judge(&mut self, kind: &K, now_ns: u64) -> Verdict {
+    pub(crate) fn judge(&mut self, kind: &K, now_ns: u64) -> Verdict {
         let second = self.kinds.entry(kind.clone()).or_default();
         if now_ns >= second.ends_ns && second.refused == 0 {
             *second = Second { ends_ns: now_ns + SECOND_NS, ..Second::default() };
@@ -65,14 +65,14 @@ impl<K: Clone + Eq + Hash> RateLimit<K> {
     }
 
     /// Keeps an example of a kind that is counted.
-    pub(super) fn describe(&mut self, kind: &K, example: LogRecord) {
+    pub(crate) fn describe(&mut self, kind: &K, example: LogRecord) {
         if let Some(second) = self.kinds.get_mut(kind) {
             second.example = Some(example);
         }
     }
 
     /// For each kind whose second is over: an example, and how many lines were refused.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Vec<(LogRecord, u64)> {
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<(LogRecord, u64)> {
         let due = self.kinds.values_mut().filter(|second| second.refused > 0 && second.ends_ns <= now_ns);
         due.filter_map(|second| {
             let refused = std::mem::take(&mut second.refused);
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash> RateLimit<K> {
     }
 
     /// When [`RateLimit::take_due`] has something to give.
-    pub(super) fn next_due_ns(&self) -> Option<u64> {
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
         self.kinds.values().filter(|second| second.refused > 0).map(|second| second.ends_ns).min()
     }
 }

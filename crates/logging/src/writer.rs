@@ -3,7 +3,7 @@
 //! Limit: [`QUEUE_LINES`] lines wait. A line that finds no room is counted, and when there is room again, a line gives
 //! the number.
 
-use super::Log;
+use crate::Log;
 use std::{
     io::{self, Write},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
@@ -12,13 +12,13 @@ use std::{
 };
 
 /// Lines that wait for standard error.
-pub(super) const QUEUE_LINES: usize = 512;
+pub(crate) const QUEUE_LINES: usize = 512;
 
 /// How long the end of the process waits for the last lines.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// What the thread is sent.
-pub(super) enum Message {
+pub(crate) enum Message {
     Line(String),
     /// The first line of its second was refused.
     LookAgain,
@@ -27,16 +27,16 @@ pub(super) enum Message {
 
 /// The sending end.
 #[derive(Clone)]
-pub(super) struct Queue(SyncSender<Message>);
+pub(crate) struct Queue(SyncSender<Message>);
 
 impl Queue {
-    pub(super) fn new() -> (Self, Receiver<Message>) {
+    pub(crate) fn new() -> (Self, Receiver<Message>) {
         let (sender, receiver) = sync_channel(QUEUE_LINES);
         (Queue(sender), receiver)
     }
 
     /// False if there is no room.
-    pub(super) fn send(&self, message: Message) -> bool {
+    pub(crate) fn send(&self, message: Message) -> bool {
         self.0.try_send(message).is_ok()
     }
 }
@@ -59,7 +59,7 @@ struct Parts {
 }
 
 impl FutureWriter {
-    pub(super) fn new(
+    pub(crate) fn new(
         log: &'static Log,
         queue: Queue,
         lines: Receiver<Message>,

@@ -7,14 +7,14 @@ use namewire_packet::nfd::LogRecord;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Most lines that are kept.
-pub(super) const MAX_RECORDS: usize = 1000;
+pub(crate) const MAX_RECORDS: usize = 1000;
 
 /// Most bytes of their texts and records together.
-pub(super) const MAX_BYTES: usize = 512 << 10;
+pub(crate) const MAX_BYTES: usize = 512 << 10;
 
 /// The latest lines. Their numbers grow; those of one area that gave way are missing.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     records: BTreeMap<u64, LogRecord>,
     areas: HashMap<String, Area>,
     bytes: usize,
@@ -31,7 +31,7 @@ struct Area {
 
 impl Recent {
     /// Keeps a line, which gets the next number.
-    pub(super) fn add(&mut self, record: LogRecord) {
+    pub(crate) fn add(&mut self, record: LogRecord) {
         self.last_number += 1;
         let (number, bytes) = (self.last_number, bytes_of(&record));
         let area = self.areas.entry(record.area.clone()).or_default();
@@ -52,7 +52,7 @@ impl Recent {
     }
 
     /// The lines with numbers greater than `after`.
-    pub(super) fn after(&self, after: u64) -> Vec<LogRecord> {
+    pub(crate) fn after(&self, after: u64) -> Vec<LogRecord> {
         self.records.range(after.saturating_add(1)..).map(|(_, record)| record.clone()).collect()
     }
 }

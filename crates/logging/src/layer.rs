@@ -1,18 +1,21 @@
 //! From the events of `tracing` to the log.
 
-use super::{Log, levels, record::Fields};
+use crate::{
+    Log, levels,
+    record::{Fields, unix_ms},
+};
 use namewire_configuration::log_levels::LogArea;
 use namewire_packet::nfd::LogRecord;
 use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, subscriber::Interest};
 use tracing_subscriber::layer::{Context, Layer};
 
 /// Takes the events of our areas.
-pub(super) struct LogLayer {
+pub(crate) struct LogLayer {
     log: &'static Log,
 }
 
 impl LogLayer {
-    pub(super) const fn of(log: &'static Log) -> Self {
+    pub(crate) const fn of(log: &'static Log) -> Self {
         LogLayer { log }
     }
 }
@@ -43,7 +46,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
             event.record(&mut fields);
             let (message, fields) = fields.into_parts();
             let (level, area) = (levels::name(*metadata.level()).to_owned(), area.name().to_owned());
-            LogRecord { number: 0, unix_ms: namewire_worker::unix_ms(), level, area, message, fields }
+            LogRecord { number: 0, unix_ms: unix_ms(), level, area, message, fields }
         });
     }
 }

@@ -1,6 +1,6 @@
 //! The log as management commands it.
 
-use super::Log;
+use crate::Log;
 use namewire_configuration::log_levels::LogChange;
 use namewire_management::LogPlane;
 use namewire_packet::nfd::{LogAreaLevel, LogRecord};

@@ -4,24 +4,27 @@
 //! are written as escapes: a value cannot forge a line, and cannot command a terminal.
 
 use namewire_packet::nfd::{LogField, LogRecord};
-use std::fmt::{self, Write};
+use std::{
+    fmt::{self, Write},
+    time::{SystemTime, UNIX_EPOCH},
+};
 use tracing::field::{Field, Visit};
 
 /// Most bytes of one value.
-pub(super) const MAX_VALUE_BYTES: usize = 512;
+pub(crate) const MAX_VALUE_BYTES: usize = 512;
 
 /// Most fields of a record.
 const MAX_FIELDS: usize = 16;
 
 /// The message and fields, as they are visited.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     message: String,
     fields: Vec<LogField>,
 }
 
 impl Fields {
-    pub(super) fn into_parts(self) -> (String, Vec<LogField>) {
+    pub(crate) fn into_parts(self) -> (String, Vec<LogField>) {
         (self.message, self.fields)
     }
 
@@ -44,12 +47,17 @@ impl Visit for Fields {
     }
 }
 
+/// The time of a line: milliseconds since 1970, by the system's clock.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
 /// The line that stands for `count` more like `record`.
-pub(super) fn more_like_this(record: &LogRecord, count: u64) -> LogRecord {
+pub(crate) fn more_like_this(record: &LogRecord, count: u64) -> LogRecord {
     LogRecord {
         message: format!("{count} more like this: {}", record.message),
         fields: Vec::new(),
-        unix_ms: namewire_worker::unix_ms(),
+        unix_ms: unix_ms(),
         ..record.clone()
     }
 }
