@@ -23,7 +23,6 @@ mod cs_settings;
 pub mod declarations;
 mod descriptors;
 mod drop_report;
-mod holder_pool;
 mod listeners;
 mod log_lines;
 mod memory_listener;
@@ -39,7 +38,6 @@ mod secrets;
 mod start_error;
 mod startup;
 mod stream_request;
-mod websocket;
 mod worker_shares;
 
 pub use start_error::StartError;

@@ -18,7 +18,6 @@ use crate::{
     listeners::AcceptCounters,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
-    websocket::WebSockets,
 };
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
@@ -28,6 +27,7 @@ use namewire_packet::{
     FaceId,
     nfd::{FaceCounters, FaceUri},
 };
+use namewire_websocket::WebSockets;
 use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
 use std::{net::SocketAddr, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;

@@ -16,14 +16,14 @@ use std::{
 use tokio::sync::oneshot;
 
 /// Most half-open connections at once.
-pub(super) const HALF_OPEN_MAX: usize = 1024;
+pub(crate) const HALF_OPEN_MAX: usize = 1024;
 
 /// Most half-open connections of one IPv4 address or one IPv6 network of 64 bits, which one host usually has.
-pub(super) const HALF_OPEN_PER_ADDRESS: usize = 128;
+pub(crate) const HALF_OPEN_PER_ADDRESS: usize = 128;
 
 /// The half-open connections of all listeners.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HalfOpen(Rc<RefCell<Places>>);
+pub(crate) struct HalfOpen(Rc<RefCell<Places>>);
 
 #[derive(Debug, Default)]
 struct Places {
@@ -47,7 +47,7 @@ impl Places {
 
 /// The place of one half-open connection; dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     number: u64,
     places: HalfOpen,
     taken_away: oneshot::Receiver<()>,
@@ -55,7 +55,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Completes when a younger connection takes the place.
-    pub(super) async fn taken_away(&mut self) {
+    pub(crate) async fn taken_away(&mut self) {
         let _ = (&mut self.taken_away).await; // the sender is dropped, never used
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Place {
 
 impl HalfOpen {
     /// Gives a new connection from `remote` a place; true if an older connection lost its place.
-    pub(super) fn enter(&self, remote: IpAddr) -> (Place, bool) {
+    pub(crate) fn enter(&self, remote: IpAddr) -> (Place, bool) {
         let mut places = self.0.borrow_mut();
         let address = host(remote);
         let of_address = places.by_address.get(&address);

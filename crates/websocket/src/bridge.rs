@@ -12,7 +12,7 @@
 //! the router stops, 1002, 1003, 1007 and 1009 for what the peer did. A Close frame of the peer is answered with its
 //! own code, or with 1002 if no endpoint may send that code (§7.4). A dead peer gets no Close frame.
 
-use super::{WebSocketCounters, WebSocketDrop};
+use crate::{WebSocketCounters, WebSocketDrop};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use namewire_packet::{MAX_PACKET_BYTES, tlv};
 use std::{cell::Cell, time::Duration};
@@ -30,19 +30,19 @@ use tokio_tungstenite::{
 };
 
 /// Time between pings.
-pub(super) const PING_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Longest silence; three pings go unanswered in it.
 const SILENCE_MAX: Duration = Duration::from_secs(35);
 
 /// Time for the closing handshake.
-pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes read from the face at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// Limits of the WebSocket layer.
-pub(super) fn limits() -> WebSocketConfig {
+pub(crate) fn limits() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(16 << 10)
         .write_buffer_size(16 << 10)
@@ -92,7 +92,7 @@ impl End {
 }
 
 /// Carries packets until either end closes, or `stop` is ready because the router stops.
-pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     face: UnixStream,
     counters: &WebSocketCounters,
@@ -118,7 +118,7 @@ pub(super) async fn bridge<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Ends a connection that has no face yet, because the router stops.
-pub(super) async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>) {
+pub(crate) async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>) {
     if let Some(goodbye) = End::RouterStops.goodbye() {
         close(&mut socket, goodbye).await;
     }

@@ -2,17 +2,17 @@
 //!
 //! What was taken is a value, [`Held`]; dropping it gives it back. A holder keeps its number while it has something.
 
-use namewire_shares::{Holder, HolderId, HolderTable, Pool, PoolConfig, PoolReader, Refusal, SharedPool, Taken};
+use crate::{Holder, HolderId, HolderTable, Pool, PoolConfig, PoolReader, Refusal, SharedPool, Taken};
 
 /// See the module documentation. Clones are the same pool.
 #[derive(Clone)]
-pub(crate) struct HolderPool {
+pub struct HolderPool {
     pool: SharedPool,
     holders: HolderTable,
 }
 
 /// A part of a pool; dropping it gives it back.
-pub(crate) struct Held {
+pub struct Held {
     taken: Taken,
     holders: HolderTable,
 }
@@ -25,14 +25,16 @@ impl Drop for Held {
 
 /// A holder gets nothing more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused {
-    pub(crate) holder: HolderId,
-    pub(crate) why: Refusal,
+pub struct Refused {
+    /// Who.
+    pub holder: HolderId,
+    /// Why.
+    pub why: Refusal,
 }
 
 impl Refused {
     /// Why, in words for the one who is refused a connection.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self.why {
             Refusal::ShareUsed => "Your host or user has as many connections here as its share allows.",
             Refusal::PoolFull => "Too many connections are open here.",
@@ -41,13 +43,14 @@ impl Refused {
 }
 
 impl HolderPool {
-    pub(crate) fn new(config: PoolConfig, holders: &HolderTable) -> Self {
+    /// A pool of which nothing is taken, for these holders.
+    pub fn new(config: PoolConfig, holders: &HolderTable) -> Self {
         let pool = SharedPool::new(Pool::new(config, holders.groups()));
         HolderPool { pool, holders: holders.clone() }
     }
 
     /// For reports.
-    pub(crate) fn reader(&self) -> PoolReader {
+    pub fn reader(&self) -> PoolReader {
         self.pool.lock().reader()
     }
 
@@ -55,7 +58,7 @@ impl HolderPool {
     ///
     /// # Errors
     /// Why it may not; that is counted.
-    pub(crate) fn try_take(&self, holder: &Holder, amount: u64) -> Result<Held, Refused> {
+    pub fn try_take(&self, holder: &Holder, amount: u64) -> Result<Held, Refused> {
         let id = self.holders.enter(holder);
         match self.pool.try_take(id, amount) {
             Ok(taken) => Ok(Held { taken, holders: self.holders.clone() }),
@@ -67,23 +70,17 @@ impl HolderPool {
     }
 
     /// Counts `amount` for a holder without asking: for what must be taken in any case.
-    pub(crate) fn take(&self, holder: &Holder, amount: u64) -> Held {
+    pub fn take(&self, holder: &Holder, amount: u64) -> Held {
         let taken = self.pool.take(self.holders.enter(holder), amount);
         Held { taken, holders: self.holders.clone() }
     }
 
     /// Who should give something up, so that a refused holder finds room when it tries again.
-    pub(crate) fn who_makes_room(&self, Refused { holder, why }: Refused) -> HolderId {
+    pub fn who_makes_room(&self, Refused { holder, why }: Refused) -> HolderId {
         let other = match why {
             Refusal::ShareUsed => None,
             Refusal::PoolFull => self.pool.lock().heaviest_beside(holder),
         };
         other.unwrap_or(holder)
-    }
-
-    /// What all holders have.
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> u64 {
-        self.pool.lock().used()
     }
 }

@@ -45,13 +45,13 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 #[derive(Clone, Debug)]
 pub(crate) struct TlsFiles {
     /// The certificate chain, the server's own first.
-    pub(super) certificate: PathBuf,
+    pub(crate) certificate: PathBuf,
     /// The private key (PKCS#8, PKCS#1 or SEC1).
-    pub(super) key: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// The certificate that we show, read again when its files change.
-pub(super) struct ServerTls {
+pub(crate) struct ServerTls {
     files: TlsFiles,
     /// The times of the files at the last attempt to read them.
     written: [Option<SystemTime>; 2],
@@ -60,14 +60,14 @@ pub(super) struct ServerTls {
 
 impl ServerTls {
     /// Reads the files. An error names the file.
-    pub(super) fn read(files: &TlsFiles) -> io::Result<Self> {
+    pub(crate) fn read(files: &TlsFiles) -> io::Result<Self> {
         let written = written(files);
         Ok(ServerTls { files: files.clone(), written, config: server_config(files)? })
     }
 
     /// The configuration for the next connection. If changed files cannot be read, it is an error and the old
     /// configuration stays.
-    pub(super) fn refresh(&mut self) -> io::Result<()> {
+    pub(crate) fn refresh(&mut self) -> io::Result<()> {
         let written = written(&self.files);
         if written != self.written {
             self.written = written;
@@ -76,7 +76,7 @@ impl ServerTls {
         Ok(())
     }
 
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
 }
@@ -94,7 +94,7 @@ fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
 }
 
 /// How servers are checked: against the certificates in `trusted`, or against the system's.
-pub(super) fn client_config(trusted: Option<&PathBuf>) -> io::Result<Arc<ClientConfig>> {
+pub(crate) fn client_config(trusted: Option<&PathBuf>) -> io::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     let found = match trusted {
         Some(path) => certificates(path)?,

@@ -8,26 +8,21 @@
 //! Here a connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 //!
-//! Limits: [`super::connections`] and [`super::half_open`]. A peer for which there is no descriptor is told so if it
+//! Limits: [`crate::connections`] and [`crate::half_open`]. A peer for which there is no descriptor is told so if it
 //! sends its request within [`REFUSAL_TIMEOUT`], and if fewer than [`REFUSED_AT_ONCE`] others are being told.
 
-use super::{
-    Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,
+use crate::{
+    AcceptedWebSocket, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,
     connections::ConnectionPlace,
     half_open::{HalfOpen, Place},
     tls::{ServerTls, TlsFiles},
-};
-use crate::{
-    StartError,
-    descriptors::TakenDescriptors,
-    holder_pool::Refused,
-    messages::{self, AcceptedConnection, ToControl},
 };
 use namewire_faces::{FaceInfo, StreamSocket, tcp};
 use namewire_packet::{
     MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, WebSocketUrl},
 };
+use namewire_shares::{Held, Refused};
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdTcpListener},
@@ -63,8 +58,18 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. It fails when descriptors run out, and an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Why a listener did not open.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {what}: {source}")]
+pub struct ListenError {
+    /// The address of the listener.
+    pub what: FaceUri,
+    /// What the system said.
+    pub source: io::Error,
+}
+
 /// An open listener.
-pub(crate) struct Listener {
+pub struct Listener {
     socket: StdTcpListener,
     address: SocketAddr,
     tls: Option<ServerTls>,
@@ -72,8 +77,8 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Errors: the address is taken or not allowed; a certificate that cannot be read.
-    pub(crate) fn open(address: SocketAddr, files: Option<&TlsFiles>) -> Result<Self, StartError> {
-        let failed = |source| StartError::Listen { what: uri(address, files.is_some()), source };
+    pub(crate) fn open(address: SocketAddr, files: Option<&TlsFiles>) -> Result<Self, ListenError> {
+        let failed = |source| ListenError { what: uri(address, files.is_some()), source };
         let tls = files.map(ServerTls::read).transpose().map_err(failed)?;
         let socket = tcp::listen(address).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
@@ -81,7 +86,7 @@ impl Listener {
     }
 
     /// The URI, with the port that the system gave for port 0.
-    pub(crate) fn uri(&self) -> FaceUri {
+    pub fn uri(&self) -> FaceUri {
         uri(self.address, self.tls.is_some())
     }
 }
@@ -99,7 +104,7 @@ fn uri(address: SocketAddr, is_secure: bool) -> FaceUri {
 }
 
 /// Serves a listener until the router stops.
-pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: HalfOpen) {
+pub(crate) async fn serve(listener: Listener, context: Arc<Context>, half_open: HalfOpen) {
     let Listener { socket, mut tls, .. } = listener;
     let Ok(socket) = TcpListener::from_std(socket) else { return context.counters.count(WebSocketDrop::AcceptFailed) };
     let places = Arc::new(Semaphore::new(ACCEPTED_AT_ONCE));
@@ -148,7 +153,7 @@ pub(super) async fn serve(listener: Listener, context: Arc<Context>, half_open: 
 /// Whether a connection may ask for a place.
 enum Admission {
     /// It has a descriptor until its request has come.
-    Open { _descriptors: TakenDescriptors },
+    Open { _descriptors: Held },
     /// It has none, and is told why.
     Closed { refused: Refused, _turn: OwnedSemaphorePermit },
 }
@@ -269,9 +274,7 @@ async fn carry<S: AsyncRead + AsyncWrite + Unpin>(shaken: Shaken<S>, context: &C
         () = context.stopped() => return bridge::turn_away(socket).await,
     };
     let Ok(place) = place else { return }; // never: the semaphore is not closed
-    let connection = messages::Connection::Stream(StreamSocket::Unix(theirs));
-    let accepted = AcceptedConnection { connection, info, place, descriptors: None };
-    let _ = context.events.send(ToControl::Accepted(accepted));
+    (context.accept)(AcceptedWebSocket { socket: StreamSocket::Unix(theirs), info, place });
     bridge::bridge(socket, ours, &context.counters, context.stopped()).await;
 }
 

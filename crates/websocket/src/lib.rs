@@ -21,10 +21,9 @@ mod half_open;
 mod server;
 mod tls;
 
-use self::half_open::HalfOpen;
-use crate::{StartError, messages::ToControl};
+use half_open::HalfOpen;
 use namewire_configuration::settings::WebSocketSection;
-use namewire_faces::StreamSocket;
+use namewire_faces::{FaceInfo, StreamSocket};
 use namewire_packet::nfd::{FaceUri, WebSocketUrl};
 use namewire_shares::PoolReader;
 use std::{
@@ -40,13 +39,13 @@ use std::{
 };
 use tokio::{
     runtime,
-    sync::{mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     task::{LocalSet, spawn_local},
     time::timeout,
 };
 
-pub(crate) use connections::Connections;
-pub(crate) use server::Listener;
+pub use connections::{Connections, Descriptors, OF_CONNECTION};
+pub use server::{ListenError, Listener};
 use tls::TlsFiles;
 
 /// Time for TLS and the WebSocket handshake together.
@@ -60,7 +59,7 @@ const CALLS_MAX: usize = 256;
 
 namewire_packet::reasons! {
     /// Why a connection or message was refused.
-    pub(crate) enum WebSocketDrop {
+    pub enum WebSocketDrop {
         /// A connection found no place or no descriptors, or its holder has its share. It was answered 503.
         TooManyConnections = "too-many-connections",
         /// No descriptor or no memory for a connection.
@@ -86,7 +85,7 @@ namewire_packet::reasons! {
 
 /// Counts of each [`WebSocketDrop`].
 #[derive(Debug, Default)]
-pub(crate) struct WebSocketCounters([AtomicU64; WebSocketDrop::COUNT]);
+pub struct WebSocketCounters([AtomicU64; WebSocketDrop::COUNT]);
 
 impl WebSocketCounters {
     fn count(&self, drop: WebSocketDrop) {
@@ -94,16 +93,32 @@ impl WebSocketCounters {
     }
 
     /// Names and counts.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         WebSocketDrop::named(&self.0.each_ref().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 
+/// A connection that a listener has accepted, and whose handshake is complete.
+pub struct AcceptedWebSocket {
+    /// The worker's end.
+    pub socket: StreamSocket,
+    /// Its face, as it will be.
+    pub info: FaceInfo,
+    /// The place that it holds at its listener until it is a face.
+    pub place: OwnedSemaphorePermit,
+}
+
+/// Takes accepted connections.
+type Accept = Arc<dyn Fn(AcceptedWebSocket) + Send + Sync>;
+
 /// The result of a call: the worker's end, and the addresses of the TCP connection.
-pub(crate) struct Called {
-    pub(crate) socket: StreamSocket,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+pub struct Called {
+    /// The worker's end.
+    pub socket: StreamSocket,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The server's address.
+    pub remote: SocketAddr,
 }
 
 /// A call: a connection to make.
@@ -116,7 +131,7 @@ struct Call {
 struct Context {
     counters: Arc<WebSocketCounters>,
     connections: Arc<Connections>,
-    events: mpsc::UnboundedSender<ToControl>,
+    accept: Accept,
     /// Its sender is dropped when the router stops.
     stop: watch::Receiver<()>,
 }
@@ -129,10 +144,10 @@ impl Context {
 }
 
 /// The thread, or the parts to start it with the first connection.
-pub(crate) struct WebSockets {
+pub struct WebSockets {
     /// Certificates that `wss://` servers are checked against; the system's if there are none.
     trusted_certificates: Option<PathBuf>,
-    events: mpsc::UnboundedSender<ToControl>,
+    accept: Accept,
     connections: Arc<Connections>,
     counters: Arc<WebSocketCounters>,
     running: Option<Running>,
@@ -155,17 +170,21 @@ impl Drop for Running {
 }
 
 impl WebSockets {
-    /// Serves the listeners. Without listeners, the thread starts with the first call.
-    pub(crate) fn start(
+    /// Serves the listeners, and calls `accept` with each connection that they accept. Without listeners, the thread
+    /// starts with the first call.
+    ///
+    /// # Errors
+    /// There is no thread, or no descriptor for it.
+    pub fn start(
         trusted_certificates: Option<PathBuf>,
         listeners: Vec<Listener>,
-        events: mpsc::UnboundedSender<ToControl>,
+        accept: impl Fn(AcceptedWebSocket) + Send + Sync + 'static,
         connections: Connections,
     ) -> io::Result<Self> {
-        let connections = Arc::new(connections);
+        let (accept, connections): (Accept, _) = (Arc::new(accept), Arc::new(connections));
         let channels = listeners.iter().map(Listener::uri).collect();
         let mut websockets =
-            WebSockets { trusted_certificates, events, connections, counters: Arc::default(), running: None, channels };
+            WebSockets { trusted_certificates, accept, connections, counters: Arc::default(), running: None, channels };
         if !listeners.is_empty() {
             websockets.run(listeners)?;
         }
@@ -173,22 +192,25 @@ impl WebSockets {
     }
 
     /// Reasons of refused connections and messages, with counts.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.counters.counts()
     }
 
     /// The pool of places for connections.
-    pub(crate) fn pool(&self) -> PoolReader {
+    pub fn pool(&self) -> PoolReader {
         self.connections.reader()
     }
 
     /// The channels, as management lists them.
-    pub(crate) fn channels(&self) -> &[FaceUri] {
+    pub fn channels(&self) -> &[FaceUri] {
         &self.channels
     }
 
     /// Connects to a server. The receiver gets the answer when the call is complete.
-    pub(crate) fn call(&mut self, url: WebSocketUrl) -> io::Result<oneshot::Receiver<io::Result<Called>>> {
+    ///
+    /// # Errors
+    /// The thread does not start, or [`CALLS_MAX`] calls wait for it.
+    pub fn call(&mut self, url: WebSocketUrl) -> io::Result<oneshot::Receiver<io::Result<Called>>> {
         if self.running.is_none() {
             self.run(Vec::new())?;
         }
@@ -201,7 +223,7 @@ impl WebSockets {
 
     /// Tells all peers that the router stops, and ends the thread. To be called while workers run: a face that ends
     /// first is another goodbye.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.running = None;
     }
 
@@ -212,7 +234,7 @@ impl WebSockets {
         let context = Arc::new(Context {
             counters: Arc::clone(&self.counters),
             connections: Arc::clone(&self.connections),
-            events: self.events.clone(),
+            accept: Arc::clone(&self.accept),
             stop,
         });
         let caller = client::Caller::new(self.trusted_certificates.clone(), Arc::clone(&context));
@@ -237,7 +259,10 @@ impl WebSockets {
 }
 
 /// Opens the listeners of a configuration.
-pub(crate) fn open_listeners(section: &WebSocketSection) -> Result<Vec<Listener>, StartError> {
+///
+/// # Errors
+/// An address is in use or not allowed, or a certificate cannot be read.
+pub fn open_listeners(section: &WebSocketSection) -> Result<Vec<Listener>, ListenError> {
     if !section.enabled {
         return Ok(Vec::new());
     }

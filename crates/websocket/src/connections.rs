@@ -6,15 +6,11 @@
 //! 503 with the reason. Then idle connections close, so that the next attempt finds room: those of the same holder, or
 //! of the heaviest one.
 //!
-//! Before its request, a connection has one descriptor and a place in [`super::half_open`].
+//! Before its request, a connection has one descriptor and a place in [`crate::half_open`].
 //!
 //! Limits: [`CONNECTIONS_MAX`] connections.
 
-use crate::{
-    descriptors::{Descriptors, OF_STREAM, OF_WEBSOCKET, TakenDescriptors},
-    holder_pool::{Held, HolderPool, Refused},
-};
-use namewire_shares::{Holder, HolderTable, PoolConfig, PoolReader};
+use namewire_shares::{Held, Holder, HolderPool, HolderTable, PoolConfig, PoolReader, Refused};
 use std::net::IpAddr;
 use tokio::sync::watch;
 
@@ -24,22 +20,41 @@ const CONNECTIONS_MAX: u64 = 4096;
 /// Part of the places that one holder may have if no other has any, in percent.
 const SHARE_PERCENT: u32 = 80;
 
+/// Descriptors of a connection whose request has not come.
+const OF_HALF_OPEN: u64 = 1;
+
+/// Descriptors of a connection: its own, and the pair between its thread and the worker.
+pub const OF_CONNECTION: u64 = 3;
+
+/// The descriptors of the process, as connections take them.
+pub trait Descriptors: Send + Sync {
+    /// Takes descriptors for a connection.
+    ///
+    /// # Errors
+    /// Its holder has its share, or there are none. That is counted, and idle connections make room.
+    fn take(&self, holder: &Holder, count: u64) -> Result<Held, Refused>;
+
+    /// Lets workers close idle connections, because this pool, which connections use, has refused one.
+    fn make_room(&self, pool: &HolderPool, refused: Refused);
+}
+
 /// The places for connections.
-pub(crate) struct Connections {
+pub struct Connections {
     places: HolderPool,
-    descriptors: Descriptors,
+    descriptors: Box<dyn Descriptors>,
     open: watch::Sender<()>,
 }
 
 /// The place and the descriptors of one connection; dropping it gives them back.
-pub(super) struct ConnectionPlace {
+pub(crate) struct ConnectionPlace {
     _place: Held,
-    _descriptors: Option<TakenDescriptors>,
+    _descriptors: Option<Held>,
     _open: watch::Receiver<()>,
 }
 
 impl Connections {
-    pub(crate) fn new(holders: &HolderTable, descriptors: Descriptors) -> Self {
+    /// All places are free.
+    pub fn new(holders: &HolderTable, descriptors: impl Descriptors + 'static) -> Self {
         let config = PoolConfig {
             name: "websocket-connections",
             capacity: CONNECTIONS_MAX,
@@ -47,11 +62,15 @@ impl Connections {
             management_reserve: CONNECTIONS_MAX / 16,
             local_reserve: CONNECTIONS_MAX / 8,
         };
-        Connections { places: HolderPool::new(config, holders), descriptors, open: watch::Sender::new(()) }
+        Connections {
+            places: HolderPool::new(config, holders),
+            descriptors: Box::new(descriptors),
+            open: watch::Sender::new(()),
+        }
     }
 
     /// For reports.
-    pub(super) fn reader(&self) -> PoolReader {
+    pub(crate) fn reader(&self) -> PoolReader {
         self.places.reader()
     }
 
@@ -60,10 +79,10 @@ impl Connections {
     ///
     /// # Errors
     /// There is none for this peer.
-    pub(super) fn accept(&self, remote: IpAddr) -> Result<TakenDescriptors, Refused> {
-        let taken = self.descriptors.take(&Holder::of_address(remote, false), OF_STREAM);
+    pub(crate) fn accept(&self, remote: IpAddr) -> Result<Held, Refused> {
+        let taken = self.descriptors.take(&Holder::of_address(remote, false), OF_HALF_OPEN);
         match taken {
-            Err(_) if remote.to_canonical().is_loopback() => self.descriptors.take(&Holder::Loopback, OF_STREAM),
+            Err(_) if remote.to_canonical().is_loopback() => self.descriptors.take(&Holder::Loopback, OF_HALF_OPEN),
             taken => taken,
         }
     }
@@ -72,10 +91,10 @@ impl Connections {
     ///
     /// # Errors
     /// The holder has its share, or there is no room.
-    pub(super) fn enter(&self, holder: &Holder) -> Result<ConnectionPlace, Refused> {
+    pub(crate) fn enter(&self, holder: &Holder) -> Result<ConnectionPlace, Refused> {
         let place = self.places.try_take(holder, 1);
         let place = place.inspect_err(|refused| self.descriptors.make_room(&self.places, *refused))?;
-        let descriptors = self.descriptors.take(holder, OF_WEBSOCKET)?;
+        let descriptors = self.descriptors.take(holder, OF_CONNECTION)?;
         Ok(ConnectionPlace { _place: place, _descriptors: Some(descriptors), _open: self.open.subscribe() })
     }
 
@@ -83,14 +102,14 @@ impl Connections {
     ///
     /// # Errors
     /// There is no room.
-    pub(super) fn enter_for_operator(&self) -> Result<ConnectionPlace, Refused> {
+    pub(crate) fn enter_for_operator(&self) -> Result<ConnectionPlace, Refused> {
         let place = self.places.try_take(&Holder::Management, 1)?;
         // Control counts the descriptor of the face.
         Ok(ConnectionPlace { _place: place, _descriptors: None, _open: self.open.subscribe() })
     }
 
     /// Returns when no connection is open.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.open.closed().await;
     }
 }
@@ -99,18 +118,49 @@ impl Connections {
 mod tests {
     use super::*;
     use namewire_shares::Refusal;
-    use tokio::sync::mpsc::unbounded_channel;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    /// So many descriptors, with an eighth for applications of this machine.
+    struct Few {
+        pool: HolderPool,
+        /// How often connections should have made room.
+        searches: Arc<AtomicUsize>,
+    }
+
+    impl Few {
+        fn new(capacity: u64, holders: &HolderTable) -> Self {
+            let (management_reserve, local_reserve) = (capacity / 16, capacity / 8);
+            let config =
+                PoolConfig { name: "descriptors", capacity, share_percent: 80, management_reserve, local_reserve };
+            Few { pool: HolderPool::new(config, holders), searches: Arc::default() }
+        }
+    }
+
+    impl Descriptors for Few {
+        fn take(&self, holder: &Holder, count: u64) -> Result<Held, Refused> {
+            self.pool.try_take(holder, count).inspect_err(|refused| self.make_room(&self.pool, *refused))
+        }
+
+        fn make_room(&self, _: &HolderPool, _: Refused) {
+            self.searches.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     /// The story: one host took all 4,096 places. No other host got one, and no page or application of this machine.
     #[test]
     fn one_host_leaves_places_for_other_hosts_applications_and_the_operator() {
-        let (holders, (events, mut queue)) = (HolderTable::default(), unbounded_channel());
-        let connections = Connections::new(&holders, Descriptors::new(1 << 20, &holders, events));
+        let holders = HolderTable::default();
+        let descriptors = Few::new(1 << 20, &holders);
+        let searches = Arc::clone(&descriptors.searches);
+        let connections = Connections::new(&holders, descriptors);
         let remote = |number: u32| connections.enter(&Holder::Ipv4(number.into()));
         let mut open: Vec<ConnectionPlace> = std::iter::from_fn(|| remote(1).ok()).collect();
         assert_eq!(open.len() as u64, (CONNECTIONS_MAX - CONNECTIONS_MAX / 16 - CONNECTIONS_MAX / 8) * 4 / 5 + 1);
         assert!(matches!(remote(1), Err(Refused { why: Refusal::ShareUsed, .. })));
-        assert!(queue.try_recv().is_ok(), "its idle connections close");
+        assert!(searches.load(Ordering::Relaxed) > 0, "its idle connections close");
         open.extend((0..100).map(|_| remote(2).expect("another host")));
         while let Ok(place) = remote(open.len() as u32) {
             open.push(place);
@@ -120,13 +170,16 @@ mod tests {
         open.extend((0..100).map(|_| connections.enter_for_operator().expect("the operator")));
         assert!(open.len() as u64 <= CONNECTIONS_MAX);
         drop(open);
-        assert_eq!((connections.places.used(), connections.open.receiver_count()), (0, 0));
+        assert_eq!(
+            (connections.reader().holdings().map(|of| of.held).sum::<u64>(), connections.open.receiver_count()),
+            (0, 0)
+        );
     }
 
     #[test]
     fn an_application_on_loopback_may_knock_when_remote_hosts_have_all_descriptors() {
-        let (holders, (events, _queue)) = (HolderTable::default(), unbounded_channel());
-        let connections = Connections::new(&holders, Descriptors::new(160, &holders, events));
+        let holders = HolderTable::default();
+        let connections = Connections::new(&holders, Few::new(160, &holders));
         let mut open = Vec::new();
         for host in 1..1000_u32 {
             open.extend(connections.enter(&Holder::Ipv4(host.into())));

@@ -4,7 +4,7 @@
 //! Each connection resolves the host name again, so that a permanent face follows its server. A `wss` server must have
 //! a certificate for that name, from an issuer that we trust.
 
-use super::{Call, Called, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, connections::ConnectionPlace, tls};
+use crate::{Call, Called, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge, connections::ConnectionPlace, tls};
 use namewire_faces::StreamSocket;
 use namewire_packet::nfd::WebSocketUrl;
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
@@ -19,18 +19,18 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 /// Makes connections.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     trusted: Option<PathBuf>,
     context: Arc<Context>,
 }
 
 impl Caller {
-    pub(super) fn new(trusted: Option<PathBuf>, context: Arc<Context>) -> Self {
+    pub(crate) fn new(trusted: Option<PathBuf>, context: Arc<Context>) -> Self {
         Caller { trusted, context }
     }
 
     /// Connects, answers, and carries packets until the connection ends.
-    pub(super) async fn call(self, Call { url, answer }: Call) {
+    pub(crate) async fn call(self, Call { url, answer }: Call) {
         let Ok(place) = self.context.connections.enter_for_operator() else {
             self.context.counters.count(WebSocketDrop::TooManyConnections);
             let _ = answer.send(Err(io::Error::other("too many WebSocket connections")));
