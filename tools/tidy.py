@@ -61,8 +61,11 @@ ARROWS = {
     "worker": {"packet", "shares", "tables", "engine", "faces", "tagnet"},
     "router": {"packet", "shares", "configuration", "tables", "designs", "engine", "faces", "management",
                "node-model", "logging", "observe", "tagnet", "websocket", "worker"},
-    "tools": {"packet", "configuration", "memif", "faces", "node-model", "client", "repo", "security"},
-    "cli": {"packet", "configuration", "node-model", "logging", "router", "client", "tools"},
+    "printing": set(),
+    "nfdc": {"packet", "client", "security", "printing"},
+    "tools": {"packet", "configuration", "memif", "faces", "node-model", "client", "repo", "security", "printing"},
+    "cli": {"packet", "configuration", "node-model", "logging", "router", "client", "printing",
+            "nfdc", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "faces", "tagnet", "testbed"},
 }

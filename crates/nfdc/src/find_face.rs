@@ -1,6 +1,6 @@
 //! Finds the faces that an argument of a command line means.
 
-use super::{
+use crate::{
     context::{AMBIGUOUS, CANONIZATION_FAILED, Context, FACE_NOT_FOUND, FAILED, Stop, Unanswered},
     face_uri::FaceUriText,
     value::FaceReference,

@@ -1,7 +1,7 @@
 //! `nfdc help`: the list of commands, and the arguments of some. The text is made from the table of commands, so the
 //! two cannot differ.
 
-use super::grammar::{Argument, COMMANDS, Command, Kind};
+use crate::grammar::{Argument, COMMANDS, Command, Kind};
 use std::fmt::Write;
 
 /// Words that ask for help wherever they stand, if the command makes no sense otherwise.

@@ -1,6 +1,6 @@
 //! `nfdc status`, and the nouns that only show one section of it: channel, fib, `cs info`.
 
-use super::{
+use crate::{
     arguments::Arguments,
     context::{Context, FAILED, Unanswered},
     text,

@@ -6,13 +6,17 @@ use std::io::{self, IsTerminal, Write};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
-    pub(crate) json: bool,
+pub struct Output {
+    /// As JSON, otherwise as text.
+    pub json: bool,
 }
 
 impl Output {
     /// Prints `value` as one JSON document, or else the text that `human` makes.
-    pub(crate) fn print(self, value: &impl Serialize, human: impl FnOnce() -> String) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`write_out`].
+    pub fn print(self, value: &impl Serialize, human: impl FnOnce() -> String) -> io::Result<()> {
         if self.json {
             let mut text = serde_json::to_string_pretty(value)?;
             text.push('\n');
@@ -23,7 +27,10 @@ impl Output {
     }
 
     /// Prints `value` as JSON in one line, or else a line of text: for results that go on coming.
-    pub(crate) fn print_line(self, value: &impl Serialize, human: impl FnOnce() -> String) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`write_out`].
+    pub fn print_line(self, value: &impl Serialize, human: impl FnOnce() -> String) -> io::Result<()> {
         let mut text = if self.json { serde_json::to_string(value)? } else { human() };
         text.push('\n');
         write_out(text.as_bytes())
@@ -32,7 +39,7 @@ impl Output {
 
 impl Output {
     /// A progress bar on standard error, hidden unless that is a terminal. `total` is in units, 0 if it is unknown.
-    pub(crate) fn progress_bar(self, is_quiet: bool, total: u64, unit: &str) -> ProgressBar {
+    pub fn progress_bar(self, is_quiet: bool, total: u64, unit: &str) -> ProgressBar {
         if is_quiet || self.json || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
@@ -60,7 +67,7 @@ pub fn write_out(bytes: &[u8]) -> io::Result<()> {
 
 /// Rows of cells as aligned text, two spaces between columns; the first row is the heading.
 /// A table without rows below its heading prints `empty` instead.
-pub(crate) fn table(rows: &[Vec<String>], empty: &str) -> String {
+pub fn table(rows: &[Vec<String>], empty: &str) -> String {
     if rows.len() <= 1 {
         return format!("{empty}\n");
     }
@@ -82,12 +89,12 @@ pub(crate) fn table(rows: &[Vec<String>], empty: &str) -> String {
 }
 
 /// A setting as people write it.
-pub(crate) fn on_off(is_on: bool) -> &'static str {
+pub fn on_off(is_on: bool) -> &'static str {
     if is_on { "on" } else { "off" }
 }
 
 /// Label and value per line, values aligned.
-pub(crate) fn fields(rows: &[(&str, String)]) -> String {
+pub fn fields(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     rows.iter().map(|(label, value)| format!("{label:<width$}  {value}\n")).collect()
 }

@@ -3,12 +3,12 @@
 //! An entry is `name=value` pairs, either all in one line, separated by spaces, or one per line with names
 //! right-aligned. Durations are whole units, cut off, not rounded.
 
-use super::value::OriginText;
-use crate::output::on_off;
+use crate::value::OriginText;
 use namewire_packet::nfd::{
     ChannelStatus, CsInfo, FaceStatus, FibEntry, ForwarderStatus, RibEntry, Route, StrategyChoice, cs_flags,
     face_flags, route_flags,
 };
+use namewire_printing::output::on_off;
 use std::{
     fmt::{Display, Write},
     time::{Duration, UNIX_EPOCH},
@@ -260,7 +260,7 @@ fn add_strategy(mut attributes: Attributes, choice: &StrategyChoice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nfdc::samples;
+    use crate::samples;
 
     #[test]
     fn faces() {

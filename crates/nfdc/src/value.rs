@@ -2,7 +2,7 @@
 //!
 //! Reasons for refusal have the words of NFD's `nfdc`, because our messages must equal its messages.
 
-use super::{face_uri::FaceUriText, grammar::Kind};
+use crate::{face_uri::FaceUriText, grammar::Kind};
 use namewire_packet::{
     NameBuf,
     nfd::{FacePersistency, origin},

@@ -1,14 +1,14 @@
 //! `nfdc face`: list, show, create (or change) and destroy.
 
-use super::{
+use crate::{
     arguments::Arguments,
     context::{Context, Refusal, Stop, USAGE, Unanswered, required},
     find_face::{canonize, canonize_if_possible, find_one, query},
     text::{Attributes, face, face_in_lines},
     value::{FaceReference, parse_unsigned},
 };
-use crate::output::on_off;
 use namewire_packet::nfd::{ControlParameters, FacePersistency, FaceQueryFilter, face_flags};
+use namewire_printing::output::on_off;
 
 /// Takes an override of the MTU away.
 const MTU_AUTO: u64 = u64::MAX;
@@ -213,7 +213,7 @@ pub(crate) async fn destroy(context: &mut Context, arguments: &Arguments) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nfdc::arguments;
+    use crate::arguments;
     use namewire_packet::FaceId;
     use namewire_security::Signer;
 

@@ -1,12 +1,12 @@
 //! `nfdc cs`: config and erase (`cs info` is a section of the status).
 
-use super::{
+use crate::{
     arguments::Arguments,
     context::{Context, FAILED, Stop, required},
     text::Attributes,
 };
-use crate::output::on_off;
 use namewire_packet::nfd::{ControlParameters, cs_flags};
+use namewire_printing::output::on_off;
 
 pub(crate) async fn config(context: &mut Context, arguments: &Arguments) -> Result<(), Stop> {
     let switches = [("admit", cs_flags::ADMIT), ("serve", cs_flags::SERVE)];

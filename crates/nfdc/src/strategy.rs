@@ -1,6 +1,6 @@
 //! `nfdc strategy`: list, show, set and unset.
 
-use super::{
+use crate::{
     arguments::Arguments,
     context::{Context, Refusal, Stop, UNKNOWN_STRATEGY, USAGE, Unanswered, required},
     text::{self, Attributes},

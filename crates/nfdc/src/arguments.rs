@@ -4,7 +4,7 @@
 //! word is the value of the first positional argument, in order, that can read it. After an argument by name, no more
 //! positional arguments are accepted. If a name is given twice, the later value holds.
 
-use super::{
+use crate::{
     face_uri::FaceUriText,
     grammar::{self, Argument, Command, Kind},
     value::{FaceReference, ReportFormat, Value},

@@ -3,7 +3,7 @@
 //! Source: drop-in §5, and the elements that NFD's `nfdc` writes, in their order. Times are
 //! ISO 8601 extended, durations XML Schema's (`PT59S`).
 
-use super::{text::extended_timestamp, value::OriginText};
+use crate::{text::extended_timestamp, value::OriginText};
 use namewire_packet::nfd::{
     ChannelStatus, CsInfo, FaceCounters, FaceStatus, FibEntry, ForwarderStatus, RibEntry, Route, StrategyChoice,
     cs_flags, face_flags, route_flags,
@@ -203,7 +203,7 @@ pub(crate) fn strategy_section(choices: &[StrategyChoice]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nfdc::samples;
+    use crate::samples;
     use proptest::prelude::*;
 
     fn is_well_formed(sections: &str) -> bool {

@@ -27,11 +27,11 @@ mod text;
 mod value;
 mod xml;
 
-use crate::output::write_out;
 use arguments::Parsed;
 use context::{Context, FAILED, Stop, USAGE};
 use grammar::Action;
 use namewire_client::TransportUri;
+use namewire_printing::output::write_out;
 use namewire_security::Signer;
 use status::Section;
 use std::io;
@@ -43,7 +43,7 @@ pub const LINK_NAME: &str = "nfdc";
 const VERSION: &str = concat!("namewire-", env!("CARGO_PKG_VERSION"));
 
 /// Runs a command line (without the program's name) and gives the exit code.
-pub(crate) async fn execute(words: Vec<String>, transport: Option<TransportUri>, signer: Signer) -> u8 {
+pub async fn execute(words: Vec<String>, transport: Option<TransportUri>, signer: Signer) -> u8 {
     match run(&words, transport, signer).await {
         Ok(code) => code,
         Err(error) => {

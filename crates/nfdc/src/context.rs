@@ -5,7 +5,6 @@
 //!
 //! Source: drop-in §5 (exit codes). Errors of our own have the codes of ndn-cxx's `Controller`.
 
-use crate::{Failure, output::write_out};
 use namewire_client::{
     Client, CloseReason, ConnectError, ControlError, DATASET_BYTES_MAX, Discovery, ExpressError, FetchError,
     FetchOptions, SegmentFetch, TransportUri,
@@ -14,6 +13,7 @@ use namewire_packet::{
     NackReason, NameBuf,
     nfd::{self, ControlParameters, ControlResponse, DatasetEntry, FaceQueryFilter, FaceStatus, ForwarderStatus},
 };
+use namewire_printing::output::write_out;
 use namewire_security::Signer;
 use std::io;
 use tokio::sync::OnceCell;
@@ -269,7 +269,7 @@ fn not_connected(error: ConnectError) -> Stop {
             let lines: Vec<String> = tried.iter().map(|(uri, error)| line(uri, error)).collect();
             Stop::new(FAILED, lines.join("\n"))
         }
-        other => Stop::new(FAILED, Failure::from(other).to_string()),
+        other @ ConnectError::Discovery(_) => Stop::new(FAILED, other.to_string()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `nfdc route`: list, show, add and remove.
 
-use super::{
+use crate::{
     arguments::Arguments,
     context::{Context, FACE_NOT_FOUND, ROUTE_NOT_FOUND, Stop, Unanswered, required},
     face::print_properties,

@@ -3,27 +3,34 @@
 use crate::terminal;
 
 /// Spaces between two columns.
-pub(crate) const GAP: usize = 2;
+pub const GAP: usize = 2;
 
 /// A column of a table.
-pub(crate) struct Column<R> {
-    pub(crate) heading: &'static str,
+pub struct Column<R> {
+    /// Its first line.
+    pub heading: &'static str,
     /// Columns of the highest number give way first, together, where the line is too short; those of 0 stay.
-    pub(crate) rank: u8,
-    pub(crate) is_number: bool,
-    pub(crate) cell: fn(&R) -> String,
+    pub rank: u8,
+    /// Numbers stand at the right.
+    pub is_number: bool,
+    /// The text of a row.
+    pub cell: fn(&R) -> String,
 }
 
 /// A column as it is printed.
-pub(crate) struct Fitted {
-    pub(crate) heading: &'static str,
-    pub(crate) is_number: bool,
-    pub(crate) width: usize,
-    pub(crate) cells: Vec<String>,
+pub struct Fitted {
+    /// Its first line.
+    pub heading: &'static str,
+    /// Numbers stand at the right.
+    pub is_number: bool,
+    /// Characters.
+    pub width: usize,
+    /// Its text in each row.
+    pub cells: Vec<String>,
 }
 
 /// The columns that fit into `width` characters, in their order; all of them without a width.
-pub(crate) fn fit<R>(columns: &[Column<R>], rows: &[R], width: Option<usize>) -> Vec<Fitted> {
+pub fn fit<R>(columns: &[Column<R>], rows: &[R], width: Option<usize>) -> Vec<Fitted> {
     let all = columns.iter().map(|column| {
         let cells: Vec<String> = rows.iter().map(column.cell).collect();
         let widest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -42,7 +49,7 @@ pub(crate) fn fit<R>(columns: &[Column<R>], rows: &[R], width: Option<usize>) ->
 }
 
 /// The columns as lines of text, alarming rows in red on a terminal. Without rows, `empty` in their place.
-pub(crate) fn text(columns: &[Fitted], is_alarming: impl Fn(usize) -> bool, empty: &str) -> String {
+pub fn text(columns: &[Fitted], is_alarming: impl Fn(usize) -> bool, empty: &str) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     if rows == 0 {
         return format!("{empty}\n");
