@@ -20,7 +20,6 @@ mod command_journal;
 mod content_stores;
 mod control;
 mod cs_settings;
-pub mod declarations;
 mod descriptors;
 mod drop_report;
 mod listeners;

@@ -1,13 +1,13 @@
 //! Declared faces, routes and strategies in a running router without any socket for applications.
 
 use namewire_configuration::{Declarations, Settings, from_toml, state_file, units::Bytes};
+use namewire_declarations::{Due, Keeper, Problem};
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, origin},
 };
 use namewire_router::{
     Router, RouterHandle,
-    declarations::{Due, Keeper, Problem},
     operator::{CsChange, Operator, OperatorError},
 };
 

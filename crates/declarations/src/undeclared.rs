@@ -1,7 +1,6 @@
 //! The undeclared faces, routes and strategies of a node, which a state file keeps.
 
-use super::{Keeper, default_strategies};
-use crate::operator::Inventory;
+use crate::{Keeper, default_strategies};
 use namewire_configuration::{
     Declarations,
     settings::{FaceEntry, RouteEntry, StrategyEntry},
@@ -13,6 +12,7 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{FacePersistency, FaceUri, face_flags, route_flags},
 };
+use namewire_router::operator::Inventory;
 use std::{
     collections::{BTreeSet, HashMap},
     time::Duration,

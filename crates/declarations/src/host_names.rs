@@ -34,12 +34,12 @@ pub struct Names {
 }
 
 impl Names {
-    pub(super) fn new(due: Due) -> Self {
+    pub(crate) fn new(due: Due) -> Self {
         Names { due, uris: BTreeSet::new() }
     }
 
     /// Adds the host name of a face, if its URI has one.
-    pub(super) fn add(&mut self, uri: &Uri) {
+    pub(crate) fn add(&mut self, uri: &Uri) {
         if uri.0.host_to_look_up().is_some() {
             self.uris.insert(uri.clone());
         }
@@ -77,15 +77,15 @@ impl Names {
 /// What a look-up has found.
 #[derive(Debug)]
 pub struct Addresses {
-    pub(super) due: Due,
+    pub(crate) due: Due,
     /// The canonical FaceUris of all addresses of a host name, or why there are none.
-    pub(super) found: BTreeMap<Uri, Result<Vec<FaceUri>, String>>,
+    pub(crate) found: BTreeMap<Uri, Result<Vec<FaceUri>, String>>,
 }
 
 impl Addresses {
     /// The FaceUri to make a face with: the one that it has now, if the name still leads there. `None` if the name was
     /// not looked up.
-    pub(super) fn canonical(&self, uri: &Uri, current: Option<&FaceUri>) -> Option<Result<FaceUri, String>> {
+    pub(crate) fn canonical(&self, uri: &Uri, current: Option<&FaceUri>) -> Option<Result<FaceUri, String>> {
         let Some(host) = uri.0.host_to_look_up() else { return Some(Ok(without_look_up(&uri.0))) };
         Some(match self.found.get(uri)? {
             Ok(addresses) => {
@@ -97,7 +97,7 @@ impl Addresses {
     }
 
     /// True if the name leads somewhere, but no longer to `current`.
-    pub(super) fn have_left(&self, uri: &Uri, current: &FaceUri) -> bool {
+    pub(crate) fn have_left(&self, uri: &Uri, current: &FaceUri) -> bool {
         let Some(Ok(addresses)) = self.found.get(uri) else { return false };
         !addresses.is_empty() && !addresses.contains(current)
     }

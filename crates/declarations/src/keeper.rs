@@ -1,10 +1,9 @@
 //! The keeper: makes what is declared, and when the declarations change, makes only the difference.
 
-use super::{
+use crate::{
     default_strategies,
     host_names::{Addresses, Due, Names},
 };
-use crate::operator::{Operator, OperatorError};
 use namewire_configuration::{
     Declarations,
     settings::{FaceEntry, RouteEntry, StrategyEntry},
@@ -14,23 +13,24 @@ use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FaceUri, route_flags},
 };
+use namewire_router::operator::{Operator, OperatorError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Both ends of a face, as written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ends {
+pub(crate) struct Ends {
     remote: Uri,
     local: Option<Uri>,
 }
 
 impl Ends {
-    pub(super) fn of(entry: &FaceEntry) -> Self {
+    pub(crate) fn of(entry: &FaceEntry) -> Self {
         Ends { remote: entry.uri.clone(), local: entry.local_uri.clone() }
     }
 }
 
 /// The key of a route.
-pub(super) type RouteKey = (Prefix, Uri, Origin);
+pub(crate) type RouteKey = (Prefix, Uri, Origin);
 
 fn route_key(route: &RouteEntry) -> RouteKey {
     (route.prefix.clone(), route.face.clone(), route.origin)
@@ -71,11 +71,11 @@ struct LeftFace {
 
 /// Keeps what is declared.
 pub struct Keeper {
-    pub(super) operator: Operator,
+    pub(crate) operator: Operator,
     wanted: Declarations,
-    pub(super) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
-    pub(super) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
-    pub(super) strategies: BTreeMap<Prefix, StrategyName>,
+    pub(crate) faces: BTreeMap<Ends, (FaceEntry, FaceId)>,
+    pub(crate) routes: BTreeMap<RouteKey, (RouteEntry, FaceId)>,
+    pub(crate) strategies: BTreeMap<Prefix, StrategyName>,
     /// Where the host names of faces led when the faces were made.
     led_to: BTreeMap<Ends, FaceUri>,
     /// The faces with host names that are down.
@@ -529,8 +529,8 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Router;
     use namewire_configuration::{Settings, from_toml};
+    use namewire_router::Router;
 
     /// A name that the system resolves without a name server.
     const NAMED: &str = "udp4://localhost:7001";
