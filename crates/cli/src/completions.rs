@@ -2,7 +2,8 @@
 
 use crate::command_line;
 use clap_complete::Shell;
-use namewire_tools::{Failure, write_out};
+use namewire_printing::output::write_out;
+use namewire_tools::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Bash: namewire completions bash > ~/.local/share/bash-completion/completions/namewire\n\

@@ -9,7 +9,8 @@ mod nfd;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use namewire_tools::{ExitCode, Failure, Global, LINK_NAME, Tool};
+use namewire_nfdc::LINK_NAME;
+use namewire_tools::{ExitCode, Failure, Global, Tool};
 use std::{ffi::OsString, time::Duration};
 
 /// Named Data Networking from the command line.
@@ -64,10 +65,14 @@ fn main() -> std::process::ExitCode {
     };
     let command = match cli.command {
         Command::Nfdc { words } => {
-            let code = runtime.block_on(namewire_tools::nfdc(cli.global, words));
+            let (transport, signer) = match cli.global.into_connection() {
+                Ok(connection) => connection,
+                Err(failure) => return failure.report(),
+            };
+            let code = runtime.block_on(namewire_nfdc::execute(words, transport, signer));
             // A look-up of a host name may still hang in a thread; nobody waits for it.
             runtime.shutdown_background();
-            return code.map_or_else(|failure| failure.report(), std::process::ExitCode::from);
+            return code.into();
         }
         command => command,
     };

@@ -12,11 +12,8 @@
 //! If none is to be had, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The refused
 //! peer finds room when it tries again.
 
-use crate::{
-    holder_pool::{Held, HolderPool, Refused},
-    messages::ToControl,
-};
-use namewire_shares::{Holder, HolderTable, PoolConfig, PoolReader};
+use crate::messages::ToControl;
+use namewire_shares::{Held, Holder, HolderPool, HolderTable, PoolConfig, PoolReader, Refused};
 use rustix::process::{Resource, getrlimit};
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -29,9 +26,6 @@ pub(crate) const OF_STREAM: u64 = 1;
 
 /// Descriptors of an application that shares memory: its connection, the memory and two doorbells.
 pub(crate) const OF_MEMORY: u64 = 4;
-
-/// Descriptors of a WebSocket connection: its own, and the pair between its thread and the worker.
-pub(crate) const OF_WEBSOCKET: u64 = 3;
 
 /// Part of the descriptors that one holder may have if no other has any, in percent.
 const SHARE_PERCENT: u32 = 80;
@@ -96,8 +90,7 @@ impl Descriptors {
         self.pool().take(&Holder::Management, OF_STREAM)
     }
 
-    /// Lets workers close idle connections, because this pool, which connections use, has refused one.
-    pub(crate) fn make_room(&self, pool: &HolderPool, refused: Refused) {
+    fn make_room(&self, pool: &HolderPool, refused: Refused) {
         let mut last_search = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
         if last_search.is_some_and(|last| last.elapsed() < PAUSE) {
             return;
@@ -105,6 +98,16 @@ impl Descriptors {
         *last_search = Some(Instant::now());
         // Control is gone only when the router stops.
         let _ = self.events.send(ToControl::ShortOfConnections { holder: pool.who_makes_room(refused) });
+    }
+}
+
+impl namewire_websocket::Descriptors for Descriptors {
+    fn take(&self, holder: &Holder, count: u64) -> Result<TakenDescriptors, Refused> {
+        Descriptors::take(self, holder, count)
+    }
+
+    fn make_room(&self, pool: &HolderPool, refused: Refused) {
+        Descriptors::make_room(self, pool, refused);
     }
 }
 
@@ -135,6 +138,7 @@ fn files(limit: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_websocket::OF_CONNECTION;
     use tokio::sync::mpsc::unbounded_channel;
 
     /// The story: under `ulimit -n 1024`, 1,224 idle TCP connections were enough to lock out every application.
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!(taken.len(), (800 - 50 - 100) * 4 / 5);
         assert!(matches!(queue.try_recv(), Ok(ToControl::ShortOfConnections { .. })));
         for number in 2..10_000 {
-            taken.extend(descriptors.take(&remote(number), OF_WEBSOCKET));
+            taken.extend(descriptors.take(&remote(number), OF_CONNECTION));
         }
         let searches = std::iter::from_fn(|| queue.try_recv().ok()).count() as u128;
         assert!(searches <= began.elapsed().as_millis() / PAUSE.as_millis(), "{searches} searches without pauses");
@@ -159,6 +163,6 @@ mod tests {
         let applications: Vec<_> = (0..80).map(|_| of_user(1000).expect("four fifths of the reserve")).collect();
         let _operators: Vec<_> = (0..50).map(|_| descriptors.take_for_operator()).collect();
         drop((taken, applications));
-        assert_eq!(descriptors.pool().used(), 50);
+        assert_eq!(descriptors.count().holdings().map(|of| of.held).sum::<u64>(), 50);
     }
 }

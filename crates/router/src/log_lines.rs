@@ -1,4 +1,4 @@
-//! The lines that control adds to the router's log ([`crate::logging`]). A value is turned into text only if the line
+//! The lines that control adds to the router's log ([`namewire_logging`]). A value is turned into text only if the line
 //! is written.
 
 use crate::control::DropLine;

@@ -6,6 +6,7 @@ use namewire_faces::{FaceInfo, StreamSocket, memory};
 use namewire_management::TrustConfig;
 use namewire_packet::FaceId;
 use namewire_shares::HolderId;
+use namewire_websocket::AcceptedWebSocket;
 use namewire_worker::{ForManagement, FromWorker};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -52,6 +53,13 @@ pub(crate) struct AcceptedConnection {
     pub(crate) place: OwnedSemaphorePermit,
     /// Its share of the descriptors, if it is not counted elsewhere.
     pub(crate) descriptors: Option<TakenDescriptors>,
+}
+
+impl From<AcceptedWebSocket> for AcceptedConnection {
+    fn from(AcceptedWebSocket { socket, info, place }: AcceptedWebSocket) -> Self {
+        // The thread of WebSocket keeps the descriptors.
+        AcceptedConnection { connection: Connection::Stream(socket), info, place, descriptors: None }
+    }
 }
 
 impl AcceptedConnection {

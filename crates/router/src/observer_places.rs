@@ -7,12 +7,9 @@
 //!
 //! Limits: [`CONNECTIONS`], [`STREAMS`], [`TRACES`].
 
-use crate::{
-    descriptors::{Descriptors, OF_STREAM},
-    holder_pool::{HolderPool, Refused},
-};
+use crate::descriptors::{Descriptors, OF_STREAM};
 use namewire_observe::source::{Admitted, Place};
-use namewire_shares::{Holder, HolderTable, PoolConfig, PoolReader};
+use namewire_shares::{Holder, HolderPool, HolderTable, PoolConfig, PoolReader, Refused};
 use std::net::IpAddr;
 
 /// Connections at once.

@@ -48,15 +48,15 @@ pub enum OperatorError {
 /// Access to the management of a running router.
 #[derive(Clone)]
 pub struct Operator {
-    pub(crate) events: mpsc::UnboundedSender<ToControl>,
-    pub(crate) revision: watch::Receiver<u64>,
-    pub(crate) faces_lost: watch::Receiver<u64>,
-    pub(crate) udp_mtu: u64,
+    events: mpsc::UnboundedSender<ToControl>,
+    revision: watch::Receiver<u64>,
+    faces_lost: watch::Receiver<u64>,
+    udp_mtu: u64,
 }
 
 impl Operator {
     /// The MTU of a face to `remote` if the command that makes it gives none.
-    pub(crate) fn default_mtu(&self, remote: &FaceUri) -> u64 {
+    pub fn default_mtu(&self, remote: &FaceUri) -> u64 {
         let is_udp = matches!(remote.scheme(), "udp" | "udp4" | "udp6");
         let is_group = remote.literal_ip().is_some_and(|ip| ip.is_multicast());
         if is_udp && !is_group { self.udp_mtu } else { MAX_PACKET_BYTES as u64 }

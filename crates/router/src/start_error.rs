@@ -8,6 +8,7 @@ use namewire_tables::{
     PageSize,
     head_room::{self, RESERVE_BYTES},
 };
+use namewire_websocket::ListenError;
 use namewire_worker::WorkersError;
 use std::{io, path::PathBuf};
 
@@ -98,6 +99,12 @@ pub enum StartError {
     /// A strategy of the configuration is unknown or refused.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),
+}
+
+impl From<ListenError> for StartError {
+    fn from(ListenError { what, source }: ListenError) -> Self {
+        StartError::Listen { what, source }
+    }
 }
 
 impl StartError {

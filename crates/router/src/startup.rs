@@ -14,14 +14,12 @@ use crate::{
     cs_settings::CsSettings,
     descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
-    logging::Log,
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
     secrets::Secrets,
-    websocket::{self, WebSockets},
     worker_shares::workers_config,
 };
 use namewire_configuration::{
@@ -34,11 +32,13 @@ use namewire_configuration::{
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
+use namewire_logging::Log;
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
 use namewire_packet::nfd::FaceUri;
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
+use namewire_websocket::{AcceptedWebSocket, Connections, WebSockets};
 use namewire_worker::{ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerThreads, mesh, unix_ms};
 use std::{
     io,
@@ -182,7 +182,7 @@ impl Router {
         let secrets = Secrets::new(settings.router.seed)?;
         let mut listeners = Listeners::open(settings, inherited)?;
         let observer = observer(settings).map_err(StartError::Observe)?;
-        let websocket_listeners = websocket::open_listeners(&faces.websocket)?;
+        let websocket_listeners = namewire_websocket::open_listeners(&faces.websocket)?;
         let shared = shared_tables(settings, &secrets)?;
         let management = management_config(configuration, &shared.holders);
         let (events, event_queue) = mpsc::unbounded_channel();
@@ -199,8 +199,8 @@ impl Router {
 
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
         let trusted = faces.websocket.trusted_certificates.clone();
-        let connections = websocket::Connections::new(&shared.holders, descriptors.clone());
-        let websockets = WebSockets::start(trusted, websocket_listeners, events.clone(), connections)?;
+        let connections = Connections::new(&shared.holders, descriptors.clone());
+        let websockets = WebSockets::start(trusted, websocket_listeners, accepting(events.clone()), connections)?;
         let places = ObserverPlaces::new(&shared.holders, descriptors.clone());
         shared.add_pools(listener_pools(&websockets, observer.as_ref().map(|_| &places)));
         let websocket = websockets.channels().to_vec();
@@ -242,6 +242,12 @@ impl Router {
 fn control_sender(events: mpsc::UnboundedSender<ToControl>, interests: Arc<ManagementQueue>) -> ControlSender {
     // Control is gone only when the router stops.
     ControlSender::new(move |report| _ = events.send(ToControl::Worker(report)), interests)
+}
+
+/// How accepted WebSocket connections reach control.
+fn accepting(events: mpsc::UnboundedSender<ToControl>) -> impl Fn(AcceptedWebSocket) + Send + Sync + 'static {
+    // Control is gone only when the router stops.
+    move |accepted| _ = events.send(ToControl::Accepted(accepted.into()))
 }
 
 /// Starts the workers, each with its share of what the settings give.

@@ -6,8 +6,8 @@ mod threads;
 
 use application::{Application, name, start_with};
 use namewire_configuration::log_levels::LogLevels;
+use namewire_logging::Log;
 use namewire_node_model::log_line::LineForm;
-use namewire_router::logging::Log;
 use std::time::Duration;
 use threads::Work;
 

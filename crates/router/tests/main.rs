@@ -1,7 +1,6 @@
 //! Whole routers with real sockets. One program of tests, because each would be linked with the whole router.
 
 mod application;
-mod declarations;
 mod drops;
 mod exchange;
 #[path = "links/main.rs"]

@@ -10,6 +10,7 @@
 //! | which small number has a holder, and to which group does it belong? | [`holder_table`] |
 //! | may a holder take more of a pool, and who holds most? | [`pool`] |
 //! | the same for a pool that several threads use | [`shared_pool`] |
+//! | the same for connections: a holder has its number as long as it holds something | [`holder_pool`] |
 //! | who is served next, of those that wait? | [`turns`] |
 //!
 //! ```text
@@ -20,12 +21,14 @@
 //! The crate does no input or output and reads no clock.
 
 pub mod holder;
+pub mod holder_pool;
 pub mod holder_table;
 pub mod pool;
 pub mod shared_pool;
 pub mod turns;
 
 pub use holder::{Class, Holder};
+pub use holder_pool::{Held, HolderPool, Refused};
 pub use holder_table::{Groups, HolderId, HolderTable};
 pub use pool::{Holding, Pool, PoolConfig, PoolReader, Refusal};
 pub use shared_pool::{SharedPool, Taken};

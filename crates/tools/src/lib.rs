@@ -5,8 +5,7 @@
 //! | which tools are there? | [`Tool`], here |
 //! | what do all tools take, and how do they connect? | [`Global`], here |
 //! | how does a command fail, and with which exit code? | `failure` |
-//! | how are results printed? | `output`, `columns`, `quantity`, `terminal` |
-//! | how is NFD's command line read and answered? | `nfdc` |
+//! | how are numbers and times read and printed? | `quantity`; tables and JSON are of `namewire_printing` |
 //! | how does a command run as a service? | [`service`], `repo/run.rs`, `repo/hosted.rs` |
 //!
 //! Each tool is one file with its arguments and `execute`. No tool uses the router's code, so this crate is compiled
@@ -15,7 +14,6 @@
 mod capture;
 mod channel;
 mod choice;
-mod columns;
 mod cs;
 mod drops;
 mod events;
@@ -29,8 +27,6 @@ mod key;
 mod key_files;
 mod log;
 mod name_argument;
-mod nfdc;
-mod output;
 mod peek;
 mod ping;
 mod pingserver;
@@ -45,15 +41,12 @@ mod settings;
 mod status;
 mod strategy;
 mod tag;
-mod terminal;
 mod text_only;
 mod top;
 mod trace;
 mod traffic;
 
 pub use failure::{ExitCode, Failure};
-pub use nfdc::LINK_NAME;
-pub use output::write_out;
 pub use quantity::parse_bytes;
 pub use repo::HostedRepo;
 pub use settings::show_running;
@@ -62,8 +55,12 @@ use clap::{ArgMatches, FromArgMatches, Subcommand};
 use failure::Transport;
 use namewire_client::{Client, ConnectionEvent, TransportUri};
 use namewire_packet::NameBuf;
+use namewire_printing::{
+    columns,
+    output::{self, Output},
+    terminal,
+};
 use namewire_security::Signer;
-use output::Output;
 use std::sync::OnceLock;
 
 /// The heading of these options in help texts.
@@ -114,6 +111,15 @@ impl Global {
     /// The key of `--identity`, or a digest if nobody is named.
     fn signer(&self) -> Result<Signer, Failure> {
         self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
+    }
+
+    /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself.
+    ///
+    /// # Errors
+    /// If the key is not there.
+    pub fn into_connection(self) -> Result<(Option<TransportUri>, Signer), Failure> {
+        let signer = self.signer()?;
+        Ok((self.transport, signer))
     }
 
     /// For commands that talk to no forwarder, sign nothing and print one form only. Whoever gives these
@@ -278,13 +284,4 @@ impl Subcommand for Tool {
     fn has_subcommand(name: &str) -> bool {
         Command::has_subcommand(name)
     }
-}
-
-/// Carries out a command line of NFD's `nfdc`, and gives its exit code.
-///
-/// # Errors
-/// If the key that [`Global`] names is not there.
-pub async fn nfdc(global: Global, words: Vec<String>) -> Result<u8, Failure> {
-    let signer = global.signer()?;
-    Ok(nfdc::execute(words, global.transport, signer).await)
 }

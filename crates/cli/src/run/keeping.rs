@@ -13,9 +13,9 @@ use namewire_configuration::{
     state_file::{self, StateError},
     text::Uri,
 };
+use namewire_declarations::{Addresses, Due, Keeper, Lost, Problem};
 use namewire_router::{
     RouterHandle,
-    declarations::{Addresses, Due, Keeper, Lost, Problem},
     operator::{CsChange, Operator, OperatorError, StateWritten},
 };
 use namewire_tools::{

@@ -4,11 +4,9 @@
 //! variable is inherited, so it counts only if standard error is still that file.
 
 use namewire_configuration::{Settings, log_levels::LogFormat};
+use namewire_logging::{FutureWriter, Log, LogWriter};
 use namewire_node_model::log_line::LineForm;
-use namewire_router::{
-    RouterHandle,
-    logging::{FutureWriter, Log, LogWriter},
-};
+use namewire_router::RouterHandle;
 use namewire_tools::{ExitCode, Failure};
 use std::io;
 

@@ -126,7 +126,7 @@ const COUNTERS: &[(&str, &str, &str)] = &[
     ("link.", "crates/faces/src/link_drop.rs", REASON),
     ("router.", "crates/worker/src/router_drop.rs", REASON),
     ("router.", "crates/tables/src/fib/entry.rs", REASON),
-    ("websocket.", "crates/router/src/websocket/mod.rs", REASON),
+    ("websocket.", "crates/websocket/src/lib.rs", REASON),
     ("tag.", "crates/tagnet/src/forwarder/tag_drop.rs", REASON),
     ("tag-routing.", "crates/tagnet/src/routing/refusal.rs", REASON),
     ("tag-routing.", "crates/router/src/control/tags.rs", r#"\("([a-z-]+)", self"#),

@@ -16,18 +16,18 @@ use crate::{
     command_journal::CommandJournal,
     content_stores::ContentStores,
     listeners::AcceptCounters,
-    logging::Log,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
-    websocket::WebSockets,
 };
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
+use namewire_logging::Log;
 use namewire_management::{Environment, Times};
 use namewire_packet::{
     FaceId,
     nfd::{FaceCounters, FaceUri},
 };
+use namewire_websocket::WebSockets;
 use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
 use std::{net::SocketAddr, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;

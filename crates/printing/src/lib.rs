@@ -1,0 +1,13 @@
+//! How commands print: aligned text for people, JSON for programs, and what a terminal shows besides.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | how are results printed, as text and as JSON? | [`output`] |
+//! | which columns of a table fit into a line? | [`columns`] |
+//! | how wide is the terminal, and does it show colours? | [`terminal`] |
+//!
+//! The crate knows nothing of NDN. The tools and `nfdc` print by it.
+
+pub mod columns;
+pub mod output;
+pub mod terminal;
