@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::percentile;
+use namewire_load::exchange::percentile;
 
 /// Longest wait for an answer; the same as for the answers to Interests.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -38,17 +38,6 @@ impl Summary {
     }
 }
 
-/// The value below which `percent` of `sorted` lies (nearest rank); 0 if empty.
-///
-/// `sorted` must be in ascending order.
-pub fn percentile(sorted: &[u32], percent: f64) -> u32 {
-    if sorted.is_empty() {
-        return 0;
-    }
-    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
-    sorted[rank.clamp(1, sorted.len()) - 1]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,16 +51,5 @@ mod tests {
         assert_eq!(Summary::of(&[0.0, 0.0]).map(|s| s.spread_percent), Some(0.0));
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
-    }
-
-    #[test]
-    fn percentiles_are_nearest_rank() {
-        let sorted: Vec<u32> = (1..=100).collect();
-        assert_eq!(percentile(&sorted, 50.0), 50);
-        assert_eq!(percentile(&sorted, 99.0), 99);
-        assert_eq!(percentile(&sorted, 100.0), 100);
-        assert_eq!(percentile(&sorted, 0.0), 1);
-        assert_eq!(percentile(&[7], 99.0), 7);
-        assert_eq!(percentile(&[], 50.0), 0);
     }
 }

@@ -7,35 +7,24 @@
 
 use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
+use namewire_load::exchange::{PROBE_BASE, PROBE_INTERVAL, PROBE_LIMIT};
+use namewire_load::{Exchange, ExchangePackets, FramePort, Link};
 use namewire_packet::{FaceId, Name, NameBuf};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::exchange_packets::{ExchangePackets, Received};
-use super::frame_port::FramePort;
-use super::load_face::LoadFace;
 use super::{LoadPlan, Transport};
 use crate::router_control::RouterControl;
 
-/// Limit for the path to come up: the router answers the command before it applies the route.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
-/// Time between two probes.
-const PROBE_INTERVAL: Duration = Duration::from_millis(20);
-/// Looks at shared memory between two looks at the clock.
-const LOOKS_PER_CLOCK: u32 = 64;
-/// First sequence number of the probes, above all others.
-pub(super) const PROBE_BASE: u32 = 0xF000_0000;
 /// An empty LpPacket: a relay takes its sender as the peer of that side.
 pub(super) const HELLO: [u8; 2] = [0x64, 0];
 
 /// Consumer and producer, connected and probed.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) consumer: LoadFace,
-    pub(super) producer: LoadFace,
-    pub(super) packets: ExchangePackets,
+    pub(super) links: Exchange,
     /// The UDP or Ethernet face created for this load, and the connection that created it.
     made_face: Option<(RouterControl, FaceId)>,
 }
@@ -56,10 +45,16 @@ impl Connection {
         }
     }
 
-    /// Takes two connected faces.
-    #[cfg(test)]
-    pub(super) fn of_faces(consumer: LoadFace, producer: LoadFace, packets: ExchangePackets) -> Self {
-        Self { consumer, producer, packets, made_face: None }
+    /// Waits until Interests get through.
+    fn probed(
+        consumer: Link,
+        producer: Link,
+        packets: ExchangePackets,
+        made_face: Option<(RouterControl, FaceId)>,
+    ) -> anyhow::Result<Self> {
+        let mut links = Exchange { consumer, producer, packets };
+        links.probe()?;
+        Ok(Self { links, made_face })
     }
 
     fn open_unix(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
@@ -73,47 +68,35 @@ impl Connection {
                 control.register(prefix, None)?;
                 // Others may have asked for the prefix already.
                 let (stream, read) = control.into_parts()?;
-                LoadFace::stream_after(stream, &read)?
+                Link::stream_after(stream, &read)?
             }
-            None => LoadFace::stream(producer)?,
+            None => Link::stream(producer)?,
         };
-        let mut connection = Self { consumer: LoadFace::stream(consumer)?, producer, packets, made_face: None };
-        connection.probe()?;
-        Ok(connection)
+        Self::probed(Link::stream(consumer)?, producer, packets, None)
     }
 
     fn open_udp(plan: &LoadPlan, mut packets: ExchangePackets, prefix: NameBuf) -> anyhow::Result<Self> {
         let router = plan.udp.context("--udp must say where the router listens")?;
-        let mut control = RouterControl::connect(&plan.socket)
-            .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
+        let mut control = control(plan)?;
         let producer = UdpSocket::bind((plan.bind, 0))?;
         let face = control.create_face(&format!("udp4://{}", producer.local_addr()?), None)?;
         control.register(prefix, Some(face))?;
         let consumer = UdpSocket::bind((plan.bind, 0))?;
         consumer.connect(router)?;
         learn_peer(&producer, &consumer, &mut packets)?;
-        let mut connection = Self {
-            consumer: LoadFace::datagram(consumer)?,
-            producer: LoadFace::datagram(producer)?,
-            packets,
-            made_face: Some((control, face)),
-        };
-        connection.probe()?;
-        Ok(connection)
+        Self::probed(Link::datagrams(consumer)?, Link::datagrams(producer)?, packets, Some((control, face)))
     }
 
     fn open_udp_relay(plan: &LoadPlan, packets: ExchangePackets) -> anyhow::Result<Self> {
-        let connect = |relay| -> anyhow::Result<LoadFace> {
+        let connect = |relay| -> anyhow::Result<Link> {
             let socket = UdpSocket::bind((plan.bind, 0))?;
             socket.connect(relay)?;
             socket.send(&HELLO)?;
-            Ok(LoadFace::datagram(socket)?)
+            Ok(Link::datagrams(socket)?)
         };
         let consumer = connect(plan.udp.context("--udp must say where the relay listens")?)?;
         let producer = connect(plan.relay_producer.context("--relay-producer must say where the relay listens")?)?;
-        let mut connection = Self { consumer, producer, packets, made_face: None };
-        connection.probe()?;
-        Ok(connection)
+        Self::probed(consumer, producer, packets, None)
     }
 
     fn open_ethernet(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
@@ -123,33 +106,29 @@ impl Connection {
         let made_face = match (prefix, &plan.producer[..]) {
             (None, _) => None,
             (Some(prefix), [station, device]) => {
-                let mut control = RouterControl::connect(&plan.socket)
-                    .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
+                let mut control = control(plan)?;
                 let face = control.create_face(&format!("ether://[{station}]"), Some(&format!("dev://{device}")))?;
                 control.register(prefix, Some(face))?;
                 Some((control, face))
             }
             (Some(_), _) => bail!("--producer must say the station and the router's interface"),
         };
-        let mut connection = Self {
-            consumer: LoadFace::frames(FramePort::open(consumer, *consumer_peer)?),
-            producer: LoadFace::frames(FramePort::open(producer, *producer_peer)?),
-            packets,
-            made_face,
-        };
-        connection.probe()?;
-        Ok(connection)
+        let consumer = FramePort::open(consumer, *consumer_peer)?;
+        let producer = FramePort::open(producer, *producer_peer)?;
+        Self::probed(Link::frames(consumer), Link::frames(producer), packets, made_face)
     }
 
     /// Connects to the router's listener for shared memory, or to two devices of its own.
     fn open_memif(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
         let [consumer_path, producer_path] = &plan.memif[..] else { bail!("memif needs two sockets in --memif") };
-        let producer = FramePort::connect(producer_path)?;
+        let connect = |path: &Path| {
+            FramePort::connect(path, "namewire").with_context(|| format!("memif does not work at {}", path.display()))
+        };
+        let producer = connect(producer_path)?;
         let made_face = match (prefix, &plan.producer[..]) {
             (None, _) => None,
             (Some(prefix), devices) => {
-                let mut control = RouterControl::connect(&plan.socket)
-                    .with_context(|| format!("cannot connect to {}", plan.socket.display()))?;
+                let mut control = control(plan)?;
                 let face = match devices {
                     [station, device] => {
                         control.create_face(&format!("ether://[{station}]"), Some(&format!("dev://{device}")))?
@@ -160,38 +139,7 @@ impl Connection {
                 (devices.len() == 2).then_some((control, face))
             }
         };
-        let consumer = FramePort::connect(consumer_path)?;
-        let (consumer, producer) = (LoadFace::frames(consumer), LoadFace::frames(producer));
-        let mut connection = Self { consumer, producer, packets, made_face };
-        connection.probe()?;
-        Ok(connection)
-    }
-
-    /// Sends Interests until a Data comes back.
-    fn probe(&mut self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PROBE_LIMIT;
-        let mut answered = false;
-        for sequence in PROBE_BASE.. {
-            ensure!(Instant::now() < deadline, "no Data came back within {PROBE_LIMIT:?}: does the route work?");
-            self.consumer.outbox.push(|out| self.packets.write_interest(sequence, out));
-            self.consumer.flush()?;
-            let next = Instant::now() + PROBE_INTERVAL;
-            while !answered && Instant::now() < next {
-                let packets = &self.packets;
-                wait_readable(&[&self.consumer, &self.producer], PROBE_INTERVAL)?;
-                self.producer.receive(|wire, outbox| {
-                    if let (Received::Interest(sequence), token) = packets.classify(wire) {
-                        outbox.push(|out| packets.write_data(sequence, token, out));
-                    }
-                })?;
-                self.producer.flush()?;
-                self.consumer.receive(|wire, _| answered |= matches!(packets.classify(wire).0, Received::Data(_)))?;
-            }
-            if answered {
-                return Ok(());
-            }
-        }
-        Ok(())
+        Self::probed(Link::frames(connect(consumer_path)?), Link::frames(producer), packets, made_face)
     }
 
     /// Removes what the load created in the router.
@@ -204,6 +152,10 @@ impl Connection {
             None => Ok(()),
         }
     }
+}
+
+fn control(plan: &LoadPlan) -> anyhow::Result<RouterControl> {
+    RouterControl::connect(&plan.socket).with_context(|| format!("cannot connect to {}", plan.socket.display()))
 }
 
 /// The face of the last connection to the router's listener for shared memory.
@@ -239,41 +191,4 @@ fn learn_peer(producer: &UdpSocket, consumer: &UdpSocket, packets: &mut Exchange
         ensure!(Instant::now() < deadline, "no Interest reached the producer within {PROBE_LIMIT:?}");
     }
     Ok(())
-}
-
-/// Looks until one of `faces` has a frame, or has something to send for which there was no room.
-fn look_for_frames<const N: usize>(faces: &[&LoadFace; N], limit: Duration) -> [bool; N] {
-    let deadline = Instant::now() + limit;
-    loop {
-        for _ in 0..LOOKS_PER_CLOCK {
-            let has_frames = faces.map(LoadFace::has_frames);
-            if has_frames.contains(&true) || faces.iter().any(|face| !face.outbox.is_empty()) {
-                return has_frames;
-            }
-            std::hint::spin_loop();
-        }
-        if Instant::now() >= deadline {
-            return [false; N];
-        }
-    }
-}
-
-/// Waits until one of `faces` can be read, or can send what is waiting.
-pub(crate) fn wait_readable<const N: usize>(faces: &[&LoadFace; N], limit: Duration) -> anyhow::Result<[bool; N]> {
-    let interest_in = |face: &LoadFace| {
-        if face.outbox.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
-    };
-    let descriptors = faces.map(|face| Some(PollFd::from_borrowed_fd(face.descriptor()?, interest_in(face))));
-    if descriptors.iter().any(Option::is_none) {
-        return Ok(look_for_frames(faces, limit));
-    }
-    let mut descriptors: Vec<PollFd<'_>> = descriptors.into_iter().flatten().collect();
-    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
-    match poll(&mut descriptors, Some(&limit)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let readable =
-        |descriptor: &PollFd<'_>| descriptor.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
-    Ok(std::array::from_fn(|place| readable(&descriptors[place])))
 }

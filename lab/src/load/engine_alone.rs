@@ -7,13 +7,13 @@
 use std::time::{Duration, Instant};
 
 use namewire_engine::{BATCH_PACKETS, EngineConfig, Frame};
+use namewire_load::{ExchangePackets, ExchangeShape, ShapeError};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{Name, NameBuf};
 use namewire_testbed::Forwarder;
 use namewire_testbed::faces::{A, B};
 
-use super::exchange_packets::{ExchangePackets, ExchangeShape};
-use super::{FRESHNESS_MS, LoadError};
+use super::FRESHNESS_MS;
 
 /// The largest batch of an engine.
 const BATCH: u32 = BATCH_PACKETS as u32;
@@ -30,7 +30,7 @@ impl EngineAlone {
     ///
     /// # Errors
     /// If the content is too long.
-    pub fn new(content_bytes: usize, seed: u64) -> Result<Self, LoadError> {
+    pub fn new(content_bytes: usize, seed: u64) -> Result<Self, ShapeError> {
         let shape = ExchangeShape {
             run: "run",
             stream: 0,
@@ -43,7 +43,7 @@ impl EngineAlone {
         let packets = ExchangePackets::new(&shape)?;
         let mut forwarder = Forwarder::new(EngineConfig::default());
         forwarder.engines[0].expect_load();
-        let prefix: NameBuf = Name::parse_value(packets.prefix_value()).map_err(|_| LoadError::Shape)?.to_buf();
+        let prefix: NameBuf = Name::parse_value(packets.prefix_value()).map_err(|_| ShapeError)?.to_buf();
         forwarder.route(&prefix.to_string(), &[B]);
         forwarder.send_tokens(B);
         Ok(EngineAlone { forwarder, packets, next: 0 })

@@ -5,54 +5,28 @@
 //! Data the right one? The generator runs as a process of its own (`namewire-lab load`, `namewire-lab relay`), so that
 //! the router's CPU account contains only the router's work.
 //!
-//! * `exchange_packets`: what is sent, and the check of what comes back.
-//! * `load_face`, `message_batch`, `frame_port`: sockets, many packets a system call.
+//! The loop, the packets and the links are those of `namewire-load`.
+//!
 //! * `connection`: connects consumer and producer to the router, or to a relay.
 //! * `engine_alone`: the same exchange without any input or output.
-//! * `exchange`: the loop: window, pace, latencies, losses.
 //! * `relay`: the lower bound: a process that only copies packets.
 
 mod connection;
 mod engine_alone;
-mod exchange;
-mod exchange_packets;
-mod frame_port;
-mod load_face;
-mod message_batch;
 pub mod relay;
 
-pub(crate) use connection::wait_readable;
 pub(crate) use engine_alone::EngineAlone;
-pub(crate) use frame_port::{MEMIF_PEER, MEMIF_ROUTER};
-pub(crate) use load_face::LoadFace;
+pub use namewire_load::LoadReport;
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+use namewire_load::{ExchangePackets, ExchangeShape, Phase};
 use namewire_packet::nfd::MacAddress;
 use serde::{Deserialize, Serialize};
 
-/// Why a load could not be made.
-#[derive(Debug)]
-pub enum LoadError {
-    /// The run label or the content is too long.
-    Shape,
-}
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Shape => write!(
-                f,
-                "the run label takes 1 to {} bytes and a Data at most {} bytes of content",
-                exchange_packets::RUN_BYTES,
-                exchange_packets::CONTENT_BYTES_MAX
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
+use crate::process;
 
 /// The sockets that the load uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -150,47 +124,6 @@ pub struct LoadPlan {
     pub watch: Option<u32>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoadReport {
-    /// Interests sent in the measured part.
-    pub sent: u64,
-    /// Interests answered by the right Data.
-    pub satisfied: u64,
-    /// Interests whose lifetime passed, or that were never sent because the run gave up.
-    pub unsatisfied: u64,
-    /// Nacks received (counted in `unsatisfied` too).
-    pub nacks: u64,
-    /// Data that were damaged, or did not answer their Interest.
-    pub wrong: u64,
-    /// Data that answered no outstanding Interest: duplicates, or later than the lifetime.
-    pub unexpected: u64,
-    /// Interests that reached the producer in the measured part.
-    pub producer_interests: u64,
-    /// How many of these carried a PIT token.
-    pub producer_tokens: u64,
-    /// Duration of the measured part.
-    pub elapsed_ns: u64,
-    /// CPU time of the watched process over the measured part.
-    pub watched_cpu_ns: Option<u64>,
-    /// Resident memory of the watched process at the end, in KiB.
-    pub watched_resident_kib: Option<u64>,
-    /// CPU time of the load generator itself over the measured part.
-    pub generator_cpu_ns: Option<u64>,
-    /// Median latency.
-    pub latency_ns_p50: u32,
-    /// 99th percentile of the latency.
-    pub latency_ns_p99: u32,
-    /// Largest latency.
-    pub latency_ns_max: u32,
-}
-
-impl LoadReport {
-    /// True if every Interest was sent and answered by exactly its Data.
-    pub const fn is_clean(&self) -> bool {
-        self.unsatisfied == 0 && self.wrong == 0 && self.nacks == 0 && self.satisfied == self.sent && self.sent > 0
-    }
-}
-
 /// Runs the load in this process.
 ///
 /// # Errors
@@ -199,7 +132,7 @@ pub fn run(plan: &LoadPlan) -> anyhow::Result<LoadReport> {
     let seed = plan.seed.unwrap_or_else(|| {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64)
     });
-    let shape = exchange_packets::ExchangeShape {
+    let shape = ExchangeShape {
         run: &plan.run,
         stream: plan.stream,
         content_bytes: plan.content,
@@ -208,9 +141,54 @@ pub fn run(plan: &LoadPlan) -> anyhow::Result<LoadReport> {
         freshness_ms: FRESHNESS_MS,
         seed,
     };
-    let packets = exchange_packets::ExchangePackets::new(&shape)?;
-    connection::Connection::open(plan, packets)?.exchange(plan)
+    let connection = connection::Connection::open(plan, ExchangePackets::new(&shape)?)?;
+    exchange(connection, plan)
 }
 
+/// Runs warm-up, prefetch and measured part; reports on the measured part.
+fn exchange(mut connection: connection::Connection, plan: &LoadPlan) -> anyhow::Result<LoadReport> {
+    // Otherwise the kernel rounds every wait up by 50 µs.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    let names = plan.names.unwrap_or(plan.count).clamp(1, plan.count.max(1));
+    let measured = Phase {
+        base: 0,
+        names,
+        count: plan.count,
+        window: plan.window.max(1),
+        interval_ns: plan.rate.map(|rate| 1_000_000_000 / u64::from(rate.max(1))),
+        lost_after_ns: u64::from(plan.lifetime_ms) * 1_000_000 + LIFETIME_SLACK_NS,
+        give_up: plan.give_up,
+        echo_tokens: plan.echo_tokens,
+    };
+    let links = &mut connection.links;
+    if plan.warmup > 0 {
+        links.run(&Phase {
+            base: WARMUP_BASE,
+            names: plan.warmup,
+            count: plan.warmup,
+            interval_ns: None,
+            ..measured
+        })?;
+    }
+    if plan.from_store {
+        links.run(&Phase { count: names, window: PREFETCH_WINDOW, interval_ns: None, ..measured })?;
+    }
+    let accounts = || [plan.watch, Some(std::process::id())].map(|pid| pid.and_then(process::cpu_time_ns));
+    let before = accounts();
+    let mut report = links.run(&measured)?;
+    let after = accounts();
+    let spent = |of: usize| after[of]?.checked_sub(before[of]?);
+    (report.watched_cpu_ns, report.generator_cpu_ns) = (spent(0), spent(1));
+    report.watched_resident_kib = plan.watch.and_then(process::resident_kib);
+    connection.close()?;
+    Ok(report)
+}
+
+/// A Data that arrives this long after the lifetime still counts.
+const LIFETIME_SLACK_NS: u64 = 500_000_000;
+/// First sequence number of the warm-up.
+const WARMUP_BASE: u32 = 0x8000_0000;
+/// Interests in flight while the Content Store is filled.
+const PREFETCH_WINDOW: u32 = 64;
 /// FreshnessPeriod of every Data: longer than any run.
 const FRESHNESS_MS: u64 = 3_600_000;

@@ -11,13 +11,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use namewire_load::FramePort;
+use namewire_load::datagram_batch::{self, ReceiveBatch};
 use namewire_memif::{Accept, Listener};
 use namewire_packet::nfd::MacAddress;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::connection::HELLO;
-use super::frame_port::FramePort;
-use super::message_batch::{self, ReceiveBatch};
 
 /// Bytes copied by one read and write.
 const COPY_BYTES: usize = 256 * 1024;
@@ -182,15 +182,21 @@ fn relay_frames(mut ports: [FramePort; 2]) -> anyhow::Result<()> {
             poll(&mut descriptors, None)?;
         }
         let [first, second] = &mut ports;
-        first.receive(|packet| {
-            second.send(packet);
-        });
-        second.receive(|packet| {
-            first.send(packet);
-        });
+        copy(first, second)?;
+        copy(second, first)?;
         first.flush()?;
         second.flush()?;
     }
+}
+
+fn copy(from: &mut FramePort, to: &mut FramePort) -> io::Result<()> {
+    let mut sent = Ok(());
+    from.receive(|packet| {
+        if let Err(error) = to.send(packet) {
+            sent = Err(error);
+        }
+    })?;
+    sent
 }
 
 /// Sends as much as the socket takes; the rest is lost, as on any full link.
@@ -198,7 +204,7 @@ fn send_all(socket: &UdpSocket, bytes: &[u8], ends: &[usize]) -> anyhow::Result<
     let mut sent = 0;
     while sent < ends.len() {
         let start = if sent == 0 { 0 } else { ends[sent - 1] };
-        match message_batch::send(socket.as_fd(), bytes, start, &ends[sent..]) {
+        match datagram_batch::send(socket.as_fd(), bytes, start, &ends[sent..]) {
             Ok(0) => return Ok(()),
             Ok(count) => sent += count,
             // The load has ended; so will this process.

@@ -2,34 +2,27 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | when is which Interest sent, and when was it answered? | [`consumer`] |
-//! | how are Interests answered? | [`producer`] |
-//! | which names do Interests have? | [`names`], by popularity [`zipf`] |
-//! | how do packets come and go without a task for each? | [`link`], [`message_link`] |
+//! | where does a link go? | [`target`] |
+//! | when is which Interest sent, how is it answered, and when? | the crate `namewire-load` |
 //! | what is printed? | [`report`] |
 
-mod consumer;
-mod link;
-mod message_link;
-mod names;
-mod producer;
 mod report;
-mod zipf;
+mod target;
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
-use consumer::{Flow, Plan};
-use link::{Link, Socket, Target};
-use names::{NameSet, Names, Order};
 use namewire_client::{Client, TransportUri, next_signature_time_ms};
 use namewire_configuration::units::Span;
+use namewire_load::{
+    Counts, Flow, Link, NameSet, Names, Order, Plan,
+    producer::{self, Answers},
+};
 use namewire_packet::{
     Data, InterestBuilder, MAX_PACKET_BYTES, NameBuf, Nonce, SignedInterestFields,
     lp::LpPacket,
     nfd::{ControlParameters, ControlResponse},
 };
 use namewire_security::Signer;
-use producer::Answers;
-use report::{Counts, Report};
+use report::Report;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal},
@@ -41,6 +34,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+use target::Target;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Room for the name and the other fields of a Data of the largest size.
@@ -238,9 +232,9 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
     let target = target(global, args.over.as_ref()).await?;
     let mut links = Vec::new();
     for _ in 0..flows {
-        links.push(Socket::connect(&target).await.and_then(Link::new).map_err(|error| no_connection(&error))?);
+        links.push(target.connect().await.map_err(|error| no_connection(&error))?);
     }
-    let (live, mut threads) = (Arc::new(Mutex::new(Counts::new())), Vec::new());
+    let (live, mut threads) = (Arc::new(Mutex::new(Counts::default())), Vec::new());
     let (stop, start) = (stop_at_interrupt()?, Instant::now());
     let is_interrupted = Arc::clone(&stop);
     for (flow, link) in (0..flows).zip(links) {
@@ -263,12 +257,12 @@ async fn send(global: &Global, args: SendArgs) -> Result<(), Failure> {
 
 /// Adds up what flows publish until all have ended, and prints a line per second.
 async fn watch(threads: &[JoinHandle<io::Result<()>>], live: &Mutex<Counts>, is_quiet: bool) -> Counts {
-    let (mut total, mut last) = (Counts::new(), Instant::now());
+    let (mut total, mut last) = (Counts::default(), Instant::now());
     loop {
         let is_over = threads.iter().all(JoinHandle::is_finished);
         let elapsed = last.elapsed();
         if is_over || elapsed >= Duration::from_secs(1) {
-            let second = std::mem::replace(&mut *live.lock().unwrap_or_else(PoisonError::into_inner), Counts::new());
+            let second = std::mem::take(&mut *live.lock().unwrap_or_else(PoisonError::into_inner));
             total.add(&second);
             last = Instant::now();
             if is_over {
@@ -348,10 +342,11 @@ async fn serve(global: &Global, args: ServeArgs) -> Result<(), Failure> {
 async fn link_of_producer(args: &ServeArgs, target: &Target, signer: &Signer) -> Result<Link, Failure> {
     if let Some(uri) = &args.listen {
         eprintln!("waiting for a generator");
-        let link = Socket::accept(uri).await.and_then(Link::new);
-        return link.map_err(|error| Failure::new(ExitCode::Failed, format!("cannot listen at {uri}: {error}")));
+        return target::accept(uri)
+            .await
+            .map_err(|error| Failure::new(ExitCode::Failed, format!("cannot listen at {uri}: {error}")));
     }
-    let mut link = Socket::connect(target).await.and_then(Link::new).map_err(|error| no_connection(&error))?;
+    let mut link = target.connect().await.map_err(|error| no_connection(&error))?;
     if !args.no_register {
         args.prefixes.iter().try_for_each(|prefix| register(&mut link, prefix, signer))?;
     }
@@ -375,16 +370,18 @@ fn register(link: &mut Link, prefix: &NameBuf, signer: &Signer) -> Result<(), Fa
     let command = signer.sign_interest(&command, &fields);
     let command = command.map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
     let failed = |error: io::Error| no_connection(&error);
-    link.send(|out| out.extend_from_slice(&command)).map_err(failed)?;
+    link.outbox.push(|out| out.extend_from_slice(&command));
     let end = Instant::now() + REGISTRATION_PATIENCE;
     let mut response = None;
     while response.is_none() && Instant::now() < end {
         link.flush().map_err(failed)?;
         link.wait(Duration::from_millis(50)).map_err(failed)?;
-        let is_open = link.receive(|packet, _| response = response.take().or_else(|| read_response(packet)));
-        if !is_open.map_err(failed)? {
-            return Err(Failure::new(ExitCode::NoForwarder, "the forwarder closed the connection"));
-        }
+        match link.receive(|packet, _| response = response.take().or_else(|| read_response(packet))) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(Failure::new(ExitCode::NoForwarder, "the forwarder closed the connection"));
+            }
+            received => received.map_err(failed)?,
+        };
     }
     match response {
         Some(ControlResponse { code: 200, .. }) => Ok(()),

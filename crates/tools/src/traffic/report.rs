@@ -1,58 +1,9 @@
 //! Report: what became of the Interests, and how long the answers took.
 
 use crate::{ExitCode, Failure, quantity::bits_per_second};
+use namewire_load::Counts;
 use serde::Serialize;
-use sketches_ddsketch::{Config, DDSketch};
 use std::time::Duration;
-
-/// Relative error of the times in a report.
-const ERROR: f64 = 0.0005;
-/// Buckets of times: from a nanosecond to more than an hour.
-const BUCKETS_MAX: u32 = 1 << 15;
-
-/// Counts of one flow, or of several.
-#[derive(Clone)]
-pub(super) struct Counts {
-    /// Interests sent.
-    pub(super) sent: u64,
-    /// Data received in time.
-    pub(super) received: u64,
-    /// Nacks received.
-    pub(super) nacked: u64,
-    /// Interests without an answer in their lifetime.
-    pub(super) lost: u64,
-    /// Interests that were due and not sent, because too many were pending.
-    pub(super) held_back: u64,
-    /// Packets that answer no pending Interest.
-    pub(super) unexpected: u64,
-    /// Bytes of the Data received.
-    pub(super) data_bytes: u64,
-    /// Times from when an Interest was due until its Data came.
-    pub(super) times: DDSketch,
-}
-
-impl Counts {
-    pub(super) fn new() -> Self {
-        let times = DDSketch::new(Config::new(ERROR, BUCKETS_MAX, 1.0));
-        let (sent, received, nacked, lost, held_back, unexpected, data_bytes) = Default::default();
-        Counts { sent, received, nacked, lost, held_back, unexpected, data_bytes, times }
-    }
-
-    pub(super) fn note_time(&mut self, time_ns: u64) {
-        self.times.add(time_ns as f64);
-    }
-
-    pub(super) fn add(&mut self, other: &Counts) {
-        self.sent += other.sent;
-        self.received += other.received;
-        self.nacked += other.nacked;
-        self.lost += other.lost;
-        self.held_back += other.held_back;
-        self.unexpected += other.unexpected;
-        self.data_bytes += other.data_bytes;
-        let _ = self.times.merge(&other.times); // of the same configuration
-    }
-}
 
 /// What is printed at the end.
 #[derive(Debug, Serialize)]
@@ -165,9 +116,10 @@ mod tests {
 
     #[test]
     fn flows_add_up() {
-        let mut all = Counts::new();
+        let mut all = Counts::default();
         for flow in 1..=2 {
-            let mut counts = Counts { sent: 100, received: 98, lost: 1, nacked: 1, data_bytes: 1_000, ..Counts::new() };
+            let mut counts =
+                Counts { sent: 100, received: 98, lost: 1, nacked: 1, data_bytes: 1_000, ..Counts::default() };
             (1..=98).for_each(|time| counts.note_time(time * 1000 * flow));
             all.add(&counts);
         }
@@ -178,6 +130,6 @@ mod tests {
         assert!(times.min == 1.0 && times.max == 196.0, "{}", times.max);
         assert!((64.0..67.0).contains(&times.p50), "{}", times.p50);
         assert!(report.text().contains("200 sent, 196 received, 2 Nacks, 2 lost (1.00 %)"), "{}", report.text());
-        assert!(Report::new(&Counts::new(), Duration::ZERO).time_us.is_none());
+        assert!(Report::new(&Counts::default(), Duration::ZERO).time_us.is_none());
     }
 }

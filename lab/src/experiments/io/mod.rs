@@ -28,10 +28,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use namewire_load::frame_port::{MEMIF_PEER, MEMIF_ROUTER};
 
 use crate::clock::resolve_cpu_account;
 use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
-use crate::load::{EngineAlone, LoadReport, MEMIF_PEER, MEMIF_ROUTER, Transport};
+use crate::load::{EngineAlone, LoadReport, Transport};
 use crate::namespaces::{Network, Peer, interface, peer_station, router_station};
 use crate::process;
 use crate::router_process::{RelayProcess, RouterProcess, find_program};

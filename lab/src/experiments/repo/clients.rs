@@ -23,8 +23,8 @@ use tokio::task::JoinSet;
 
 use super::packets::{COMMON_PREFIX, ObjectPackets, Received};
 use crate::interrupt;
-use crate::load::{LoadFace, wait_readable};
 use crate::router_control::RouterControl;
+use namewire_load::{Link, wait_readable};
 
 /// Interests in flight for each reader, and requests in flight wherever a store or `redis-benchmark` is asked.
 pub(super) const WINDOW: usize = 256;
@@ -68,9 +68,9 @@ pub(super) fn read_all(socket: &Path, object: &ObjectPackets, seed: u64) -> anyh
     Ok(())
 }
 
-fn connect(socket: &Path) -> anyhow::Result<LoadFace> {
+fn connect(socket: &Path) -> anyhow::Result<Link> {
     let stream = UnixStream::connect(socket).with_context(|| format!("cannot connect to {}", socket.display()))?;
-    Ok(LoadFace::stream(stream)?)
+    Ok(Link::stream(stream)?)
 }
 
 /// Several readers at once, one for each object; how long they took together.
@@ -106,13 +106,13 @@ pub(super) fn insert_objects(sockets: &[&Path], objects: &[ObjectPackets]) -> an
 }
 
 /// A face to which the object's Interests come.
-fn producer(socket: &Path, object: &ObjectPackets) -> anyhow::Result<LoadFace> {
+fn producer(socket: &Path, object: &ObjectPackets) -> anyhow::Result<Link> {
     let mut control = RouterControl::connect(socket)?;
     control.register(object.name.clone(), None)?;
-    Ok(LoadFace::stream(control.into_stream()?)?)
+    Ok(Link::stream(control.into_stream()?)?)
 }
 
-fn produce(mut face: LoadFace, object: &ObjectPackets, is_over: &AtomicBool) -> anyhow::Result<()> {
+fn produce(mut face: Link, object: &ObjectPackets, is_over: &AtomicBool) -> anyhow::Result<()> {
     while !is_over.load(Ordering::Relaxed) {
         if !wait_readable(&[&face], LOOK_INTERVAL)?[0] {
             interrupt::check()?;

@@ -1,11 +1,9 @@
 //! Producer: answers every Interest at once, without a signature.
 
-use super::link::Link;
+use crate::{Link, packet_parts::write_data};
 use namewire_packet::{
     Interest,
-    lp::{LinkFields, LpHeaders, LpPacket, write_headers},
-    signature::signature_type,
-    tlv::{self, types},
+    lp::{LpHeaders, LpPacket},
 };
 use std::{
     io,
@@ -19,14 +17,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How Interests are answered.
 #[derive(Clone, Debug)]
-pub(super) struct Answers {
+pub struct Answers {
     /// Bytes of content, chosen anew for each Data.
-    pub(super) content_bytes: RangeInclusive<usize>,
-    pub(super) freshness_ms: u64,
+    pub content_bytes: RangeInclusive<usize>,
+    /// FreshnessPeriod.
+    pub freshness_ms: u64,
 }
 
 /// Serves one link until `stop`, until this many answers are given, or until the peer closes it. Counts in `answered`.
-pub(super) fn serve(
+///
+/// # Errors
+/// If the link is broken.
+pub fn serve(
     mut link: Link,
     answers: &Answers,
     count: Option<u64>,
@@ -38,19 +40,21 @@ pub(super) fn serve(
     let is_over = || stop.load(Relaxed) || count.is_some_and(|count| answered.load(Relaxed) >= count);
     while !is_over() {
         // While the peer takes nothing, nothing is read: what is not answered waits in the kernel.
-        let is_open = match link.has_room() {
-            true => link.receive(|packet, out| {
+        if link.has_room() {
+            let received = link.receive(|packet, outbox| {
                 let size = random.usize(answers.content_bytes.clone());
-                if write_answer(packet, &content[..size], answers.freshness_ms, out) {
-                    answered.fetch_add(1, Relaxed);
-                }
-            })?,
-            false => true,
-        };
-        link.flush()?;
-        if !is_open {
-            return Ok(());
+                outbox.push(|out| {
+                    if write_answer(packet, &content[..size], answers.freshness_ms, out) {
+                        answered.fetch_add(1, Relaxed);
+                    }
+                });
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return link.flush(),
+                received => drop(received?),
+            }
         }
+        link.flush()?;
         link.wait(PAUSE)?;
     }
     Ok(())
@@ -68,28 +72,18 @@ fn write_answer(packet: &[u8], content: &[u8], freshness_ms: u64, out: &mut Vec<
     if headers.nack.is_some() || interest.implicit_digest().is_some() {
         return false;
     }
-    let mut data = Vec::with_capacity(content.len() + interest.name().value().len() + 48);
-    tlv::write_nested(&mut data, types::DATA, |data| {
-        tlv::write_tlv(data, types::NAME, interest.name().value());
-        tlv::write_nested(data, types::META_INFO, |meta| tlv::write_nni(meta, types::FRESHNESS_PERIOD, freshness_ms));
-        tlv::write_tlv(data, types::CONTENT, content);
-        tlv::write_nested(data, types::SIGNATURE_INFO, |info| {
-            tlv::write_nni(info, types::SIGNATURE_TYPE, signature_type::NULL);
-        });
-        tlv::write_tlv(data, types::SIGNATURE_VALUE, &[]);
-    });
-    let onward = LpHeaders { pit_token: headers.pit_token, ..LpHeaders::default() };
-    if !onward.is_empty() {
-        write_headers(out, &onward, &LinkFields::default(), data.len());
-    }
-    out.extend_from_slice(&data);
+    let token = headers.pit_token.as_ref().map(|token| token.as_bytes());
+    write_data(out, token, freshness_ms, content, |name| name.extend_from_slice(interest.name().value()));
     true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_packet::{Data, InterestBuilder, lp::PitToken};
+    use namewire_packet::{
+        Data, InterestBuilder,
+        lp::{LinkFields, PitToken, write_headers},
+    };
 
     #[test]
     fn an_answer_has_the_name_and_the_token() {

@@ -9,30 +9,32 @@
 //! ```
 //!
 //! The content of a Data is a slice of one pseudo-random pattern; its start depends on the sequence number. So a Data
-//! with a wrong name, a cut Data, or one with the bytes of another is noticed. Data carry SignatureType 200 (null, with
-//! an empty value): a forwarder never verifies, and hashing 8,000 bytes per Data would measure the generator.
+//! with a wrong name, a cut Data, or one with the bytes of another is noticed.
 
-use namewire_packet::tlv::{Reader, read_element, types, write_nested, write_nni, write_tlv};
+use namewire_packet::tlv::{Reader, read_element, types, write_nested, write_tlv};
 
-use super::LoadError;
+use crate::packet_parts::{self, NUMBER_BYTES as SEQUENCE_DIGITS, digits};
 
 /// Largest content of a Data, in bytes.
-pub(super) const CONTENT_BYTES_MAX: usize = 8_000;
+pub const CONTENT_BYTES_MAX: usize = 8_000;
 /// Bytes of the `<run>` component.
-pub(super) const RUN_BYTES: usize = 8;
+pub const RUN_BYTES: usize = 8;
 
-const SEQUENCE_DIGITS: usize = 8;
 const STREAM_DIGITS: usize = 4;
 const NONCE_BYTES: usize = 4;
 const PATTERN_STARTS: usize = 4_096;
 const PATTERN_BYTES: usize = CONTENT_BYTES_MAX + PATTERN_STARTS;
-const SIGNATURE_TYPE_NULL: u64 = 200;
 /// The last component of a Data's name where the Interest has CanBePrefix.
 const SUFFIX: &[u8] = b"data";
 
+/// A run label or a content that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run label takes 1 to {RUN_BYTES} bytes and a Data at most {CONTENT_BYTES_MAX} bytes of content")]
+pub struct ShapeError;
+
 /// What all packets of one run have in common.
 #[derive(Debug)]
-pub(super) struct ExchangePackets {
+pub struct ExchangePackets {
     interest: Vec<u8>,
     sequence_at: usize,
     nonce_at: usize,
@@ -47,7 +49,7 @@ pub(super) struct ExchangePackets {
 
 /// The kinds of received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub enum Received {
     /// An Interest of this run for this sequence number.
     Interest(u32),
     /// The Data of this run with this sequence number, every byte correct.
@@ -62,21 +64,21 @@ pub(super) enum Received {
 
 /// How to build the packets of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ExchangeShape<'a> {
+pub struct ExchangeShape<'a> {
     /// Second name component, at most [`RUN_BYTES`] bytes.
-    pub(super) run: &'a str,
+    pub run: &'a str,
     /// Third name component.
-    pub(super) stream: u16,
+    pub stream: u16,
     /// Bytes of content in each Data.
-    pub(super) content_bytes: usize,
+    pub content_bytes: usize,
     /// Ask with CanBePrefix and answer with a name one component longer.
-    pub(super) can_be_prefix: bool,
+    pub can_be_prefix: bool,
     /// InterestLifetime.
-    pub(super) lifetime_ms: u16,
+    pub lifetime_ms: u16,
     /// FreshnessPeriod of the Data.
-    pub(super) freshness_ms: u64,
+    pub freshness_ms: u64,
     /// Seed of the nonces.
-    pub(super) seed: u64,
+    pub seed: u64,
 }
 
 impl ExchangePackets {
@@ -84,9 +86,9 @@ impl ExchangePackets {
     ///
     /// # Errors
     /// If the run label or the content is too long.
-    pub(super) fn new(shape: &ExchangeShape<'_>) -> Result<Self, LoadError> {
+    pub fn new(shape: &ExchangeShape<'_>) -> Result<Self, ShapeError> {
         if shape.run.is_empty() || shape.run.len() > RUN_BYTES || shape.content_bytes > CONTENT_BYTES_MAX {
-            return Err(LoadError::Shape);
+            return Err(ShapeError);
         }
         let mut name_start = prefix_value(shape.run, shape.stream);
         name_start.extend_from_slice(&[types::GENERIC_COMPONENT as u8, SEQUENCE_DIGITS as u8]);
@@ -120,12 +122,12 @@ impl ExchangePackets {
     }
 
     /// TLV-VALUE of the name prefix that the producer registers: `/bench/<run>/<stream>`.
-    pub(super) fn prefix_value(&self) -> &[u8] {
+    pub fn prefix_value(&self) -> &[u8] {
         &self.name_start[..self.name_start.len() - 2]
     }
 
     /// Appends Interest number `sequence`, with a nonce that this run has not used before.
-    pub(super) fn write_interest(&mut self, sequence: u32, out: &mut Vec<u8>) {
+    pub fn write_interest(&mut self, sequence: u32, out: &mut Vec<u8>) {
         // A full-period generator: 2^64 steps pass before a state repeats.
         self.nonce_state =
             self.nonce_state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -138,34 +140,18 @@ impl ExchangePackets {
     }
 
     /// Appends the Data for Interest number `sequence`, in an LpPacket if `token` is given.
-    pub(super) fn write_data(&self, sequence: u32, token: Option<&[u8]>, out: &mut Vec<u8>) {
-        match token {
-            None => self.write_bare_data(sequence, out),
-            Some(token) => write_nested(out, types::LP_PACKET, |out| {
-                write_tlv(out, types::LP_PIT_TOKEN, token);
-                write_nested(out, types::LP_FRAGMENT, |out| self.write_bare_data(sequence, out));
-            }),
-        }
-    }
-
-    fn write_bare_data(&self, sequence: u32, out: &mut Vec<u8>) {
-        write_nested(out, types::DATA, |out| {
-            write_nested(out, types::NAME, |name| {
-                name.extend_from_slice(&self.name_start);
-                name.extend_from_slice(&digits(sequence));
-                if self.can_be_prefix {
-                    write_tlv(name, types::GENERIC_COMPONENT, SUFFIX);
-                }
-            });
-            write_nested(out, types::META_INFO, |out| write_nni(out, types::FRESHNESS_PERIOD, self.freshness_ms));
-            write_tlv(out, types::CONTENT, self.content(sequence));
-            write_nested(out, types::SIGNATURE_INFO, |out| write_nni(out, types::SIGNATURE_TYPE, SIGNATURE_TYPE_NULL));
-            write_tlv(out, types::SIGNATURE_VALUE, &[]);
+    pub fn write_data(&self, sequence: u32, token: Option<&[u8]>, out: &mut Vec<u8>) {
+        packet_parts::write_data(out, token, self.freshness_ms, self.content(sequence), |name| {
+            name.extend_from_slice(&self.name_start);
+            name.extend_from_slice(&digits(sequence));
+            if self.can_be_prefix {
+                write_tlv(name, types::GENERIC_COMPONENT, SUFFIX);
+            }
         });
     }
 
     /// Classifies `wire`; the second value is its PIT token.
-    pub(super) fn classify<'a>(&self, wire: &'a [u8]) -> (Received, Option<&'a [u8]>) {
+    pub fn classify<'a>(&self, wire: &'a [u8]) -> (Received, Option<&'a [u8]>) {
         let Ok(element) = read_element(wire) else { return (Received::Wrong, None) };
         if element.wire.len() != wire.len() {
             return (Received::Wrong, None);
@@ -248,12 +234,6 @@ fn prefix_value(run: &str, stream: u16) -> Vec<u8> {
     value
 }
 
-#[inline]
-fn digits(sequence: u32) -> [u8; SEQUENCE_DIGITS] {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    std::array::from_fn(|i| HEX[(sequence >> (28 - 4 * i)) as usize & 15])
-}
-
 /// The same bytes in every run: xorshift from a fixed seed.
 fn pattern() -> Box<[u8]> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -270,6 +250,7 @@ fn pattern() -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namewire_packet::tlv::write_nni;
     use namewire_packet::{Data, Interest};
 
     fn shape(can_be_prefix: bool) -> ExchangeShape<'static> {

@@ -9,13 +9,14 @@
 //!
 //! Limits: [`PENDING_MAX`] Interests are pending per flow; others that are due count as held back.
 
-use super::{link::Link, names::Names, report::Counts};
+use crate::{Link, Names};
 use fastrand::Rng;
 use namewire_packet::{
     Data,
     lp::{LinkFields, LpHeaders, LpPacket, PitToken, write_headers},
     tlv::{self, types},
 };
+use sketches_ddsketch::{Config, DDSketch};
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -32,25 +33,82 @@ const SPIN_NS: u64 = 60_000;
 /// How often counts are published.
 const PUBLISH_NS: u64 = 250_000_000;
 
+/// Relative error of the times in a report.
+const ERROR: f64 = 0.0005;
+/// Buckets of times: from a nanosecond to more than an hour.
+const BUCKETS_MAX: u32 = 1 << 15;
+
 /// What a flow sends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub struct Plan {
     /// Interests per second; without it, as the window allows.
-    pub(super) rate: Option<f64>,
+    pub rate: Option<f64>,
     /// Random times in place of equal distances.
-    pub(super) is_poisson: bool,
+    pub is_poisson: bool,
     /// Most pending Interests, without a rate.
-    pub(super) window: usize,
-    pub(super) lifetime_ms: u64,
-    pub(super) can_be_prefix: bool,
-    pub(super) must_be_fresh: bool,
+    pub window: usize,
+    /// InterestLifetime.
+    pub lifetime_ms: u64,
+    /// Interests have CanBePrefix.
+    pub can_be_prefix: bool,
+    /// Interests have MustBeFresh.
+    pub must_be_fresh: bool,
     /// How many to send.
-    pub(super) count: Option<u64>,
-    pub(super) duration: Option<Duration>,
+    pub count: Option<u64>,
+    /// How long to send.
+    pub duration: Option<Duration>,
+}
+
+/// Counts of one flow, or of several.
+#[derive(Clone)]
+pub struct Counts {
+    /// Interests sent.
+    pub sent: u64,
+    /// Data received in time.
+    pub received: u64,
+    /// Nacks received.
+    pub nacked: u64,
+    /// Interests without an answer in their lifetime.
+    pub lost: u64,
+    /// Interests that were due and not sent, because too many were pending.
+    pub held_back: u64,
+    /// Packets that answer no pending Interest.
+    pub unexpected: u64,
+    /// Bytes of the Data received.
+    pub data_bytes: u64,
+    /// Times from when an Interest was due until its Data came.
+    pub times: DDSketch,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        let times = DDSketch::new(Config::new(ERROR, BUCKETS_MAX, 1.0));
+        let (sent, received, nacked, lost, held_back, unexpected, data_bytes) = Default::default();
+        Counts { sent, received, nacked, lost, held_back, unexpected, data_bytes, times }
+    }
+}
+
+impl Counts {
+    /// Adds the time of an answer.
+    pub fn note_time(&mut self, time_ns: u64) {
+        self.times.add(time_ns as f64);
+    }
+
+    /// Adds those of another flow, or of another second.
+    pub fn add(&mut self, other: &Counts) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.nacked += other.nacked;
+        self.lost += other.lost;
+        self.held_back += other.held_back;
+        self.unexpected += other.unexpected;
+        self.data_bytes += other.data_bytes;
+        let _ = self.times.merge(&other.times); // of the same configuration
+    }
 }
 
 /// One connection with its Interests.
-pub(super) struct Flow {
+pub struct Flow {
     plan: Plan,
     link: Link,
     names: Names,
@@ -64,14 +122,18 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(link: Link, names: Names, plan: Plan) -> Self {
-        let (pending, counts) = (Pending::default(), Counts::new());
+    /// A flow that has sent nothing.
+    pub fn new(link: Link, names: Names, plan: Plan) -> Self {
+        let (pending, counts) = (Pending::default(), Counts::default());
         Flow { plan, link, names, nonces: Rng::new(), pending, counts, due_ns: 0, published_ns: 0 }
     }
 
     /// Sends until the plan is done or `stop`, and waits for the last answers. Gives the counts since the last call to
     /// `publish`, now and then and at the end.
-    pub(super) fn run(mut self, stop: &AtomicBool, mut publish: impl FnMut(&Counts)) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the connection is closed or broken.
+    pub fn run(mut self, stop: &AtomicBool, mut publish: impl FnMut(&Counts)) -> io::Result<()> {
         let start = Instant::now();
         let now_ns = || start.elapsed().as_nanos() as u64;
         let end_ns = self.plan.duration.map_or(u64::MAX, |duration| duration.as_nanos() as u64);
@@ -84,26 +146,29 @@ impl Flow {
                 return Ok(());
             }
             if !is_done {
-                sent += self.send_due(now, self.plan.count.map_or(u64::MAX, |count| count - sent))?;
+                sent += self.send_due(now, self.plan.count.map_or(u64::MAX, |count| count - sent));
             }
             self.link.flush()?;
             let (pending, counts) = (&mut self.pending, &mut self.counts);
-            if !self.link.receive(|packet, _| take_answer(packet, now_ns(), pending, counts))? {
-                publish(&self.counts);
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
+            match self.link.receive(|packet, _| take_answer(packet, now_ns(), pending, counts)) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    publish(&self.counts);
+                    return Err(io::Error::new(error.kind(), "the connection was closed"));
+                }
+                received => drop(received?),
             }
             self.counts.lost += self.pending.expire(now);
             if now - self.published_ns >= PUBLISH_NS {
                 self.published_ns = now;
                 publish(&self.counts);
-                self.counts = Counts::new();
+                self.counts = Counts::default();
             }
             self.rest(now_ns(), is_done)?;
         }
     }
 
     /// Sends what is due, at most `most`. Returns how many.
-    fn send_due(&mut self, now: u64, most: u64) -> io::Result<u64> {
+    fn send_due(&mut self, now: u64, most: u64) -> u64 {
         let mut sent = 0;
         while sent < most && self.link.has_room() {
             let due = match self.plan.rate {
@@ -119,15 +184,12 @@ impl Flow {
                 continue;
             };
             let (plan, names, nonce) = (&self.plan, &self.names, self.nonces.u32(..));
-            if !self.link.send(|out| write_interest(plan, names, name, nonce, slot, out))? {
-                self.pending.end(slot);
-                break;
-            }
+            self.link.outbox.push(|out| write_interest(plan, names, name, nonce, slot, out));
             sent += 1;
             self.plan_next();
         }
         self.counts.sent += sent;
-        Ok(sent)
+        sent
     }
 
     /// When the next Interest is due.
@@ -289,7 +351,7 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::names::{NameSet, Order};
+    use crate::{NameSet, Order};
     use namewire_packet::Interest;
 
     #[test]
@@ -333,7 +395,7 @@ mod tests {
 
     #[test]
     fn an_answer_ends_all_interests_for_its_name() {
-        let (mut pending, mut counts) = (Pending::default(), Counts::new());
+        let (mut pending, mut counts) = (Pending::default(), Counts::default());
         let asked: Vec<Slot> = [7, 7, 8, 7].map(|name| pending.begin(name, 10, 100).unwrap()).into();
         let data = namewire_packet::DataBuilder::new("/p/7".parse::<namewire_packet::NameBuf>().unwrap()).sign_digest();
         let answer = |slot: Slot| {

@@ -12,7 +12,7 @@
 
 /// Draws places in a list, by Zipf's law.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Zipf {
+pub(crate) struct Zipf {
     count: f64,
     exponent: f64,
     /// The area is drawn above this, up to `end`.
@@ -24,7 +24,7 @@ pub(super) struct Zipf {
 
 impl Zipf {
     /// Of `count` names, with an exponent above 0.
-    pub(super) fn new(count: u64, exponent: f64) -> Self {
+    pub(crate) fn new(count: u64, exponent: f64) -> Self {
         let count = count as f64;
         let close = 2.0 - inverse(integral(2.5, exponent) - 2_f64.powf(-exponent), exponent);
         let (begin, end) = (integral(1.5, exponent) - 1.0, integral(count + 0.5, exponent));
@@ -32,7 +32,7 @@ impl Zipf {
     }
 
     /// The place of a name, the most popular one being 0.
-    pub(super) fn place(&self, random: &mut fastrand::Rng) -> u64 {
+    pub(crate) fn place(&self, random: &mut fastrand::Rng) -> u64 {
         loop {
             let area = self.end - random.f64() * (self.end - self.begin);
             let x = inverse(area, self.exponent);

@@ -1,73 +1,143 @@
 //! The exchange loop: keeps a window of Interests in flight, or a constant rate, and accounts for every Interest.
 //!
-//! Every Interest ends in exactly one way: its own Data satisfies it, a Nack refuses it, or it is lost when its
-//! lifetime (and [`LIFETIME_SLACK_NS`]) has passed. The loop never retransmits, so every loss shows. Latency starts
+//! Every Interest ends in exactly one way: its own Data satisfies it, a Nack refuses it, or it is lost when its time
+//! ([`Phase::lost_after_ns`]) has passed. The loop never retransmits, so every loss shows. Latency starts
 //! just before the Interest is handed to the kernel. At a constant rate it starts when the Interest was due, so that a
 //! stall delays every Interest due during it.
 
-use std::num::NonZeroU64;
+use std::io;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, PROBE_BASE, wait_readable};
-use super::exchange_packets::{ExchangePackets, Received};
-use super::load_face::Outbox;
-use super::{LoadPlan, LoadReport};
-use crate::process;
-use crate::statistics::percentile;
+use serde::{Deserialize, Serialize};
 
-/// A Data that arrives this long after the lifetime still counts.
-const LIFETIME_SLACK_NS: u64 = 500_000_000;
+use crate::exchange_packets::{ExchangePackets, Received};
+use crate::link::{Link, Outbox, wait_readable};
+
 /// Time between two searches for losses; also the longest wait.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(50);
-/// First sequence number of the warm-up.
-const WARMUP_BASE: u32 = 0x8000_0000;
-/// Interests in flight while the Content Store is filled.
-const PREFETCH_WINDOW: u32 = 64;
+/// Limit for the path to come up: a router answers the command before it applies the route.
+pub const PROBE_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two probes.
+pub const PROBE_INTERVAL: Duration = Duration::from_millis(20);
+/// First sequence number of the probes, above all others.
+pub const PROBE_BASE: u32 = 0xF000_0000;
 
-impl Connection {
-    /// Runs warm-up, prefetch and measured part; reports on the measured part.
-    pub(super) fn exchange(mut self, plan: &LoadPlan) -> anyhow::Result<LoadReport> {
-        // Otherwise the kernel rounds every wait up by 50 µs.
-        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let names = plan.names.unwrap_or(plan.count).clamp(1, plan.count.max(1));
-        let measured = Phase {
-            base: 0,
-            names,
-            count: plan.count,
-            window: plan.window.max(1),
-            interval_ns: plan.rate.map(|rate| 1_000_000_000 / u64::from(rate.max(1))),
-            lifetime_ns: u64::from(plan.lifetime_ms) * 1_000_000 + LIFETIME_SLACK_NS,
-            give_up: plan.give_up,
-            echo_tokens: plan.echo_tokens,
-            watch: None,
-        };
-        if plan.warmup > 0 {
-            let warmup =
-                Phase { base: WARMUP_BASE, names: plan.warmup, count: plan.warmup, interval_ns: None, ..measured };
-            Accounts::new(&warmup).run(&mut self)?;
+/// Consumer and producer, each connected to the router.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Sends Interests.
+    pub consumer: Link,
+    /// Answers them.
+    pub producer: Link,
+    /// What they send.
+    pub packets: ExchangePackets,
+}
+
+impl Exchange {
+    /// Sends Interests until a Data comes back.
+    ///
+    /// # Errors
+    /// If none comes within [`PROBE_LIMIT`], or a connection is broken.
+    pub fn probe(&mut self) -> io::Result<()> {
+        let deadline = Instant::now() + PROBE_LIMIT;
+        let mut is_answered = false;
+        for sequence in PROBE_BASE.. {
+            if Instant::now() >= deadline {
+                let text = format!("no Data came back within {PROBE_LIMIT:?}: does the route work?");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            self.consumer.outbox.push(|out| self.packets.write_interest(sequence, out));
+            self.consumer.flush()?;
+            let next = Instant::now() + PROBE_INTERVAL;
+            while !is_answered && Instant::now() < next {
+                let packets = &self.packets;
+                wait_readable(&[&self.consumer, &self.producer], PROBE_INTERVAL)?;
+                self.producer.receive(|wire, outbox| {
+                    if let (Received::Interest(sequence), token) = packets.classify(wire) {
+                        outbox.push(|out| packets.write_data(sequence, token, out));
+                    }
+                })?;
+                self.producer.flush()?;
+                self.consumer
+                    .receive(|wire, _| is_answered |= matches!(packets.classify(wire).0, Received::Data(_)))?;
+            }
+            if is_answered {
+                return Ok(());
+            }
         }
-        if plan.from_store {
-            let prefetch = Phase { count: names, window: PREFETCH_WINDOW, interval_ns: None, ..measured };
-            Accounts::new(&prefetch).run(&mut self)?;
-        }
-        let report = Accounts::new(&Phase { watch: plan.watch, ..measured }).run(&mut self)?;
-        self.close()?;
-        Ok(report)
+        Ok(())
+    }
+
+    /// Makes one series of exchanges.
+    ///
+    /// # Errors
+    /// If a connection is broken.
+    pub fn run(&mut self, phase: &Phase) -> io::Result<LoadReport> {
+        Accounts::new(phase).run(self)
+    }
+}
+
+/// What became of the Interests of a series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Interests sent in the measured part.
+    pub sent: u64,
+    /// Interests answered by the right Data.
+    pub satisfied: u64,
+    /// Interests whose lifetime passed, or that were never sent because the run gave up.
+    pub unsatisfied: u64,
+    /// Nacks received (counted in `unsatisfied` too).
+    pub nacks: u64,
+    /// Data that were damaged, or did not answer their Interest.
+    pub wrong: u64,
+    /// Data that answered no outstanding Interest: duplicates, or later than the lifetime.
+    pub unexpected: u64,
+    /// Interests that reached the producer in the measured part.
+    pub producer_interests: u64,
+    /// How many of these carried a PIT token.
+    pub producer_tokens: u64,
+    /// Duration of the measured part.
+    pub elapsed_ns: u64,
+    /// CPU time of the watched process over the measured part; this and the next two are for who watches processes.
+    pub watched_cpu_ns: Option<u64>,
+    /// Resident memory of the watched process at the end, in KiB.
+    pub watched_resident_kib: Option<u64>,
+    /// CPU time of the load generator itself over the measured part.
+    pub generator_cpu_ns: Option<u64>,
+    /// Median latency.
+    pub latency_ns_p50: u32,
+    /// 99th percentile of the latency.
+    pub latency_ns_p99: u32,
+    /// Largest latency.
+    pub latency_ns_max: u32,
+}
+
+impl LoadReport {
+    /// True if every Interest was sent and answered by exactly its Data.
+    pub const fn is_clean(&self) -> bool {
+        self.unsatisfied == 0 && self.wrong == 0 && self.nacks == 0 && self.satisfied == self.sent && self.sent > 0
     }
 }
 
 /// One uninterrupted series of exchanges.
 #[derive(Clone, Copy, Debug)]
-struct Phase {
-    base: u32,
-    names: u32,
-    count: u32,
-    window: u32,
-    interval_ns: Option<u64>,
-    lifetime_ns: u64,
-    give_up: u32,
-    echo_tokens: bool,
-    watch: Option<u32>,
+pub struct Phase {
+    /// Sequence number of the first name.
+    pub base: u32,
+    /// Different names.
+    pub names: u32,
+    /// Interests.
+    pub count: u32,
+    /// Most Interests in flight.
+    pub window: u32,
+    /// Time from one Interest to the next; without it, as the window allows.
+    pub interval_ns: Option<u64>,
+    /// An Interest without a Data is lost after this time.
+    pub lost_after_ns: u64,
+    /// The series ends after so many lost Interests.
+    pub give_up: u32,
+    /// Answer with the PIT token of the Interest.
+    pub echo_tokens: bool,
 }
 
 /// The state of every Interest of a phase.
@@ -103,32 +173,25 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    fn run(mut self, connection: &mut Connection) -> anyhow::Result<LoadReport> {
-        let account = |pid: Option<u32>| pid.and_then(process::cpu_time_ns);
-        let own_pid = Some(std::process::id());
-        let (watched_before, own_before) = (account(self.phase.watch), account(own_pid));
+    fn run(mut self, links: &mut Exchange) -> io::Result<LoadReport> {
         self.started = Instant::now();
         while !self.is_over() {
-            self.send_due(&mut connection.packets, &mut connection.consumer.outbox);
-            connection.consumer.flush()?;
+            self.send_due(&mut links.packets, &mut links.consumer.outbox);
+            links.consumer.flush()?;
             let [consumer_ready, producer_ready] =
-                wait_readable(&[&connection.consumer, &connection.producer], self.longest_wait())?;
-            let packets = &connection.packets;
+                wait_readable(&[&links.consumer, &links.producer], self.longest_wait())?;
+            let packets = &links.packets;
             if producer_ready {
-                connection.producer.receive(|wire, outbox| self.answer(packets, wire, outbox))?;
+                links.producer.receive(|wire, outbox| self.answer(packets, wire, outbox))?;
             }
-            connection.producer.flush()?;
+            links.producer.flush()?;
             if consumer_ready {
                 let now_ns = self.now_ns();
-                connection.consumer.receive(|wire, _| self.settle(packets, wire, now_ns))?;
+                links.consumer.receive(|wire, _| self.settle(packets, wire, now_ns))?;
             }
             self.expire();
         }
         self.report.elapsed_ns = self.now_ns();
-        let spent = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
-        self.report.watched_cpu_ns = spent(watched_before, account(self.phase.watch));
-        self.report.watched_resident_kib = self.phase.watch.and_then(process::resident_kib);
-        self.report.generator_cpu_ns = spent(own_before, account(own_pid));
         Ok(self.finish())
     }
 
@@ -223,7 +286,7 @@ impl<'a> Accounts<'a> {
         while self.oldest < self.next {
             let sent_at = &mut self.sent_at[(self.oldest % self.phase.names) as usize];
             if *sent_at != 0 {
-                if now_ns.saturating_sub(*sent_at - 1) < self.phase.lifetime_ns {
+                if now_ns.saturating_sub(*sent_at - 1) < self.phase.lost_after_ns {
                     return;
                 }
                 *sent_at = 0;
@@ -245,14 +308,24 @@ impl<'a> Accounts<'a> {
     }
 }
 
+/// The value below which `percent` of `sorted` lies (nearest rank); 0 if empty.
+///
+/// `sorted` must be in ascending order.
+pub fn percentile(sorted: &[u32], percent: f64) -> u32 {
+    if sorted.is_empty() {
+        return 0;
+    }
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::load::exchange_packets::ExchangeShape;
-    use crate::load::load_face::LoadFace;
+    use crate::ExchangeShape;
     use namewire_packet::tlv::{element_size, types};
 
     const PHASE: Phase = Phase {
@@ -261,10 +334,9 @@ mod tests {
         count: 500,
         window: 16,
         interval_ns: None,
-        lifetime_ns: 150_000_000,
+        lost_after_ns: 150_000_000,
         give_up: 500,
         echo_tokens: false,
-        watch: None,
     };
 
     /// Copies elements from one stream to the other. `copies` may change an element and says how often to send it.
@@ -305,12 +377,23 @@ mod tests {
             freshness_ms: 1,
             seed: 1,
         };
-        let mut connection = Connection::of_faces(
-            LoadFace::stream(consumer).expect("a face"),
-            LoadFace::stream(producer).expect("a face"),
-            ExchangePackets::new(&shape).expect("a legal shape"),
-        );
-        Accounts::new(&phase).run(&mut connection).expect("the streams hold")
+        let mut links = Exchange {
+            consumer: Link::stream(consumer).expect("a link"),
+            producer: Link::stream(producer).expect("a link"),
+            packets: ExchangePackets::new(&shape).expect("a legal shape"),
+        };
+        links.run(&phase).expect("the streams hold")
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let sorted: Vec<u32> = (1..=100).collect();
+        assert_eq!(percentile(&sorted, 50.0), 50);
+        assert_eq!(percentile(&sorted, 99.0), 99);
+        assert_eq!(percentile(&sorted, 100.0), 100);
+        assert_eq!(percentile(&sorted, 0.0), 1);
+        assert_eq!(percentile(&[7], 99.0), 7);
+        assert_eq!(percentile(&[], 50.0), 0);
     }
 
     #[test]

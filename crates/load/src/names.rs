@@ -3,26 +3,28 @@
 //! Names are a prefix and a number of eight letters, or lines of a file. Their order is that of the list, or random:
 //! each name equally often, or by Zipf's law (the first names are the most popular).
 
-use super::zipf::Zipf;
+use crate::packet_parts::{NUMBER_BYTES, digits};
+use crate::zipf::Zipf;
 use fastrand::Rng;
 use namewire_packet::{Name, NameBuf, tlv};
 
-/// Letters of a number, so that all names are of one length.
-const LETTERS: &[u8; 16] = b"0123456789abcdef";
-const NUMBER_BYTES: usize = 8;
-
 /// Where names come from.
 #[derive(Clone, Debug)]
-pub(super) enum NameSet {
+pub enum NameSet {
     /// A prefix and a number below the count.
-    Numbered { prefix: NameBuf, count: u64 },
+    Numbered {
+        /// Of all names.
+        prefix: NameBuf,
+        /// How many there are, at most 2³².
+        count: u64,
+    },
     /// These.
     Listed(Vec<NameBuf>),
 }
 
 impl NameSet {
     /// How many names there are.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         match self {
             NameSet::Numbered { count, .. } => *count,
             NameSet::Listed(names) => names.len() as u64,
@@ -32,7 +34,7 @@ impl NameSet {
 
 /// In which order names are asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Order {
+pub enum Order {
     /// One after the other, and from the beginning again.
     Sequential,
     /// Each equally often.
@@ -42,7 +44,7 @@ pub(super) enum Order {
 }
 
 /// Chooses names.
-pub(super) struct Names {
+pub struct Names {
     set: NameSet,
     order: Order,
     zipf: Option<Zipf>,
@@ -53,7 +55,7 @@ pub(super) struct Names {
 
 impl Names {
     /// The names of one of several flows: in sequential order, flow `flow` of `flows` has every `flows`-th name.
-    pub(super) fn new(set: NameSet, order: Order, seed: u64, flow: u64, flows: u64) -> Self {
+    pub fn new(set: NameSet, order: Order, seed: u64, flow: u64, flows: u64) -> Self {
         let zipf = match order {
             Order::Zipf(exponent) => Some(Zipf::new(set.count(), exponent)),
             Order::Sequential | Order::Uniform => None,
@@ -63,7 +65,7 @@ impl Names {
     }
 
     /// The place of the next name in the list.
-    pub(super) fn next_number(&mut self) -> u64 {
+    pub fn next_number(&mut self) -> u64 {
         let count = self.set.count();
         match self.order {
             Order::Sequential => {
@@ -77,7 +79,7 @@ impl Names {
     }
 
     /// Appends the name at this place as a Name element.
-    pub(super) fn write(&self, number: u64, out: &mut Vec<u8>) {
+    pub fn write(&self, number: u64, out: &mut Vec<u8>) {
         match &self.set {
             NameSet::Numbered { prefix, .. } => write_numbered(out, prefix.as_name(), number),
             NameSet::Listed(names) => write_name(out, names[number as usize].value(), &[]),
@@ -85,7 +87,7 @@ impl Names {
     }
 
     /// Random numbers, for times.
-    pub(super) fn random(&mut self) -> &mut Rng {
+    pub fn random(&mut self) -> &mut Rng {
         &mut self.random
     }
 }
@@ -93,9 +95,7 @@ impl Names {
 fn write_numbered(out: &mut Vec<u8>, prefix: Name<'_>, number: u64) {
     let mut component = [0; 2 + NUMBER_BYTES];
     (component[0], component[1]) = (tlv::types::GENERIC_COMPONENT as u8, NUMBER_BYTES as u8);
-    for (place, letter) in component[2..].iter_mut().enumerate() {
-        *letter = LETTERS[(number >> (4 * (NUMBER_BYTES - 1 - place)) & 15) as usize];
-    }
+    component[2..].copy_from_slice(&digits(number as u32));
     write_name(out, prefix.value(), &component);
 }
 

@@ -8,18 +8,18 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Most datagrams moved by one system call.
-pub(super) const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 /// Room per received datagram: the largest NDN packet and its link header.
-pub(super) const SLOT_BYTES: usize = 9_216;
+pub const SLOT_BYTES: usize = 9_216;
 
 /// Buffers for one `recvmmsg` and what the last one received.
 #[derive(Debug)]
-pub(super) struct ReceiveBatch {
+pub struct ReceiveBatch {
     bytes: Box<[u8]>,
     lengths: [usize; BATCH],
     received: usize,
     /// Datagrams that were longer than a slot, since the batch was made.
-    pub(super) cut: u64,
+    pub cut: u64,
 }
 
 impl Default for ReceiveBatch {
@@ -33,7 +33,7 @@ impl ReceiveBatch {
     ///
     /// # Errors
     /// Whatever `recvmmsg` reports, except "would block".
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.received = 0;
         let mut slices: [libc::iovec; BATCH] = [EMPTY_SLICE; BATCH];
         let mut messages: [libc::mmsghdr; BATCH] = [empty_message(); BATCH];
@@ -68,7 +68,7 @@ impl ReceiveBatch {
     }
 
     /// The datagrams of the last [`ReceiveBatch::receive`].
-    pub(super) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes
             .chunks_exact(SLOT_BYTES)
             .zip(&self.lengths)
@@ -86,7 +86,7 @@ impl ReceiveBatch {
 ///
 /// # Panics
 /// If the ends are not ascending offsets into `bytes`.
-pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], start: usize, ends: &[usize]) -> io::Result<usize> {
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], start: usize, ends: &[usize]) -> io::Result<usize> {
     let mut slices: [libc::iovec; BATCH] = [EMPTY_SLICE; BATCH];
     let mut messages: [libc::mmsghdr; BATCH] = [empty_message(); BATCH];
     let mut from = start;
