@@ -69,6 +69,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "crates/tables/src",
         "crates/shares/src",
         "crates/observe/src",
+        "crates/tag-matching/src",
         "crates/tagnet/src",
     ],
 };

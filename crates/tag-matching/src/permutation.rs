@@ -7,7 +7,7 @@
 //!
 //! Cost of permuting a query: one look-up for each 1-bit, in a table of 192 bytes.
 
-use crate::{Descriptor, descriptor::DESCRIPTOR_BITS};
+use namewire_packet::descriptor::{DESCRIPTOR_BITS, Descriptor};
 
 /// The paper's `$`: no position. It is above every 1-bit's.
 pub(super) const END: u8 = 255;

@@ -1,10 +1,10 @@
 //! Question: does the vector table, in every combination of its options, find what the linear scan finds?
 
-use namewire_tagnet::Descriptor;
-use namewire_tagnet::descriptor::DESCRIPTOR_BITS;
-use namewire_tagnet::matching::linear::LinearTable;
-use namewire_tagnet::matching::vector::{BitOrder, Layout, VectorMemory, VectorOptions, VectorTable};
-use namewire_tagnet::matching::{Entry, SubsetTable};
+use namewire_packet::descriptor::DESCRIPTOR_BITS;
+use namewire_packet::descriptor::Descriptor;
+use namewire_tag_matching::linear::LinearTable;
+use namewire_tag_matching::vector::{BitOrder, Layout, VectorMemory, VectorOptions, VectorTable};
+use namewire_tag_matching::{Entry, SubsetTable};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 

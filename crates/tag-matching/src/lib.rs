@@ -13,7 +13,9 @@
 //! | [`burst_trie::BurstTrie`] | the router's own table: it changes while readers search it |
 //! | [`vector::VectorTable`] | the paper's table, each of its steps with a switch |
 //!
-//! Source: TagNet16 §3.1, §3.2.
+//! Source: Papalini, Khazaei, Carzaniga, Rogora, "High Throughput Forwarding for ICN with Descriptors and Locators",
+//! ANCS 2016 (TagNet16), §3.1, §3.2. The crate has no socket, no clock and no thread.
+#![forbid(unsafe_code)]
 
 pub mod burst_trie;
 pub mod linear;
@@ -21,7 +23,7 @@ mod permutation;
 pub mod trie;
 pub mod vector;
 
-use crate::Descriptor;
+use namewire_packet::descriptor::Descriptor;
 use std::ops::ControlFlow;
 
 /// A stored descriptor and its value.

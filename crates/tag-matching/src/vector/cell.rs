@@ -106,7 +106,7 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::permutation::END;
+    use crate::permutation::END;
     use proptest::prelude::*;
 
     proptest! {

@@ -3,8 +3,8 @@
 //! Question: what is the right answer? The linear scan is the reference of every other table, and the fastest below
 //! some hundred descriptors. Cost: a query reads 3 words for each descriptor.
 
-use super::{Entry, SubsetTable};
-use crate::Descriptor;
+use crate::{Entry, SubsetTable};
+use namewire_packet::descriptor::Descriptor;
 use std::ops::ControlFlow;
 
 /// Descriptors in the order of their insertion.

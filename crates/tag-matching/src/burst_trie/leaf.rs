@@ -22,7 +22,7 @@
 use super::blocks::{Header, WORD_BYTES};
 use super::search::Query;
 use super::slot::END_POSITION;
-use crate::matching::permutation::Key;
+use crate::permutation::Key;
 use arrayvec::ArrayVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -260,9 +260,9 @@ impl<'a> Leaf<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Descriptor;
-    use crate::matching::burst_trie::parts::Parts;
-    use crate::matching::permutation::Permutation;
+    use crate::burst_trie::parts::Parts;
+    use crate::permutation::Permutation;
+    use namewire_packet::descriptor::Descriptor;
     use proptest::prelude::*;
 
     fn descriptor() -> impl Strategy<Value = Descriptor> {

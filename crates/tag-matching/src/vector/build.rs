@@ -8,8 +8,8 @@
 
 use super::cell::{CHAIN_HEADS, Cell, OFFSETS};
 use super::{Layout, VALUE_BYTES, VectorMemory, VectorOptions, VectorTable};
-use crate::matching::Entry;
-use crate::matching::permutation::{END, Key, Permutation};
+use crate::Entry;
+use crate::permutation::{END, Key, Permutation};
 use std::{collections::TryReserveError, ops::Range};
 
 /// Why a set has no table.

@@ -54,11 +54,11 @@ mod update;
 
 use super::permutation::{BitOrder, Key, Permutation};
 use super::{Entry, SubsetTable};
-use crate::Descriptor;
 use blocks::{Space, WORD_BYTES, Words};
 pub use layout::Refusal;
 use layout::{BLOCK_WORDS_MAX, Layout, SLOTS_MAX};
 use leaf::{Leaf, ROWS_MAX, Row};
+use namewire_packet::descriptor::Descriptor;
 use namewire_tables::pages::PageSize;
 use namewire_tables::quiescence::{Domain, Pin, Reader, Retired};
 use partitions::{PARTITION_BYTES, PARTITIONS_MAX, Partitions};

@@ -8,7 +8,7 @@
 
 use super::blocks::{Header, WORD_BYTES};
 use super::leaf::{GAP_GOES_ON, LEAF_WORDS_MAX, Leaf, ROWS_MAX, Row, TAIL_NIBBLES_MAX, tail};
-use crate::matching::permutation::Key;
+use crate::permutation::Key;
 use arrayvec::ArrayVec;
 use std::cmp::Ordering;
 

@@ -1,9 +1,7 @@
 //! Question: does the trie find what the linear scan finds, through any insertions and removals?
 
-use namewire_tagnet::{
-    Descriptor,
-    matching::{Entry, SubsetTable, linear::LinearTable, trie::Trie},
-};
+use namewire_packet::descriptor::Descriptor;
+use namewire_tag_matching::{Entry, SubsetTable, linear::LinearTable, trie::Trie};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 

@@ -1,13 +1,11 @@
 //! Question: does the burst trie find what the linear scan finds, through any insertions and removals, and while a
 //! writer changes it?
 
+use namewire_packet::descriptor::Descriptor;
 use namewire_tables::pages::PageSize;
-use namewire_tagnet::Descriptor;
-use namewire_tagnet::matching::burst_trie::{
-    BuildError, BurstTrie, BurstTrieReader, BurstTrieView, PausedSearch, Refusal,
-};
-use namewire_tagnet::matching::linear::LinearTable;
-use namewire_tagnet::matching::{Entry, SubsetTable};
+use namewire_tag_matching::burst_trie::{BuildError, BurstTrie, BurstTrieReader, BurstTrieView, PausedSearch, Refusal};
+use namewire_tag_matching::linear::LinearTable;
+use namewire_tag_matching::{Entry, SubsetTable};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -16,8 +16,8 @@
 //! Cost: 40 bytes a node, one node for each 1-bit that no other descriptor shares; an insertion or removal takes one
 //! step for each 1-bit. Limit: 2³² − 1 nodes.
 
-use super::{Entry, SubsetTable};
-use crate::Descriptor;
+use crate::{Entry, SubsetTable};
+use namewire_packet::descriptor::Descriptor;
 use std::ops::ControlFlow;
 
 /// Marks the end of a descriptor that is not stored.

@@ -28,8 +28,8 @@
 //! Limits: [`PARTITIONS_MAX`].
 
 use super::slot::END_POSITION;
-use crate::descriptor::DESCRIPTOR_BITS;
-use crate::matching::permutation::Key;
+use crate::permutation::Key;
+use namewire_packet::descriptor::DESCRIPTOR_BITS;
 
 /// Most partitions of a table.
 pub(super) const PARTITIONS_MAX: usize = 1024;

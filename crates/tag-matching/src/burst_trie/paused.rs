@@ -7,10 +7,8 @@
 //! Layout: some 8 kB, which are used again for the next search.
 
 use super::{All, BurstTrieView, Largest, Search};
-use crate::{
-    Descriptor,
-    matching::{Entry, permutation::Key},
-};
+use crate::{Entry, permutation::Key};
+use namewire_packet::descriptor::Descriptor;
 use std::{fmt, ops::ControlFlow, task::Poll};
 
 /// A search that has begun and not ended; none at first.
@@ -60,7 +58,7 @@ fn begun<P: Copy + Default>(
 }
 
 impl BurstTrieView<'_> {
-    /// As [`find_all`](crate::matching::SubsetTable::find_all), but makes about so many steps, which it takes from
+    /// As [`find_all`](crate::SubsetTable::find_all), but makes about so many steps, which it takes from
     /// `steps`. If it is not over then, it goes on with the next call, which must be for the same query and table.
     pub fn find_all_within(
         &self,
@@ -76,7 +74,7 @@ impl BurstTrieView<'_> {
         if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// As [`find_largest_of`](crate::matching::SubsetTable::find_largest_of), in steps as
+    /// As [`find_largest_of`](crate::SubsetTable::find_largest_of), in steps as
     /// [`BurstTrieView::find_all_within`].
     pub fn find_largest_within(
         &self,

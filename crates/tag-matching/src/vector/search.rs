@@ -14,9 +14,10 @@
 
 use super::VectorTable;
 use super::cell::Cell;
-use crate::matching::permutation::{END, Key, Permutation};
-use crate::{Descriptor, descriptor::DESCRIPTOR_BITS, matching::Entry};
+use crate::Entry;
+use crate::permutation::{END, Key, Permutation};
 use arrayvec::ArrayVec;
+use namewire_packet::descriptor::{DESCRIPTOR_BITS, Descriptor};
 use std::ops::ControlFlow;
 
 /// Bytes of a value behind its chain.

@@ -8,7 +8,7 @@ use super::blocks::{Header, Space, Words};
 use super::leaf::{LEAF_WORDS_MAX, ROWS_MAX, Row};
 use super::parts::Parts;
 use super::slot::{END_POSITION, Slot, weights};
-use crate::descriptor::DESCRIPTOR_BITS;
+use namewire_packet::descriptor::DESCRIPTOR_BITS;
 use std::sync::atomic::AtomicU64;
 
 /// Slots of a node: one for each position, and the end.
