@@ -63,6 +63,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sources: &[
         "lab/src/experiments/hostile",
         "crates/engine/src",
+        "crates/links/src",
         "crates/faces/src",
         "crates/router/src",
         "crates/worker/src",

@@ -8,27 +8,27 @@ use crate::capture::FaceTap;
 
 impl LinkService {
     /// From now on, this tap gets every frame.
-    pub(crate) fn add_tap(&mut self, tap: FaceTap) {
+    pub fn add_tap(&mut self, tap: FaceTap) {
         self.taps.push(tap);
     }
 
     /// Ends the part that the link has in a capture.
-    pub(crate) fn end_tap(&mut self, capture_id: u64) {
+    pub fn end_tap(&mut self, capture_id: u64) {
         self.taps.extract_if(.., |tap| tap.capture_id() == capture_id).for_each(|tap| tap.end(None));
     }
 
     /// Ends its part in all captures, though the face stays.
-    pub(crate) fn leave_captures(&mut self) {
+    pub fn leave_captures(&mut self) {
         self.taps.drain(..).for_each(|tap| tap.end(None));
     }
 
     /// Ends its part in all captures, because the face closes.
-    pub(crate) fn end_taps(&mut self, reason: impl std::fmt::Display) {
+    pub fn end_taps(&mut self, reason: impl std::fmt::Display) {
         self.taps.drain(..).for_each(|tap| tap.end(Some(reason.to_string())));
     }
 
     /// True if the link is in this capture.
-    pub(crate) fn has_tap(&self, capture_id: u64) -> bool {
+    pub fn has_tap(&self, capture_id: u64) -> bool {
         self.taps.iter().any(|tap| tap.capture_id() == capture_id)
     }
 

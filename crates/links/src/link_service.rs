@@ -200,27 +200,32 @@ impl LinkService {
     }
 
     /// True if frames are acknowledged and sent again.
+    #[inline]
     pub fn is_reliable(&self) -> bool {
         self.reliability.is_some()
     }
 
     /// True if marks depend on the length of the send queue. The caller should then report it by
     /// [`LinkService::note_queue_length`] before the next packet.
+    #[inline]
     pub fn wants_queue_length(&self, now_ns: u64) -> bool {
         self.congestion.wants_queue_length(now_ns)
     }
 
     /// Notes how many bytes wait to be sent, the kernel's included.
+    #[inline]
     pub fn note_queue_length(&mut self, now_ns: u64, bytes: u64) {
         self.congestion.note_queue_length(now_ns, bytes);
     }
 
     /// True once the peer has sent an LpPacket: it understands link headers.
+    #[inline]
     pub fn peer_speaks_lp(&self) -> bool {
         self.peer_speaks_lp
     }
 
     /// True once the peer has sent a packet, or a frame without one that is well-formed.
+    #[inline]
     pub fn has_received_packet(&self) -> bool {
         let LinkCounters { in_interests, in_data, in_nacks, in_tag_packets, .. } = self.counters;
         self.peer_speaks_lp || in_interests + in_data + in_nacks + in_tag_packets > 0
@@ -267,6 +272,7 @@ impl LinkService {
     }
 
     /// Memory for unacknowledged frames, in bytes.
+    #[inline]
     pub fn unacknowledged_memory_bytes(&self) -> usize {
         self.reliability.as_ref().map_or(0, |reliability| reliability.unacknowledged_memory_bytes())
     }
@@ -284,21 +290,25 @@ impl LinkService {
     }
 
     /// The counters so far.
+    #[inline]
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
 
     /// Counts a drop that the transport decided.
+    #[inline]
     pub fn count_drop(&mut self, reason: LinkDrop) {
         self.counters.count_drop(reason);
     }
 
     /// Counts several of them.
+    #[inline]
     pub fn count_drops(&mut self, reason: LinkDrop, count: u64) {
         self.counters.count_drops(reason, count);
     }
 
     /// Current settings.
+    #[inline]
     pub fn options(&self) -> &LinkOptions {
         &self.options
     }

@@ -1,7 +1,7 @@
 //! Properties of the link service: a packet sent in fragments arrives whole, however the network reorders and repeats
 //! the fragments, and no received bytes cause a panic.
 
-use namewire_faces::{LinkOptions, LinkService, Received};
+use namewire_links::{LinkOptions, LinkService, Received};
 use namewire_packet::lp::{LpHeaders, PitToken};
 use namewire_packet::{NackReason, tlv};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Two link services with reliability over a channel that loses, reorders and repeats frames, in simulated time. A
 //! source of bytes drives the channel, so that a fuzzer can choose it.
 
-use namewire_faces::{LinkOptions, LinkPolicy, LinkService, Received};
+use namewire_links::{LinkOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::lp::{LpHeaders, LpPacket};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -58,7 +58,8 @@ pub enum CaptureScope {
 }
 
 impl CaptureScope {
-    fn takes(&self, info: &FaceInfo) -> bool {
+    /// True if a capture of this scope takes the face without its being named.
+    pub fn takes(&self, info: &FaceInfo) -> bool {
         match self {
             CaptureScope::Named | CaptureScope::Decisions(_) => false,
             CaptureScope::All => true,
@@ -106,23 +107,6 @@ pub struct CaptureTap {
 pub struct CaptureReader {
     queue: Arc<Queue>,
     records: Receiver<CaptureRecord>,
-}
-
-/// What decides which faces of a worker are captured without being named.
-#[derive(Default)]
-pub(crate) struct Captures {
-    /// The captures that take faces by themselves, also new ones.
-    pub(crate) taps: Vec<CaptureTap>,
-    /// The faces of clients that capture, of all workers. They are in no capture.
-    pub(crate) clients: Vec<FaceId>,
-}
-
-impl Captures {
-    /// The tap of a face in this capture, if the capture takes the face.
-    pub(crate) fn tap(&self, capture: &CaptureTap, face: FaceId, info: &FaceInfo) -> Option<FaceTap> {
-        let is_taken = capture.options.scope.takes(info) && !self.clients.contains(&face);
-        is_taken.then(|| capture.of_face(face, info))
-    }
 }
 
 /// What a look at a capture brought.
@@ -178,7 +162,7 @@ impl CaptureTap {
     }
 
     /// The tap of one face.
-    pub(crate) fn of_face(&self, face: FaceId, info: &FaceInfo) -> FaceTap {
+    pub fn of_face(&self, face: FaceId, info: &FaceInfo) -> FaceTap {
         FaceTap {
             face,
             remote: info.remote.clone(),
@@ -248,12 +232,12 @@ pub struct FaceTap {
 
 impl FaceTap {
     /// Number of the capture.
-    pub(crate) fn capture_id(&self) -> u64 {
+    pub fn capture_id(&self) -> u64 {
         self.capture.options.id
     }
 
     /// Copies a frame, given in two parts.
-    pub(crate) fn note(&mut self, is_sent: bool, head: &[u8], rest: &[u8]) {
+    pub fn note(&mut self, is_sent: bool, head: &[u8], rest: &[u8]) {
         if !self.draws() {
             return;
         }
@@ -275,7 +259,7 @@ impl FaceTap {
     }
 
     /// Ends the face's part. `reason` says why the face closed, if it did.
-    pub(crate) fn end(self, reason: Option<String>) {
+    pub fn end(self, reason: Option<String>) {
         if self.is_introduced || self.capture.options.scope == CaptureScope::Named {
             let left = CaptureLeft { face: self.face, missed: self.missed, reason };
             self.capture.send(CaptureRecord::Left(left));
@@ -433,13 +417,9 @@ mod tests {
     #[test]
     fn an_interface_has_the_faces_of_its_name_and_addresses() {
         let addresses = vec!["192.0.2.1".parse().unwrap()];
-        let (tap, _reader) = capture(options(CaptureScope::Interface { name: "eth0".to_owned(), addresses }));
-        let captures = Captures { clients: vec![FaceId(256)], ..Captures::default() };
-        let takes = |uri: &str| captures.tap(&tap, FaceId(300), &info(uri.parse().unwrap())).is_some();
+        let scope = CaptureScope::Interface { name: "eth0".to_owned(), addresses };
+        let takes = |uri: &str| scope.takes(&info(uri.parse().unwrap()));
         assert!(takes("dev://eth0") && takes("udp4://192.0.2.1:6363") && takes("tcp4://192.0.2.1:6363"));
         assert!(!takes("dev://eth1") && !takes("udp4://192.0.2.2:6363") && !takes("unix:///run/nfd/nfd.sock"));
-        let (tap, _reader) = capture(options(CaptureScope::All));
-        let takes = |face| captures.tap(&tap, face, &info(FaceUri::Internal)).is_some();
-        assert!(takes(FaceId(300)) && !takes(FaceId(256)), "all but clients");
     }
 }

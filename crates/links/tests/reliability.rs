@@ -2,9 +2,9 @@
 
 mod reliable_link;
 
-use namewire_faces::reliability::arrivals::ACK_DELAY_NS;
-use namewire_faces::reliability::unacknowledged::{MAX_FRAMES, MAX_RETRANSMISSIONS};
-use namewire_faces::{LinkDrop, LinkOptions, LinkPolicy, LinkService, Received};
+use namewire_links::reliability::arrivals::ACK_DELAY_NS;
+use namewire_links::reliability::unacknowledged::{MAX_FRAMES, MAX_RETRANSMISSIONS};
+use namewire_links::{LinkDrop, LinkOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::lp::{LinkFields, LpHeaders, LpPacket, write_headers};
 use namewire_packet::tlv;
 use proptest::prelude::*;

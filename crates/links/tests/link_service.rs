@@ -1,8 +1,8 @@
 //! The link service against the worked examples of NDNLPv2 (§7 of our specification) and against every rule of §2 and
 //! §4. Hex is upper case and shows the whole frame.
 
-use namewire_faces::reassembly::{MAX_FRAGMENTS, MAX_MESSAGES, TIMEOUT_NS};
-use namewire_faces::{LinkDrop, LinkOptions, LinkService, Received};
+use namewire_links::reassembly::{MAX_FRAGMENTS, MAX_MESSAGES, TIMEOUT_NS};
+use namewire_links::{LinkDrop, LinkOptions, LinkService, Received};
 use namewire_packet::lp::{self, LinkFields, LpHeaders, PitToken};
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, NackReason, tlv};
 

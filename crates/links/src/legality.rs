@@ -54,7 +54,7 @@ pub fn check_shape(frame: &[u8]) -> Result<Shape, LinkDrop> {
 ///
 /// # Errors
 /// The reason to refuse it.
-pub(crate) fn check_introduction(frame: &[u8]) -> Result<(), LinkDrop> {
+pub fn check_introduction(frame: &[u8]) -> Result<(), LinkDrop> {
     let lp = match check_shape(frame)? {
         Shape::LpPacket => LpPacket::parse(frame).map_err(|_| LinkDrop::MalformedLpHeader)?,
         bare => return check_packet(bare, frame),
