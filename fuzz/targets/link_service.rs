@@ -10,7 +10,7 @@ use std::alloc::System;
 
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
-use namewire_faces::{LinkDrop, LinkOptions, LinkService, Received};
+use namewire_links::{LinkDrop, LinkOptions, LinkService, Received};
 use namewire_packet::{
     MAX_PACKET_BYTES,
     lp::{LinkFields, LpHeaders, write_headers},

@@ -10,9 +10,9 @@ use std::alloc::System;
 
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
-use namewire_faces::reliability::arrivals::{MAX_PENDING_ACKS, MAX_REMEMBERED};
-use namewire_faces::reliability::unacknowledged::{MAX_BYTES, MAX_FRAMES};
-use namewire_faces::{LinkDrop, LinkService, reassembly};
+use namewire_links::reliability::arrivals::{MAX_PENDING_ACKS, MAX_REMEMBERED};
+use namewire_links::reliability::unacknowledged::{MAX_BYTES, MAX_FRAMES};
+use namewire_links::{LinkDrop, LinkService, reassembly};
 use namewire_packet::{
     MAX_PACKET_BYTES,
     lp::{LinkFields, LpHeaders, write_headers},
@@ -20,7 +20,7 @@ use namewire_packet::{
 };
 use reliable_link::{Scenario, link, run};
 
-#[path = "../../crates/faces/tests/reliable_link/mod.rs"]
+#[path = "../../crates/links/tests/reliable_link/mod.rs"]
 mod reliable_link;
 
 #[global_allocator]

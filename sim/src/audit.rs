@@ -9,7 +9,7 @@ use crate::network::{AppId, Network};
 use crate::trace::NodeId;
 use crate::trace::TraceKind;
 use namewire_engine::{Counters, DropReason};
-use namewire_faces::{LinkCounters, LinkDrop};
+use namewire_links::{LinkCounters, LinkDrop};
 use namewire_packet::NameBuf;
 use std::collections::BTreeSet;
 

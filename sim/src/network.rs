@@ -22,7 +22,7 @@ use crate::tag_node::START_NS;
 use crate::trace::{NodeId, Trace, TraceEvent, TraceKind, packet_name};
 use fastrand::Rng;
 use namewire_engine::{Counters, Engine, FaceId, FaceScope, Strategy};
-use namewire_faces::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
+use namewire_links::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
 use namewire_management::HolderId;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{MAX_PACKET_BYTES, NameBuf};

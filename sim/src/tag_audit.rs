@@ -14,7 +14,7 @@ use crate::tag_application::{TagConsumer, TagSent};
 use crate::trace::NodeId;
 use crate::trace::{TraceEvent, TraceKind, tag_nonce};
 use namewire_engine::FaceId;
-use namewire_faces::LinkDrop;
+use namewire_links::LinkDrop;
 use namewire_packet::NameBuf;
 use namewire_packet::tag::TagPacketKind;
 use namewire_tagnet::forwarder::TagDrop;

@@ -5,7 +5,7 @@
 
 use crate::link::LinkLoss;
 use namewire_engine::{DropReason, FaceId};
-use namewire_faces::LinkDrop;
+use namewire_links::LinkDrop;
 use namewire_packet::tag::{TagAddress, TagPacket};
 use namewire_packet::{Name, NameBuf, tlv};
 use namewire_tagnet::forwarder::TagDrop;

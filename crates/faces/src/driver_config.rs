@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use namewire_links::reassembly::DEFAULT_REASSEMBLY_BYTES;
 use namewire_packet::MAX_PACKET_BYTES;
 use namewire_shares::{HolderTable, Pool, PoolConfig};
 
-use crate::reassembly::DEFAULT_REASSEMBLY_BYTES;
 use crate::{FaceIdAllocator, LinkPolicy};
 
 /// Settings of one worker's sockets.

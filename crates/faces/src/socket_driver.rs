@@ -65,6 +65,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use namewire_links::LinkOptions;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
 use namewire_shares::{HolderId, Pool, PoolReader, Turns};
 
@@ -83,15 +84,13 @@ use rest::Rest;
 use socket_table::SocketTable;
 use timer_queue::TimerQueue;
 
-use crate::capture::Captures;
 use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::remote::Remote;
+use crate::scoped_captures::Captures;
 use crate::stream::{Stream, StreamSocket};
 use crate::sys;
-use crate::{
-    AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkOptions, LinkPolicy, Waker, udp,
-};
+use crate::{AddFaceError, CloseReason, DriverConfig, FaceCounters, FaceEvent, FaceInfo, LinkPolicy, Waker, udp};
 
 /// The sockets and faces of one worker. The module page has the order of calls.
 ///

@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use arrayvec::ArrayVec;
+use namewire_links::{LinkService, Received};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     tlv::{self, types},
@@ -31,7 +32,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use crate::buffer_pool::BufferPool;
 use crate::fair_queue::FairQueue;
 use crate::rx_arena::RxBatch;
-use crate::{CloseReason, LinkService, Received, RxPacket, sys};
+use crate::{CloseReason, RxPacket, sys};
 
 /// Slices that can be lent to a stream at once.
 pub(crate) const MAX_SLICES: usize = 128;

@@ -2,7 +2,8 @@
 //! process of its own, because its allocator counts for the whole process.
 
 use cap::Cap;
-use namewire_faces::{DriverConfig, LinkOptions, LinkPolicy, LinkService, Received, RxArena, SocketDriver};
+use namewire_faces::{DriverConfig, RxArena, SocketDriver};
+use namewire_links::{LinkOptions, LinkPolicy, LinkService, Received};
 use namewire_packet::{
     FaceId,
     lp::{LinkFields, LpHeaders, write_headers},

@@ -20,8 +20,8 @@
 pub mod advertisements;
 pub mod forwarder;
 pub mod locator;
-pub mod matching;
 pub mod routing;
 pub mod tree_protocol;
 
 pub use namewire_packet::descriptor::{self, Descriptor, TagSet, TagSetError};
+pub use namewire_tag_matching as matching;

@@ -123,7 +123,7 @@ fn exit_codes() {
 const COUNTERS: &[(&str, &str, &str)] = &[
     ("engine.", "crates/engine/src/counters/drop_reason.rs", REASON),
     ("limit.", "crates/engine/src/counters/limit_met.rs", REASON),
-    ("link.", "crates/faces/src/link_drop.rs", REASON),
+    ("link.", "crates/links/src/link_drop.rs", REASON),
     ("router.", "crates/worker/src/router_drop.rs", REASON),
     ("router.", "crates/tables/src/fib/entry.rs", REASON),
     ("websocket.", "crates/websocket/src/lib.rs", REASON),
@@ -132,7 +132,7 @@ const COUNTERS: &[(&str, &str, &str)] = &[
     ("tag-routing.", "crates/router/src/control/tags.rs", r#"\("([a-z-]+)", self"#),
     ("", "crates/management/src/counters.rs", COUNTER),
     ("", "crates/engine/src/counters/mod.rs", COUNTER),
-    ("", "crates/faces/src/face_counters.rs", COUNTER),
+    ("", "crates/links/src/face_counters.rs", COUNTER),
     ("", "crates/worker/src/shared.rs", COUNTER),
     ("", "crates/router/src/control/status.rs", r#"^report\.add(?:_cuts)?\("([a-z.-]+)","#),
     ("", "crates/router/src/drop_report.rs", r#"^self\.add_cuts\("([a-z.-]+)","#),

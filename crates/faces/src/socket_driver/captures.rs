@@ -4,7 +4,8 @@ use namewire_packet::FaceId;
 
 use super::SocketDriver;
 use super::face::Face;
-use crate::capture::{CaptureTap, Captures};
+use crate::capture::CaptureTap;
+use crate::scoped_captures::Captures;
 
 impl SocketDriver {
     /// Captures the faces that the capture's scope takes, and those that are made later.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use namewire_links::{LinkOptions, LinkService};
 use namewire_packet::{FaceId, nfd::FacePersistency, nfd::FaceUri};
 use namewire_shares::{HolderId, Pool};
 
@@ -12,7 +13,7 @@ use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
 use crate::remote::Destination;
 use crate::stream::Stream;
-use crate::{FaceCounters, FaceInfo, LinkOptions, LinkService};
+use crate::{FaceCounters, FaceInfo};
 
 /// The holder of a face's place. `holder` is the holder whose packets the face carries.
 pub(super) fn place_holder(holder: HolderId, persistency: FacePersistency) -> HolderId {

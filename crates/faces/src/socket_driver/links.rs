@@ -6,6 +6,7 @@
 
 use std::io;
 
+use namewire_links::LinkOptions;
 use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, LinkType, MacAddress},
@@ -18,7 +19,7 @@ use crate::ethernet::{self, LinkSocket};
 use crate::remote::{LinkAddress, Remote};
 use crate::sys::Addressee;
 use crate::udp_multicast::MulticastSockets;
-use crate::{AddFaceError, CloseReason, FaceInfo, LinkDrop, LinkOptions};
+use crate::{AddFaceError, CloseReason, FaceInfo, LinkDrop};
 
 impl SocketDriver {
     /// Takes over the sockets of a UDP multicast face. As in NFD, packets above the MTU are refused, not fragmented.

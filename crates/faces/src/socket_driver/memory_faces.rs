@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use namewire_links::LinkOptions;
 use namewire_packet::FaceId;
 
 use super::{Channel, SocketDriver};
@@ -9,7 +10,7 @@ use crate::datagram_port::DatagramPort;
 use crate::datagram_socket::Peers;
 use crate::frame_port::FramePort;
 use crate::memory::Port;
-use crate::{AddFaceError, CloseReason, FaceInfo, LinkOptions};
+use crate::{AddFaceError, CloseReason, FaceInfo};
 
 /// Frames taken from the memory of an application that has left: as many as the largest ring has.
 const LAST_FRAMES_MAX: usize = 1 << 14;

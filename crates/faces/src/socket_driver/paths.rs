@@ -11,7 +11,7 @@
 //! narrow path (`datagram_socket.rs`).
 //!
 //! A path may also drop large datagrams without a report. A face with reliability notices such a black hole
-//! ([`crate::reliability::black_hole`]) and sends smaller frames for ten minutes ([`super::path`]).
+//! ([`namewire_links::reliability::black_hole`]) and sends smaller frames for ten minutes ([`super::path`]).
 //!
 //! The peer of an on-demand face may be an application that does not know NDNLPv2, so that it would drop fragments.
 //! IP goes on fragmenting for such a face until the peer has sent an LpPacket.

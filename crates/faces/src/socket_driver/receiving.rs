@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
+use namewire_links::{Received, check_introduction};
 use namewire_packet::{FaceId, nfd::FacePersistency};
 use namewire_shares::{Payer, Refusal};
 
@@ -14,12 +15,11 @@ use super::face_table::FaceTable;
 use super::poller::{Poller, Readiness, Source};
 use crate::datagram_socket::Peers;
 use crate::frame_port::RefusedFrames;
-use crate::legality::check_introduction;
 use crate::remote::{Destination, Remote};
 use crate::rx_arena::RxBatch;
 use crate::stream::{InputRoom, Turn};
 use crate::sys::{Addressee, MAX_BATCH};
-use crate::{FaceEvent, FaceInfo, LinkDrop, Received, RxArena, RxPacket, ethernet, udp};
+use crate::{FaceEvent, FaceInfo, LinkDrop, RxArena, RxPacket, ethernet, udp};
 
 /// Elements or datagrams that a source may read in its turn while others wait: a batch of the engine. It is also what a
 /// holder may cost in one round.

@@ -63,12 +63,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sources: &[
         "lab/src/experiments/hostile",
         "crates/engine/src",
+        "crates/links/src",
         "crates/faces/src",
         "crates/router/src",
         "crates/worker/src",
         "crates/tables/src",
         "crates/shares/src",
         "crates/observe/src",
+        "crates/tag-matching/src",
         "crates/tagnet/src",
     ],
 };

@@ -50,6 +50,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sources: &[
         "lab/src/experiments/io",
         "crates/engine/src",
+        "crates/links/src",
         "crates/faces/src",
         "crates/router/src",
         "crates/worker/src",

@@ -44,6 +44,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sources: &[
         "lab/src/experiments/router_sockets",
         "crates/engine/src",
+        "crates/links/src",
         "crates/faces/src",
         "crates/router/src",
         "crates/worker/src",

@@ -51,7 +51,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 15 min, 4 GB; full: 35 min, 10 GB",
     takes: Some(Input::Tags),
     run,
-    sources: &["lab/src/experiments/tag_matching", "crates/tagnet/src", "lab/src/tag_sets"],
+    sources: &["lab/src/experiments/tag_matching", "crates/tag-matching/src", "lab/src/tag_sets"],
 };
 
 struct Size {

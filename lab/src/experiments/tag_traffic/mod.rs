@@ -44,7 +44,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 4 min, 2 GB; full: 12 min, 8 GB",
     takes: None,
     run,
-    sources: &["lab/src/experiments/tag_traffic", "crates/tagnet/src", "lab/src/tag_sets"],
+    sources: &["lab/src/experiments/tag_traffic", "crates/tag-matching/src", "crates/tagnet/src", "lab/src/tag_sets"],
 };
 
 struct Size {
