@@ -33,7 +33,7 @@ namewire_packet::counters! {
         pub no_memory: u64 = "management.no-memory",
         /// Routes that expired.
         pub routes_expired: u64,
-        /// Commands to the routing daemon that it answered 200.
+        /// Commands to the routing daemon that it answered with a code below 400.
         pub readvertised: u64,
         /// Commands to the routing daemon that failed, or were not answered.
         pub readvertise_failed: u64 = "management.readvertise-failed",

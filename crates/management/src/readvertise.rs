@@ -7,12 +7,17 @@
 //! `/localhost/nlsr`. When this route is added, everything is announced; when it is removed, sending stops.
 //!
 //! ```text
-//!             route appears                 200 after register: again in 1 h
+//!             route appears                 success of register: again in 1 h
 //!   (none) ─────────────────► due ──► asked ─────────────────────────────┐
-//!                              ▲  ▲     │ no 200: again in 50 s, 100 s … 1 h
+//!                              ▲  ▲     │ no success: again in 50 s, 100 s … 1 h
 //!                              │  └─────┴────────────────────────────────┘
-//!                              │ last route goes: due, to withdraw; 200 after unregister: forgotten
+//!                              │ last route goes: due, to withdraw; success of unregister: forgotten
 //! ```
+//!
+//! Success is a code below 400, as for the clients of ndn-cxx. NLSR (bb59d40) answers 205 to `register`, because the
+//! default Flags mean "save it" to it, and 204 to `unregister` of a prefix that it does not have. It uses another cost
+//! only after the prefix was withdrawn. The router does not withdraw a prefix because its cost changed, as the other
+//! routers would have no route until it is announced again.
 //!
 //! Deviations: NFD waits 100 s before the first retry (it doubles first), and shifts by 5 ms. Here a hash of prefix and
 //! attempt makes each pause up to a twentieth longer, so that a thousand prefixes are not sent at once every hour.
@@ -41,6 +46,8 @@ pub const MAX_PREFIXES: usize = 100_000;
 const MAX_ASKED: usize = 64;
 /// How long the daemon may take for an answer.
 const ANSWER_MS: u64 = 10_000;
+/// Codes below this one are a success.
+const FAILURE_CODE_MIN: u64 = 400;
 /// Pause after a success.
 const REFRESH_MS: u64 = 3_600_000;
 /// Pause after the first failure. It doubles with each further failure.
@@ -244,7 +251,9 @@ impl Readvertise {
         counters: &mut ManagementCounters,
     ) {
         let is_done = match answer {
-            Answer::Data(data) => ControlResponse::decode(data.content()).is_ok_and(|response| response.code == 200),
+            Answer::Data(data) => {
+                ControlResponse::decode(data.content()).is_ok_and(|response| response.code < FAILURE_CODE_MIN)
+            }
             Answer::Nack | Answer::TimedOut => false,
         };
         match is_done {

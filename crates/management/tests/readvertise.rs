@@ -149,6 +149,33 @@ fn no_answer_a_nack_and_a_refusal_lead_to_longer_and_longer_pauses() {
     assert_eq!(bench.management.counters().readvertise_failed, 9);
 }
 
+/// NLSR bb59d40 answers 205 to every `register`, and 204 to the withdrawal of a prefix that it does not have. The
+/// router took only 200 for a success. So it counted each announcement as a failure, and sent it again after 50 s,
+/// 100 s and so on; and it went on withdrawing a prefix for ever.
+#[test]
+fn every_answer_below_400_is_a_success() {
+    for code in [204, 205, 399] {
+        let mut bench = bench();
+        register(&mut bench, "/localhost/nlsr", 0);
+        register(&mut bench, "/client", CLIENT);
+        for _ in 0..3 {
+            let commands = sent(&mut bench);
+            assert_eq!(verbs(&commands), ["register /client"]);
+            answer(&mut bench, &commands[0].1, code);
+            bench.pass_ms(3600 * SECOND_MS - 1);
+            assert_eq!(sent(&mut bench), [], "{code}");
+            bench.pass_ms(180 * SECOND_MS + 1);
+        }
+        unregister(&mut bench, "/client", CLIENT);
+        let commands = sent(&mut bench);
+        assert_eq!(verbs(&commands), ["unregister /client"]);
+        answer(&mut bench, &commands[0].1, code);
+        assert_eq!(bench.management.next_deadline(), None, "forgotten after {code}");
+        let counters = bench.management.counters();
+        assert_eq!((counters.readvertised, counters.readvertise_failed), (4, 0), "{code}");
+    }
+}
+
 #[test]
 fn a_daemon_that_comes_back_is_told_everything_again() {
     let mut bench = bench();

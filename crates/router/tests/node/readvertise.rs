@@ -7,7 +7,10 @@ use namewire_packet::{
     nfd::{ControlParameters, ControlResponse, origin},
 };
 
-/// Takes one command as the routing daemon; returns its verb and prefix.
+/// Takes one command as the routing daemon; returns its verb and prefix, and the cost if it has one.
+///
+/// The answers are those of NLSR bb59d40: 205 to `register`, because the Flags that ndn-cxx assumes mean to NLSR that
+/// it should save the prefix.
 fn take_command(daemon: &mut Application) -> String {
     let packet = daemon.receive().expect("a command");
     let interest = packet.interest();
@@ -15,7 +18,9 @@ fn take_command(daemon: &mut Application) -> String {
     let asked = interest.name();
     let parameters = ControlParameters::decode(asked.get(4).expect("parameters").value).expect("parameters");
     let prefix = parameters.name.clone().expect("a Name");
-    let content = ControlResponse::ok(parameters).to_wire();
+    let cost = parameters.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
+    let code = if cost.is_empty() { 200 } else { 205 };
+    let content = ControlResponse::new(code, "OK").with_body(parameters).to_wire();
     let data = DataBuilder::new(asked).content(&content).sign_digest();
     let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
     if headers.is_empty() {
@@ -23,7 +28,7 @@ fn take_command(daemon: &mut Application) -> String {
     } else {
         daemon.send_with(&headers, &data)
     }
-    format!("{} {prefix}", asked.prefix(4))
+    format!("{} {prefix}{cost}", asked.prefix(4))
 }
 
 #[test]
@@ -31,12 +36,11 @@ fn a_routing_daemon_is_told_of_client_routes() {
     for workers in [1, 3] {
         let (router, _directory) = start_with(workers, |config| config.settings.rib.readvertise_nlsr = true);
         let (mut client, mut daemon) = (Application::connect(&router), Application::connect(&router));
-        let register = |client: &mut Application, prefix: &str| {
-            let origin = Some(origin::CLIENT);
-            client
-                .succeed("/rib/register", ControlParameters { name: Some(name(prefix)), origin, ..Default::default() });
+        let register = |client: &mut Application, prefix: &str, cost: u64| {
+            let (name, origin, cost) = (Some(name(prefix)), Some(origin::CLIENT), Some(cost));
+            client.succeed("/rib/register", ControlParameters { name, origin, cost, ..Default::default() });
         };
-        register(&mut client, "/early");
+        register(&mut client, "/early", 37);
         let parameters = ControlParameters {
             name: Some(name("/localhost/nlsr")),
             face_id: Some(daemon.register("/daemon")),
@@ -44,10 +48,10 @@ fn a_routing_daemon_is_told_of_client_routes() {
         };
         // Another connection, because commands may reach the daemon's own before the answer.
         Application::connect(&router).succeed("/rib/register", parameters);
-        assert_eq!(take_command(&mut daemon), "/localhost/nlsr/rib/register /early", "{workers} workers");
+        assert_eq!(take_command(&mut daemon), "/localhost/nlsr/rib/register /early 37", "{workers} workers");
         for number in 0..70 {
-            register(&mut client, &format!("/late/{number}"));
-            assert_eq!(take_command(&mut daemon), format!("/localhost/nlsr/rib/register /late/{number}"));
+            register(&mut client, &format!("/late/{number}"), number);
+            assert_eq!(take_command(&mut daemon), format!("/localhost/nlsr/rib/register /late/{number} {number}"));
         }
         // All routes go with the client.
         drop(client);
@@ -57,5 +61,6 @@ fn a_routing_daemon_is_told_of_client_routes() {
         assert_eq!(withdrawn.len(), 71, "each once");
         assert!(withdrawn.iter().all(|command| command.starts_with("/localhost/nlsr/rib/unregister ")));
         assert!(daemon.receive_within(std::time::Duration::from_millis(100)).is_none(), "nothing else");
+        assert_eq!(daemon.drops("management.readvertise-failed"), 0, "205 is a success");
     }
 }
