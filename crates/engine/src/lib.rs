@@ -23,15 +23,14 @@
 //! | what is remembered of next hops? | [`state::measurements`] |
 //! | how long do answers of a face take? | [`state::upstream_times`] |
 //!
-//! The folders are shelves. A folder uses those before it in this list, and none after it: `dispatch`, `ground` (faces,
-//! time, what a batch results in), `counters`, `state` (what is remembered), `verdict` (where an Interest may go),
-//! `strategies`, `pipeline`, `events`, `schedule` (the order of a batch, and the engine).
+//! The folders are shelves. A folder uses those before it in this list, and none after it: `ground` (faces, time, what
+//! a batch results in), `state` (what is remembered), `verdict` (where an Interest may go), `strategies`, `pipeline`,
+//! `events`, `schedule` (the order of a batch, and the engine). Two crates are below them, [`dispatch`] and
+//! [`counters`].
 //!
 //! Pipelines have the names of NFD's developer guide. Their steps are those of the forwarding specification, quoted at
 //! the line that implements them.
 
-pub mod counters;
-pub mod dispatch;
 mod events;
 mod ground;
 mod pipeline;
@@ -66,19 +65,18 @@ pub mod batch {
 }
 
 pub use counters::{
-    Counters,
-    cs_counts::{CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, MAX_COUNTED_PREFIXES},
-    drop_notes::DropNote,
-    drop_reason::DropReason,
-    face_share::{FaceCut, FacesCut},
-    limit_met::LimitMet,
+    Counters, CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, DropReason, FaceCut, FacesCut, LimitMet,
+    MAX_COUNTED_PREFIXES,
 };
 pub use ground::{
+    drop_notes::DropNote,
     face_table::{FaceAttributes, FaceScope, FaceTable, LinkType},
     instant::Instant,
     order::{BATCH_PACKETS, Schedule},
     output::{HandOver, Output, PacketRef, RouteRequest, Transmit},
 };
+pub use namewire_counters as counters;
+pub use namewire_dispatch as dispatch;
 pub use namewire_packet::FaceId;
 pub use pipeline::frame::{Frame, View};
 pub use schedule::engine::Engine;

@@ -36,6 +36,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
     sources: &[
         "lab/src/experiments/fib_forwarding.rs",
+        "crates/counters/src",
+        "crates/dispatch/src",
         "crates/engine/src",
         "crates/tables/src/fib",
         "crates/designs/src/fib",

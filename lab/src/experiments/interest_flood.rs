@@ -51,7 +51,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 1 min, 200 MB; full: 5 min, 600 MB",
     takes: None,
     run,
-    sources: &["lab/src/experiments/interest_flood.rs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
+    sources: &[
+        "lab/src/experiments/interest_flood.rs",
+        "crates/counters/src",
+        "crates/dispatch/src",
+        "crates/engine/src",
+        "crates/tables/src",
+        "crates/packet/src",
+    ],
 };
 
 const PRODUCER: FaceId = FaceId(299);

@@ -121,8 +121,8 @@ fn exit_codes() {
 
 /// Where counters are declared: what comes before their names, the file, and the lines that name one.
 const COUNTERS: &[(&str, &str, &str)] = &[
-    ("engine.", "crates/engine/src/counters/drop_reason.rs", REASON),
-    ("limit.", "crates/engine/src/counters/limit_met.rs", REASON),
+    ("engine.", "crates/counters/src/drop_reason.rs", REASON),
+    ("limit.", "crates/counters/src/limit_met.rs", REASON),
     ("link.", "crates/links/src/link_drop.rs", REASON),
     ("router.", "crates/worker/src/router_drop.rs", REASON),
     ("router.", "crates/tables/src/fib/entry.rs", REASON),
@@ -131,7 +131,7 @@ const COUNTERS: &[(&str, &str, &str)] = &[
     ("tag-routing.", "crates/tagnet/src/routing/refusal.rs", REASON),
     ("tag-routing.", "crates/router/src/control/tags.rs", r#"\("([a-z-]+)", self"#),
     ("", "crates/management/src/counters.rs", COUNTER),
-    ("", "crates/engine/src/counters/mod.rs", COUNTER),
+    ("", "crates/counters/src/lib.rs", COUNTER),
     ("", "crates/links/src/face_counters.rs", COUNTER),
     ("", "crates/worker/src/shared.rs", COUNTER),
     ("", "crates/router/src/control/status.rs", r#"^report\.add(?:_cuts)?\("([a-z.-]+)","#),

@@ -2,6 +2,7 @@
 //! in. Nothing here decides.
 
 pub(crate) mod announcement_table;
+pub(crate) mod drop_notes;
 pub(crate) mod face_table;
 pub(crate) mod instant;
 pub mod measured;

@@ -4,13 +4,11 @@
 
 use crate::{
     Counters, CsCounts, CsReport, EngineConfig, Instant, LimitMet, PitRole, Schedule,
-    counters::{
-        cs_counts::CsCounting,
-        drop_notes::{Counting, DropNote},
-    },
+    counters::cs_counts::CsCounting,
     dispatch::Dispatcher,
     events::{face_changes, new_next_hops, timers},
     ground::{
+        drop_notes::{Counting, DropNote},
         measured::{MeasuredOrder, PartClock, StageCosts, Unmeasured},
         order::BATCH_PACKETS,
         output::{Outbound, Output, PacketRef},

@@ -4,7 +4,8 @@
 
 use crate::{
     EngineConfig,
-    counters::{cs_counts::CsCounting, drop_notes::Counting},
+    counters::cs_counts::CsCounting,
+    ground::drop_notes::Counting,
     state::{core_role::CoreRole, measurements::Measurements, scratch::Scratch, tables::Tables},
 };
 use namewire_packet::FaceId;

@@ -88,7 +88,7 @@ impl PitShares {
             in_records: pool("in-records", capacities.further_records),
             out_records: pool("out-records", capacities.further_records),
             long_interests: pool("long-interests", capacities.long_interest_bytes),
-            waiting: WaitingByFace::new(),
+            waiting: WaitingByFace::default(),
             share_percent: share_percent.into(),
         }
     }

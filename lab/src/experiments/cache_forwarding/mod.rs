@@ -52,6 +52,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
     sources: &[
         "lab/src/experiments/cache_forwarding",
+        "crates/counters/src",
+        "crates/dispatch/src",
         "crates/engine/src",
         "crates/tables/src/content_store",
         "crates/tables/src/cs_policy",

@@ -62,6 +62,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
     sources: &[
         "lab/src/experiments/hostile",
+        "crates/counters/src",
+        "crates/dispatch/src",
         "crates/engine/src",
         "crates/links/src",
         "crates/faces/src",

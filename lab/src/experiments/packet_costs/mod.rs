@@ -73,7 +73,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 4 min, 5 GiB; full: 10 min, 6 GiB",
     takes: None,
     run,
-    sources: &["lab/src/experiments/packet_costs", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
+    sources: &[
+        "lab/src/experiments/packet_costs",
+        "crates/counters/src",
+        "crates/dispatch/src",
+        "crates/engine/src",
+        "crates/tables/src",
+        "crates/packet/src",
+    ],
 };
 
 /// Sizes of a run.

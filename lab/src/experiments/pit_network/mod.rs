@@ -40,7 +40,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 2 min, 1 GiB; full: 15 min, 1 GiB",
     takes: None,
     run,
-    sources: &["lab/src/experiments/pit_network", "crates/tables/src/fingerprint_pit", "crates/engine/src", "sim/src"],
+    sources: &[
+        "lab/src/experiments/pit_network",
+        "crates/tables/src/fingerprint_pit",
+        "crates/counters/src",
+        "crates/dispatch/src",
+        "crates/engine/src",
+        "sim/src",
+    ],
 };
 
 /// Bits of a fingerprint; with the buckets of [`TABLE_ENTRIES`] there are 32 times as many classes.

@@ -55,7 +55,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     needs: "quick: 3 min, 6 GiB and 1.5 GiB per thread; full: 15 min, the same memory",
     takes: None,
     run,
-    sources: &["lab/src/experiments/prefetch", "crates/engine/src", "crates/tables/src", "crates/packet/src"],
+    sources: &[
+        "lab/src/experiments/prefetch",
+        "crates/counters/src",
+        "crates/dispatch/src",
+        "crates/engine/src",
+        "crates/tables/src",
+        "crates/packet/src",
+    ],
 };
 
 /// Sizes of a run.

@@ -55,6 +55,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "crates/repo/src",
         "crates/router/src",
         "crates/worker/src",
+        "crates/counters/src",
+        "crates/dispatch/src",
         "crates/engine/src",
     ],
 };

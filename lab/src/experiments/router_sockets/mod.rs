@@ -43,6 +43,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
     sources: &[
         "lab/src/experiments/router_sockets",
+        "crates/counters/src",
+        "crates/dispatch/src",
         "crates/engine/src",
         "crates/links/src",
         "crates/faces/src",

@@ -9,7 +9,7 @@
 //! Cost: without configured prefixes a packet takes one test, otherwise one look-up per length. Limits: there are at
 //! most [`MAX_COUNTED_PREFIXES`] prefixes, and as many policies as the catalogue has names.
 
-use crate::counters::Counters;
+use crate::Counters;
 use namewire_packet::{NameBuf, counters::Count};
 use namewire_tables::{HashKey, NameHashes, PolicyName, PrefixLookup, hash_name};
 
@@ -189,19 +189,20 @@ impl CountedPrefixes {
 
 /// What the engine counts of its Content Store beyond [`Counters`].
 #[derive(Default)]
-pub(crate) struct CsCounting {
+pub struct CsCounting {
     former_policies: FormerPolicies,
     prefixes: CountedPrefixes,
 }
 
 impl CsCounting {
     /// Whether what happens under some prefixes is counted.
-    pub(crate) fn counts_prefixes(&self) -> bool {
+    #[inline]
+    pub fn counts_prefixes(&self) -> bool {
         !self.prefixes.lengths.is_empty()
     }
 
     /// Credits what was counted so far to the `former` policy.
-    pub(crate) fn note_policy_change(&mut self, former: PolicyName, counted: CsCounts) {
+    pub fn note_policy_change(&mut self, former: PolicyName, counted: CsCounts) {
         let counts = counted.since(&self.former_policies.counted);
         self.former_policies.counted = counted;
         add_to(&mut self.former_policies.policies, &CsPolicyCounts { policy: former, counts });
@@ -209,7 +210,7 @@ impl CsCounting {
 
     /// Counts from now on what happens to names under these prefixes, hashed under `key`; at most
     /// [`MAX_COUNTED_PREFIXES`]. Prefixes that were counted before keep their counts.
-    pub(crate) fn count_prefixes(&mut self, key: &HashKey, prefixes: &[NameBuf]) {
+    pub fn count_prefixes(&mut self, key: &HashKey, prefixes: &[NameBuf]) {
         let former = std::mem::take(&mut self.prefixes);
         for prefix in prefixes {
             let known = former.counts.iter().find(|known| known.prefix == *prefix);
@@ -219,7 +220,7 @@ impl CsCounting {
     }
 
     /// Overwrites `report` with the counts by policy and by prefix. The report keeps its memory.
-    pub(crate) fn report(&self, policy: PolicyName, counted: CsCounts, report: &mut CsReport) {
+    pub fn report(&self, policy: PolicyName, counted: CsCounts, report: &mut CsReport) {
         report.policy = Some(policy);
         report.policies.clone_from(&self.former_policies.policies);
         let counts = counted.since(&self.former_policies.counted);
@@ -238,7 +239,7 @@ impl CsCounting {
 
     /// Counts an Interest that the store was asked for.
     #[inline]
-    pub(crate) fn count_look_up(&mut self, counters: &mut Counters, hashes: &NameHashes, is_hit: bool) {
+    pub fn count_look_up(&mut self, counters: &mut Counters, hashes: &NameHashes, is_hit: bool) {
         if is_hit {
             counters.cs_hits += 1;
             self.prefixes.count(hashes, |counts| counts.hits += 1);
@@ -250,7 +251,7 @@ impl CsCounting {
 
     /// Counts a Data that was stored.
     #[inline]
-    pub(crate) fn count_insertion(&mut self, counters: &mut Counters, hashes: &NameHashes) {
+    pub fn count_insertion(&mut self, counters: &mut Counters, hashes: &NameHashes) {
         counters.cs_insertions += 1;
         self.prefixes.count(hashes, |counts| counts.insertions += 1);
     }

@@ -2,7 +2,7 @@
 //!
 //! A face waits for as many answers as it has in-records. The engine counts in-records by face number modulo [`SLOTS`]:
 //! faces whose numbers differ by a multiple of [`SLOTS`] share a count and a limit. By default a router has at most
-//! [`SLOTS`] faces at a time. [`crate::state::pit_shares`] has the rule; Interests beyond it are dropped as
+//! [`SLOTS`] faces at a time. The engine's `pit_shares` has the rule; Interests beyond it are dropped as
 //! [`DropReason::FaceShareUsed`](crate::DropReason::FaceShareUsed).
 //!
 //! Cost: an Interest, or an in-record that ends, touches one cache line, the same for all packets of a face. Memory: an
@@ -16,28 +16,32 @@ const SLOTS: usize = 16_384;
 const NAMED: usize = 8;
 
 /// In-records by face.
-pub(crate) struct WaitingByFace {
+pub struct WaitingByFace {
     counts: Box<[u32; SLOTS]>,
 }
 
-impl WaitingByFace {
-    pub(crate) fn new() -> Self {
+impl Default for WaitingByFace {
+    fn default() -> Self {
         Self { counts: Box::new([0; SLOTS]) }
     }
+}
 
+impl WaitingByFace {
     /// Pending answers of the face.
     #[inline]
-    pub(crate) fn of(&self, face: FaceId) -> u32 {
+    pub fn of(&self, face: FaceId) -> u32 {
         self.counts[Self::slot(face)]
     }
 
+    /// The face waits for one answer more.
     #[inline(always)]
-    pub(crate) fn count_up(&mut self, face: FaceId) {
+    pub fn count_up(&mut self, face: FaceId) {
         self.counts[Self::slot(face)] += 1;
     }
 
+    /// The face waits for one answer less.
     #[inline(always)]
-    pub(crate) fn count_down(&mut self, face: FaceId) {
+    pub fn count_down(&mut self, face: FaceId) {
         let count = &mut self.counts[Self::slot(face)];
         debug_assert!(*count > 0, "an in-record that was not counted");
         *count = count.saturating_sub(1);

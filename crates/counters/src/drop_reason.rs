@@ -21,10 +21,10 @@ namewire_packet::reasons! {
         /// The PIT is at its capacity.
         PitFull = "pit-full",
         /// The face has as many pending Interests as it may at the PIT's present fill
-        /// ([`EngineConfig::face_share_percent`](crate::EngineConfig::face_share_percent)): it floods.
+        /// (`EngineConfig::face_share_percent`): it floods.
         FaceShareUsed = "face-share-used",
         /// The holder of the face has its share of the PIT, and no other holder has over twice as much
-        /// ([`EngineConfig::face_share_percent`](crate::EngineConfig::face_share_percent)).
+        /// (`EngineConfig::face_share_percent`).
         PitShareUsed = "pit-share-used",
         /// The memory for large Interests is used up.
         PitOverflowFull = "pit-overflow-full",

@@ -1,12 +1,23 @@
 //! What an engine counts. Plain numbers: one thread writes them and publishes a copy.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what passed through an engine? | [`Counters`], here |
+//! | why was a packet dropped? | [`drop_reason`] |
+//! | which limits took effect, and let the packet go on? | [`limit_met`] |
+//! | for how many answers does each face wait, and which faces wanted more than they may? | [`face_share`] |
+//! | what happened in the Content Store, by policy and by prefix? | [`cs_counts`] |
 
 pub mod cs_counts;
-pub(crate) mod drop_notes;
-pub(crate) mod drop_reason;
+pub mod drop_reason;
 pub mod face_share;
-pub(crate) mod limit_met;
+pub mod limit_met;
 
-use crate::{DropReason, FacesCut, LimitMet};
+pub use cs_counts::{CsCounts, CsPolicyCounts, CsPrefixCounts, CsReport, MAX_COUNTED_PREFIXES};
+pub use drop_reason::DropReason;
+pub use face_share::{FaceCut, FacesCut};
+pub use limit_met::LimitMet;
+
 use namewire_packet::{counters::Count, nfd::PacketCounts};
 
 namewire_packet::counters! {
@@ -80,7 +91,9 @@ impl Counters {
         PacketCounts { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks }
     }
 
-    pub(crate) fn meet(&mut self, limit: LimitMet) {
+    /// Counts that `limit` took effect.
+    #[inline]
+    pub fn meet(&mut self, limit: LimitMet) {
         self.limits[limit as usize] += 1;
     }
 

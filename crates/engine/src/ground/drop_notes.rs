@@ -7,13 +7,13 @@
 //!
 //! Limit: [`DROP_NOTES_MAX`] notes of one call. Further drops of that call are only counted.
 
-use crate::{Counters, DropReason};
+use crate::{Counters, DropReason, ground::order::BATCH_PACKETS};
 use arrayvec::ArrayVec;
 use namewire_packet::FaceId;
 use std::ops::{Deref, DerefMut};
 
 /// Most drops that one call notes: as many as a batch has packets.
-const DROP_NOTES_MAX: usize = crate::BATCH_PACKETS;
+const DROP_NOTES_MAX: usize = BATCH_PACKETS;
 
 /// A packet that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,25 +65,28 @@ impl Visits {
     /// An Interest was pending for it, but its face was not asked.
     const REFUSED: u8 = 4;
 
-    pub(super) const fn new(left: Workers, last: u8) -> Self {
+    pub(crate) const fn new(left: Workers, last: u8) -> Self {
         Visits { left, last, flags: Visits::FIRST }
     }
 
-    pub(super) const fn only(worker: u8) -> Self {
+    pub(crate) const fn only(worker: u8) -> Self {
         Visits::new(Workers::only(worker), worker)
     }
 
     /// Workers still to visit.
+    #[inline]
     pub const fn left(&self) -> Workers {
         self.left
     }
 
     /// True if none is left.
+    #[inline]
     pub const fn is_over(&self) -> bool {
         self.left.0 == 0
     }
 
     /// Takes the next worker off the list: `here` if it may come now, else another. There must be one.
+    #[inline]
     pub fn take(&mut self, here: u8) -> u8 {
         debug_assert!(!self.is_over());
         let before_last = self.left.without(self.last);
@@ -96,7 +99,8 @@ impl Visits {
     }
 
     /// Takes `here` off the list if it may come now.
-    pub(crate) fn take_only(&mut self, here: u8) -> bool {
+    #[inline]
+    pub fn take_only(&mut self, here: u8) -> bool {
         let mut after = *self;
         let is_next = !self.is_over() && after.take(here) == here;
         if is_next {
@@ -106,37 +110,44 @@ impl Visits {
     }
 
     /// True if no other worker was or will be visited.
+    #[inline]
     pub const fn is_alone(&self) -> bool {
         self.flags & (Visits::FIRST | Visits::ANSWERED) == Visits::FIRST && self.is_over()
     }
 
     /// No worker was visited before.
-    pub(crate) const fn is_first(&self) -> bool {
+    #[inline]
+    pub const fn is_first(&self) -> bool {
         self.flags & Visits::FIRST != 0
     }
 
     /// An Interest was pending for the Data, here or at an earlier worker.
-    pub(crate) const fn is_answered(&self) -> bool {
+    #[inline]
+    pub const fn is_answered(&self) -> bool {
         self.flags & Visits::ANSWERED != 0
     }
 
     /// One was, but not for Data of this face.
-    pub(crate) const fn is_refused(&self) -> bool {
+    #[inline]
+    pub const fn is_refused(&self) -> bool {
         self.flags & Visits::REFUSED != 0
     }
 
     /// The same; an Interest was pending for the Data.
-    pub(crate) const fn with_answer(self) -> Self {
+    #[inline]
+    pub const fn with_answer(self) -> Self {
         Visits { flags: self.flags | Visits::ANSWERED, ..self }
     }
 
     /// The same; an Interest was pending for Data of another face.
-    pub(crate) const fn with_refusal(self) -> Self {
+    #[inline]
+    pub const fn with_refusal(self) -> Self {
         Visits { flags: self.flags | Visits::REFUSED, ..self }
     }
 
     /// The remaining visits, for the next worker.
-    pub(crate) const fn going_on(self) -> Self {
+    #[inline]
+    pub const fn going_on(self) -> Self {
         Visits { flags: self.flags & !Visits::FIRST, ..self }
     }
 

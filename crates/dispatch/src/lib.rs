@@ -23,8 +23,8 @@
 //! each. Any other packet costs one pass over the name, and Data one relaxed load per prefix while CanBePrefix
 //! Interests are pending.
 
-pub(crate) mod token;
-pub(crate) mod visits;
+pub mod token;
+pub mod visits;
 
 pub use token::WorkerToken;
 pub use visits::{Visits, Workers};
@@ -63,6 +63,7 @@ impl PendingPrefixes {
         &self.by_hash[hash as usize & (PENDING_COUNTERS - 1)]
     }
 
+    #[inline]
     fn any(&self) -> bool {
         self.total.load(Ordering::Relaxed) > 0
     }
@@ -98,6 +99,7 @@ impl Dispatcher {
     }
 
     /// Number of workers.
+    #[inline]
     pub fn workers(&self) -> usize {
         self.workers
     }
@@ -159,7 +161,7 @@ impl Dispatcher {
     }
 
     /// Notes a pending CanBePrefix Interest for a name, given by its TLV-VALUE.
-    pub(crate) fn raise(&self, name_value: &[u8]) {
+    pub fn raise(&self, name_value: &[u8]) {
         if let Some(counter) = self.pending_counter(name_value) {
             counter.fetch_add(1, Ordering::Relaxed);
             self.pending.total.fetch_add(1, Ordering::Relaxed);
@@ -167,7 +169,7 @@ impl Dispatcher {
     }
 
     /// Notes that a CanBePrefix Interest for the name is no longer pending.
-    pub(crate) fn lower(&self, name_value: &[u8]) {
+    pub fn lower(&self, name_value: &[u8]) {
         if let Some(counter) = self.pending_counter(name_value) {
             counter.fetch_sub(1, Ordering::Relaxed);
             self.pending.total.fetch_sub(1, Ordering::Relaxed);

@@ -56,7 +56,7 @@ namewire_packet::reasons! {
 
 impl LimitMet {
     /// The limit that refused a Data. A policy that does not admit Data is no limit.
-    pub(crate) fn of_content_store(refusal: CsRefusal) -> Option<Self> {
+    pub fn of_content_store(refusal: CsRefusal) -> Option<Self> {
         match refusal {
             CsRefusal::NotAdmitted => None,
             CsRefusal::LargerThanCapacity => Some(Self::CsDataTooLarge),

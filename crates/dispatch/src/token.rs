@@ -4,7 +4,7 @@ use namewire_packet::lp::PitToken;
 use namewire_tables::GroupToken;
 
 /// Bytes of our PIT tokens. One peer accepts no other length (NDNLPv2 §3).
-pub(crate) const TOKEN_BYTES: usize = 6;
+pub const TOKEN_BYTES: usize = 6;
 
 /// A PIT token of ours: which worker, and which name group there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
