@@ -14,6 +14,16 @@ pub(crate) struct Column<R> {
     pub(crate) cell: fn(&R) -> String,
 }
 
+impl<R> Column<R> {
+    pub(crate) const fn text(heading: &'static str, rank: u8, cell: fn(&R) -> String) -> Self {
+        Column { heading, rank, is_number: false, cell }
+    }
+
+    pub(crate) const fn number(heading: &'static str, rank: u8, cell: fn(&R) -> String) -> Self {
+        Column { heading, rank, is_number: true, cell }
+    }
+}
+
 /// A column as it is printed.
 pub(crate) struct Fitted {
     pub(crate) heading: &'static str,
