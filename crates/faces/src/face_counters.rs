@@ -147,7 +147,10 @@ impl FaceCounters {
     /// What the link did, as datasets have it.
     pub fn link(&self) -> LinkCounts {
         let read = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed));
-        LinkCounts { frames_retransmitted: read(&self.frames_retransmitted) }
+        LinkCounts {
+            frames_retransmitted: read(&self.frames_retransmitted),
+            congestion_marked: read(&self.congestion_marked),
+        }
     }
 
     /// There are many drop counters, which rarely change and only grow: their sum shows whether one did.

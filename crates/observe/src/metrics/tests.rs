@@ -33,7 +33,7 @@ fn full(face_count: u64) -> Snapshot {
         ..Default::default()
     };
     let answers = Answers { buckets: vec![(0.001, 3), (0.25, 2)], slower: 1, sum_s: 4.5, unanswered: 9 };
-    let link = LinkCounts { frames_retransmitted: Some(5) };
+    let link = LinkCounts { frames_retransmitted: Some(5), congestion_marked: Some(6) };
     let face = |id| Face { about: about(id), counters, link, answers: Some(answers.clone()), recent: None };
     let mut snapshot = Snapshot {
         version: "0.1.0".into(),

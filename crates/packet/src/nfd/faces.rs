@@ -30,6 +30,7 @@ element! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LinkCounts {
         pub frames_retransmitted: Option<u64> = 33_034 => Counter: "Frames that the face sent again, because no acknowledgement came.",
+        pub congestion_marked: Option<u64> = 33_036 => Counter: "Packets that the face marked, because its send queue was long.",
     }
 }
 
