@@ -15,7 +15,9 @@ use crate::{
 };
 use namewire_packet::{
     FaceId, InterestBuilder, NameBuf, SignedInterestFields,
-    nfd::{self, ControlParameters, ControlResponse, DatasetEntry, NfdError, origin, route_flags},
+    nfd::{
+        self, ControlParameters, ControlResponse, Dataset, DatasetEntry, NfdError, NodeState, Part, origin, route_flags,
+    },
 };
 use namewire_security::SignError;
 use std::{
@@ -223,8 +225,34 @@ impl Client {
     /// # Errors
     /// If it cannot be fetched or decoded.
     pub async fn status_list<T: DatasetEntry>(&self, module: &str, list: &str) -> Result<Vec<T>, DatasetError> {
-        let content = self.dataset(&dataset_name(module, list)).await?;
+        let content = self.dataset(&under_nfd(&format!("{module}/{list}"))).await?;
         nfd::decode_dataset(&content).map_err(DatasetError::Malformed)
+    }
+
+    /// Fetches the dataset that lists such entries: `list::<FaceStatus>()`.
+    ///
+    /// # Errors
+    /// If it cannot be fetched or decoded.
+    pub async fn list<T: Dataset>(&self) -> Result<Vec<T>, DatasetError> {
+        T::decode_all(&self.dataset(&under_nfd(T::NAME)).await?).map_err(DatasetError::Malformed)
+    }
+
+    /// Fetches the status of the forwarder in numbers, and these parts of what it says of itself. Parts that another
+    /// forwarder does not have, or that cannot be fetched although only we have them, stay empty.
+    ///
+    /// # Errors
+    /// If a part that every forwarder has cannot be fetched or decoded.
+    pub async fn state(&self, parts: &[Part]) -> Result<NodeState, DatasetError> {
+        let mut state = NodeState { general: Some(self.forwarder_status().await?), ..NodeState::default() };
+        let is_namewire = state.is_of_namewire();
+        for &part in parts.iter().filter(|part| is_namewire || !part.is_ours()) {
+            match self.dataset(&under_nfd(part.name())).await {
+                Ok(content) => state.decode(part, &content).map_err(DatasetError::Malformed)?,
+                Err(_) if part.is_ours() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(state)
     }
 
     /// Fetches the general status of the forwarder.
@@ -232,15 +260,18 @@ impl Client {
     /// # Errors
     /// If it cannot be fetched or decoded.
     pub async fn forwarder_status(&self) -> Result<nfd::ForwarderStatus, DatasetError> {
-        let content = self.dataset(&dataset_name("status", "general")).await?;
+        let content = self.dataset(&under_nfd(nfd::ForwarderStatus::NAME)).await?;
         nfd::ForwarderStatus::decode(&content).map_err(DatasetError::Malformed)
     }
 }
 
-fn dataset_name(module: &str, list: &str) -> NameBuf {
+/// `/localhost/nfd/<dataset>`; the dataset is `module/name`.
+fn under_nfd(dataset: &str) -> NameBuf {
     let mut name = NameBuf::new();
     name.push_generic(b"localhost").push_generic(b"nfd");
-    name.push_generic(module.as_bytes()).push_generic(list.as_bytes());
+    for component in dataset.split('/') {
+        name.push_generic(component.as_bytes());
+    }
     name
 }
 

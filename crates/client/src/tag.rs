@@ -300,7 +300,7 @@ impl TagClient {
     /// # Errors
     /// If the dataset cannot be fetched or decoded.
     pub async fn trees(&self) -> Result<Vec<TagTree>, DatasetError> {
-        self.client.status_list("tags", "trees").await
+        self.client.list().await
     }
 
     /// The descriptors that the router knows, and where they were advertised.
@@ -308,7 +308,7 @@ impl TagClient {
     /// # Errors
     /// If the dataset cannot be fetched or decoded.
     pub async fn routes(&self) -> Result<Vec<TagRoute>, DatasetError> {
-        self.client.status_list("tags", "list").await
+        self.client.list().await
     }
 
     /// Asks the applications that advertised a subset of these tags. It returns once the request is on the send queue.

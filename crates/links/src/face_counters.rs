@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use namewire_packet::{
     counters::Count,
-    nfd::{self, PacketCounts},
+    nfd::{self, LinkCounts, PacketCounts},
 };
 
 use crate::LinkDrop;
@@ -142,6 +142,15 @@ impl FaceCounters {
             out_nacks: read(&self.out_nacks),
         };
         nfd::FaceCounters { packets, in_bytes: read(&self.in_bytes), out_bytes: read(&self.out_bytes) }
+    }
+
+    /// What the link did, as datasets have it.
+    pub fn link(&self) -> LinkCounts {
+        let read = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed));
+        LinkCounts {
+            frames_retransmitted: read(&self.frames_retransmitted),
+            congestion_marked: read(&self.congestion_marked),
+        }
     }
 
     /// There are many drop counters, which rarely change and only grow: their sum shows whether one did.

@@ -16,10 +16,7 @@ use crate::{
 };
 use namewire_packet::{
     DataBuilder, Name, content_type,
-    nfd::{
-        ChannelStatus, ControlResponse, DatasetEntry, DropCounter, FaceQueryFilter, FaceUri, ForwarderStatus,
-        encode_dataset,
-    },
+    nfd::{ControlResponse, DatasetEntry, DropCounter, FaceQueryFilter, NodeState, Part},
     tlv::types,
 };
 
@@ -30,7 +27,11 @@ const MAX_FILTER_BYTES: usize = 512;
 const DATASET_NAME_LEN: usize = 4;
 
 /// The content of a dataset.
-pub(crate) type Content = fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>;
+pub(crate) enum Content {
+    /// A part of what the node says of itself.
+    Part(Part),
+    By(fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>),
+}
 
 /// A status dataset.
 pub(crate) struct Dataset {
@@ -100,9 +101,12 @@ impl Management {
         if let Some(segment) = self.replies.store.shared(asked, now.mono_ns, age_ms_max) {
             return self.send_segment(Some(segment), reply_to, out);
         }
-        let content = match (dataset.content)(self, &query, environment) {
-            Ok(content) => content,
-            Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
+        let content = match dataset.content {
+            Content::Part(part) => self.state(now, &[part], environment).encode(part),
+            Content::By(content) => match content(self, &query, environment) {
+                Ok(content) => content,
+                Err(refusal) => return self.refuse_query(&refusal, reply_to, out),
+            },
         };
         let content_bytes = content.len();
         let store = &mut self.replies.store;
@@ -121,12 +125,30 @@ impl Management {
         }
     }
 
-    /// What was dropped or refused, by place and reason, in the router and here: `status/drops`.
-    pub fn drop_counters(&self, environment: &dyn Environment) -> Vec<DropCounter> {
-        let mut counters = environment.drop_counters();
-        counters.extend(self.authorizer.drop_counters());
-        counters.extend(self.replies.counters.drop_counters());
-        counters
+    /// These parts of what the node says of itself.
+    pub fn state(&self, now: Times, parts: &[Part], environment: &dyn Environment) -> NodeState {
+        let mut state = NodeState::default();
+        for &part in parts {
+            match part {
+                Part::Faces => state.faces = self.faces.dataset().collect(),
+                Part::Settings | Part::Strategies => state.strategies = self.routes.strategies.dataset().collect(),
+                _ => {}
+            }
+            environment.fill(part, &mut state);
+            match (part, &mut state.general) {
+                (Part::General, Some(general)) => {
+                    general.n_fib_entries = self.routes.fib.len() as u64; // also those that are hidden
+                    general.current_timestamp_ms = now.unix_ms;
+                }
+                (Part::Drops, _) => state.drops.extend(self.own_drops()),
+                _ => {}
+            }
+        }
+        state
+    }
+
+    fn own_drops(&self) -> impl Iterator<Item = DropCounter> {
+        self.authorizer.drop_counters().chain(self.replies.counters.drop_counters())
     }
 
     pub(crate) fn send_segment(&mut self, segment: Option<Vec<u8>>, reply_to: &ReplyTo, out: &mut Vec<Effect>) {
@@ -145,24 +167,6 @@ impl Management {
         let data = DataBuilder::new(&reply_to.name).content_type(content_type::NACK).content(&content);
         self.replies.send(data.sign_digest(), reply_to.pit_token, out);
     }
-
-    /// `status/general`.
-    pub(crate) fn general_status(&self, now: Times, environment: &dyn Environment) -> Vec<u8> {
-        let status = ForwarderStatus {
-            n_fib_entries: self.routes.fib.len() as u64,
-            current_timestamp_ms: now.unix_ms,
-            ..environment.forwarder_status()
-        };
-        let mut content = Vec::new();
-        status.encode(&mut content);
-        content
-    }
-}
-
-/// `faces/channels`.
-pub(crate) fn channels(environment: &dyn Environment) -> Vec<u8> {
-    let channel = |local: FaceUri| ChannelStatus { local_uri: local.to_string() };
-    encode_dataset(&environment.channels().into_iter().map(channel).collect::<Vec<_>>())
 }
 
 /// True if the name ends in a version or segment, and so asks for a snapshot that was made before.

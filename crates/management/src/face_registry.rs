@@ -1,16 +1,17 @@
 //! The properties of each face that commands ask for and change. The faces keep their own counters
-//! ([`crate::Environment::face_counters`]).
+//! ([`crate::Environment::fill`]).
 //!
 //! Source: forwarding.md §5. Limit: as many faces as the router reports.
 
 use namewire_packet::{
     FaceId,
-    nfd::{ControlParameters, FacePersistency, FaceScope, FaceState, FaceStatus, FaceUri, LinkType, face_flags},
+    nfd::{
+        ControlParameters, FaceCounters, FacePersistency, FaceScope, FaceState, FaceStatus, FaceUri, LinkType,
+        face_flags,
+    },
 };
 use namewire_shares::HolderId;
 use std::collections::{BTreeMap, BTreeSet};
-
-use crate::environment::Environment;
 
 /// The interval that NFD shows for its internal face, which is never congested: its default.
 const MARKING_INTERVAL_NS: u64 = 100_000_000;
@@ -92,25 +93,25 @@ impl FaceProperties {
         self.mtu.map(|mtu| mtu.min(namewire_packet::MAX_PACKET_BYTES as u64))
     }
 
-    fn to_status(&self, environment: &dyn Environment) -> FaceStatus {
+    /// Without what the router keeps of it ([`crate::Environment::fill`]).
+    fn to_status(&self) -> FaceStatus {
         FaceStatus {
             face_id: self.face,
             uri: self.remote.to_string(),
             local_uri: self.local.to_string(),
-            expiration_period_ms: environment.face_expiration_ms(self.face),
+            expiration_period_ms: None,
             face_scope: self.scope,
             face_persistency: self.persistency,
             link_type: self.link_type,
             base_congestion_marking_interval_ns: self.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: self.default_congestion_threshold_bytes,
             mtu: self.shown_mtu(),
-            counters: environment.face_counters(self.face),
+            counters: FaceCounters::default(),
             flags: self.flags,
-            port: environment.port_of(&self.local),
+            port: None,
             state: None,
-            path_mtu: environment
-                .face_path_mtu(self.face)
-                .filter(|&path| self.shown_mtu().is_some_and(|mtu| path < mtu)),
+            path_mtu: None,
+            link: Default::default(),
         }
     }
 }
@@ -165,10 +166,10 @@ impl FaceRegistry {
         self.faces.values().find(is_it)
     }
 
-    /// The forwarder's own faces first, then the reported ones.
-    pub(crate) fn dataset<'a>(&'a self, environment: &'a dyn Environment) -> impl Iterator<Item = FaceStatus> + 'a {
-        let own = RESERVED.iter().map(|(face, uri)| reserved(*face, uri).to_status(environment));
-        let all = own.chain(self.faces.values().map(|face| face.to_status(environment)));
+    /// The forwarder's own faces first, then the reported ones, without what the router keeps of them.
+    pub(crate) fn dataset(&self) -> impl Iterator<Item = FaceStatus> {
+        let own = RESERVED.iter().map(|(face, uri)| reserved(*face, uri).to_status());
+        let all = own.chain(self.faces.values().map(FaceProperties::to_status));
         all.map(|face| FaceStatus { state: Some(self.state(face.face_id)), ..face })
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     counters::ManagementCounters,
     dataset_store::{DatasetLimits, DatasetStore},
     effect::Effect,
-    environment::{Environment, Times},
+    environment::Times,
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
     fib_computation::{FibChange, FibLimits},
@@ -44,7 +44,7 @@ pub struct TablesAboutName {
     pub rib: Vec<RibEntry>,
     /// Strategy choices.
     pub choices: Vec<StrategyChoice>,
-    /// The faces of the FIB entries' next hops.
+    /// The faces of the FIB entries' next hops, without counters.
     pub faces: Vec<FaceStatus>,
 }
 
@@ -188,7 +188,7 @@ impl Management {
 
     /// The parts of the datasets `fib/list`, `rib/list`, `strategy-choice/list` and `faces/list` that say what happens
     /// to an Interest for `name`, and a few entries nearby.
-    pub fn tables_about(&self, now: Times, name: Name<'_>, environment: &dyn Environment) -> TablesAboutName {
+    pub fn tables_about(&self, now: Times, name: Name<'_>) -> TablesAboutName {
         let fib = self.routes.fib.about(name, NEARBY, |face| self.faces.is_gone(face));
         let faces: BTreeSet<FaceId> =
             fib.iter().flat_map(|entry| &entry.next_hops).map(|next_hop| next_hop.face_id).collect();
@@ -200,7 +200,7 @@ impl Management {
                 .dataset()
                 .filter(|choice| choice.name.as_name().is_prefix_of(&name))
                 .collect(),
-            faces: self.faces.dataset(environment).filter(|face| faces.contains(&face.face_id)).collect(),
+            faces: self.faces.dataset().filter(|face| faces.contains(&face.face_id)).collect(),
             fib,
         }
     }

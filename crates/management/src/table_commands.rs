@@ -16,7 +16,7 @@ use crate::{
 };
 use namewire_packet::{
     FaceId, Name, NameBuf,
-    nfd::{ControlParameters, cs_flags, origin, route_flags},
+    nfd::{ControlParameters, NodeState, Part, cs_flags, origin, route_flags},
 };
 
 impl Management {
@@ -158,7 +158,9 @@ impl Management {
         let (flags, mask) = (parameters.flags.unwrap_or(0), parameters.mask.unwrap_or(0));
         let policy = parameters.cs_policy.map(|text| environment.resolve_cs_policy(&text)).transpose();
         let policy = policy.map_err(|reason| invalid_parameters(&reason))?;
-        let info = environment.cs_info();
+        let mut state = NodeState::default();
+        environment.fill(Part::Cs, &mut state);
+        let info = state.cs.unwrap_or_default();
         let bit = |bit: u64| (mask & bit != 0).then_some(flags & bit != 0);
         let effect = Effect::ConfigureCs {
             capacity_packets: parameters.capacity,

@@ -1,7 +1,8 @@
 //! The table of all that a client can ask of management: one row for each verb and each dataset.
 //!
-//! Source: management.md §5 (fields of commands), §6 (datasets). A new verb is a row here and its handler. A new
-//! dataset is a row whose function encodes it. The dispatcher itself knows no verb.
+//! Source: management.md §5 (fields of commands), §6 (datasets). A new verb is a row here and its handler. Each part of
+//! what the node says of itself ([`Part`]) is a row by itself; any other dataset is a row whose function encodes it. The
+//! dispatcher itself knows no verb.
 //!
 //! Cost: a request compares its module and verb with the rows, one after the other.
 
@@ -9,7 +10,7 @@ use crate::{
     authorization::Module,
     capture_commands::{add_to_capture, start_capture, stop_capture},
     command::{Field, Refusal, invalid_parameters},
-    datasets::{Content, Dataset, QueryKind, channels, joined},
+    datasets::{Content, Dataset, Query, QueryKind, joined},
     effect::Effect,
     environment::Environment,
     log_commands::{log_plane, set_log_levels},
@@ -22,7 +23,8 @@ use Field::{
     BaseCongestionMarkingInterval, Capacity, Cost, Count, DefaultCongestionThreshold, ExpirationPeriod, FaceId,
     FacePersistency, Flags, LocalUri, Mask, Mtu, Name, Origin, Strategy, Tags, Uri,
 };
-use namewire_packet::nfd::{ControlParameters, encode_dataset};
+use namewire_packet::nfd::{ControlParameters, Part, encode_dataset};
+use std::sync::LazyLock;
 
 /// One verb or dataset: what answers `/localhost/nfd/<module>/<verb>`.
 pub(crate) struct Row {
@@ -95,18 +97,13 @@ static TABLE: &[Row] = &[
     other("faces", "events", |management, request, _, out| {
         management.events.on_request(request, &mut management.replies, out);
     }),
-    dataset("faces", "list", |management, _, environment| {
-        Ok(encode_dataset(&management.faces.dataset(environment).collect::<Vec<_>>()))
-    })
-    .counting(),
     dataset("faces", "query", |management, asked, environment| {
-        let faces = management.faces.dataset(environment).filter(|face| asked.faces.matches(face));
-        Ok(encode_dataset(&faces.collect::<Vec<_>>()))
+        let mut state = management.state(asked.now, &[Part::Faces], environment);
+        state.faces.retain(|face| asked.faces.matches(face));
+        Ok(state.encode(Part::Faces))
     })
     .counting()
     .with_query(QueryKind::Faces),
-    dataset("faces", "channels", |_, _, environment| Ok(channels(environment))),
-    dataset("faces", "health", |_, _, environment| Ok(encode_dataset(&environment.face_health()))).counting(),
     command(
         Module::Fib,
         "add-nexthop",
@@ -128,7 +125,6 @@ static TABLE: &[Row] = &[
     dataset("fib", "list", |management, _, _| {
         Ok(joined(management.routes.fib.dataset(|face| management.faces.is_gone(face))))
     }),
-    dataset("fib", "usage", |_, _, environment| Ok(encode_dataset(&[environment.fib_usage()]))).counting(),
     command(
         Module::Rib,
         "register",
@@ -168,7 +164,6 @@ static TABLE: &[Row] = &[
         |management, _, parameters, environment, out| management.unset_strategy(parameters, environment, out).map(Some),
         log_lines::strategy_unset,
     ),
-    dataset("strategy-choice", "list", |management, _, _| Ok(joined(management.routes.strategies.dataset()))),
     command(
         Module::Cs,
         "config",
@@ -185,8 +180,6 @@ static TABLE: &[Row] = &[
         |management, request, parameters, _, out| management.erase_cs(parameters, &request.reply_to, out),
         log_lines::elsewhere,
     ),
-    dataset("cs", "info", |_, _, environment| Ok(encode_dataset(&[environment.cs_info()]))).counting(),
-    dataset("cs", "usage", |_, _, environment| Ok(encode_dataset(&[environment.cs_usage()]))).counting(),
     command(
         Module::Tags,
         "advertise",
@@ -254,27 +247,24 @@ static TABLE: &[Row] = &[
     dataset("log", "recent", |_, asked, environment| Ok(encode_dataset(&log_plane(environment)?.recent(asked.after))))
         .counting()
         .with_query(QueryKind::LinesAfter),
-    dataset(
-        "status",
-        "general",
-        |management, asked, environment| Ok(management.general_status(asked.now, environment)),
-    )
-    .counting(),
-    dataset("status", "drops", |management, _, environment| Ok(encode_dataset(&management.drop_counters(environment))))
-        .counting(),
-    dataset("status", "dropped", |_, _, environment| Ok(encode_dataset(&environment.dropped_packets()))).counting(),
-    dataset("status", "holders", |_, _, environment| Ok(encode_dataset(&environment.pool_holdings()))).counting(),
-    dataset("status", "privileges", |_, _, environment| Ok(encode_dataset(&[environment.process_privileges()]))),
-    dataset("status", "settings", |management, _, environment| {
-        Ok(encode_dataset(&environment.settings_in_force(&management.routes.strategies)))
-    })
-    .counting(),
     other("status", "name", |management, request, _, out| management.on_name_request(request, out)),
 ];
 
+/// The rows of the parts of what the node says of itself. What they show changes without management, except for the
+/// strategies.
+static PARTS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let row = |&part: &Part| {
+        let (module, verb) = part.name().split_once('/').expect("module and name");
+        let content = Content::Part(part);
+        let dataset = Dataset { query: None, changes_by_itself: part != Part::Strategies, content };
+        Row { module, verb, is_for_other_hosts: false, kind: Kind::Dataset(dataset) }
+    };
+    Part::ALL.iter().map(row).collect()
+});
+
 /// The row of `/localhost/nfd/<module>/<verb>`.
 pub(crate) fn find(module: &[u8], verb: &[u8]) -> Option<&'static Row> {
-    TABLE.iter().find(|row| (row.module.as_bytes(), row.verb.as_bytes()) == (module, verb))
+    TABLE.iter().chain(&*PARTS).find(|row| (row.module.as_bytes(), row.verb.as_bytes()) == (module, verb))
 }
 
 const fn command(
@@ -289,8 +279,12 @@ const fn command(
     Row { module: module.name(), verb, is_for_other_hosts: false, kind: Kind::Command(command) }
 }
 
-const fn dataset(module: &'static str, verb: &'static str, content: Content) -> Row {
-    let dataset = Dataset { query: None, changes_by_itself: false, content };
+const fn dataset(
+    module: &'static str,
+    verb: &'static str,
+    content: fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>,
+) -> Row {
+    let dataset = Dataset { query: None, changes_by_itself: false, content: Content::By(content) };
     Row { module, verb, is_for_other_hosts: false, kind: Kind::Dataset(dataset) }
 }
 
@@ -361,8 +355,9 @@ mod tests {
 
     #[test]
     fn a_verb_has_one_row() {
-        for (at, row) in TABLE.iter().enumerate() {
-            let first = TABLE.iter().position(|other| (other.module, other.verb) == (row.module, row.verb));
+        for (at, row) in TABLE.iter().chain(&*PARTS).enumerate() {
+            let first =
+                TABLE.iter().chain(&*PARTS).position(|other| (other.module, other.verb) == (row.module, row.verb));
             assert_eq!(first, Some(at), "{}/{}", row.module, row.verb);
         }
         assert!(find(b"rib", b"register").is_some() && find(b"rib", b"").is_none());

@@ -36,6 +36,7 @@ pub(crate) fn face() -> FaceStatus {
         port: None,
         state: None,
         path_mtu: None,
+        link: Default::default(),
     }
 }
 

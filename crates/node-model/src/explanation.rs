@@ -24,7 +24,7 @@ pub struct Explanation {
     /// The name.
     pub name: String,
     /// The strategy choice that applies.
-    pub strategy: Option<Choice>,
+    pub strategy: Option<StrategyChoice>,
     /// The prefix in the FIB that applies, if there is one.
     pub prefix: Option<String>,
     /// The FIB is lossy, and takes the name for one under another prefix: the next hops are those of that one.
@@ -36,22 +36,13 @@ pub struct Explanation {
     /// The worker that such Interests go to; `None` if the forwarder does not say.
     pub worker: Option<u64>,
     /// Pending Interests of this name.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingLook>,
     /// Data in the Content Store that answers this name, or this name with CanBePrefix.
     pub stored: Vec<Stored>,
     /// In words.
     pub outcome: String,
     /// What the user can do about it.
     pub hints: Vec<String>,
-}
-
-/// A strategy choice.
-#[derive(Serialize)]
-pub struct Choice {
-    /// The prefix that it was made for.
-    pub prefix: String,
-    /// Name of the strategy.
-    pub strategy: String,
 }
 
 /// A next hop.
@@ -86,43 +77,12 @@ pub struct Answers {
     pub median_us: Option<u64>,
 }
 
-/// A pending Interest.
-#[derive(Serialize)]
-pub struct Pending {
-    /// Data of longer names may answer.
-    pub can_be_prefix: bool,
-    /// Only fresh Data may answer.
-    pub must_be_fresh: bool,
-    /// Milliseconds until it expires.
-    pub expires_ms: u64,
-    /// It waits for further answers.
-    pub is_answered: bool,
-    /// The faces that wait for the answer.
-    pub waiting_face_ids: Vec<u64>,
-    /// The faces that were asked.
-    pub asked: Vec<Asked>,
-}
-
-/// A face that was asked.
-#[derive(Serialize)]
-pub struct Asked {
-    /// Its number.
-    pub face_id: u64,
-    /// Milliseconds since.
-    pub sent_ms_ago: u64,
-    /// Why no answer comes from there.
-    pub failure: Option<String>,
-}
-
 /// Data in the Content Store.
 #[derive(Serialize)]
 pub struct Stored {
-    /// Its own name.
-    pub name: String,
-    /// Bytes of the packet.
-    pub bytes: u64,
-    /// Milliseconds for which it is still fresh; 0: it is stale.
-    pub fresh_ms: u64,
+    /// Its name, size and freshness.
+    #[serde(flatten)]
+    pub data: StoredLook,
     /// An Interest gets it only with CanBePrefix.
     pub needs_can_be_prefix: bool,
 }
@@ -192,16 +152,16 @@ impl Tables {
         let in_force = |choice| found.filter(|found| !found.is_empty()).unwrap_or(choice);
         let mut explanation = Explanation {
             name: name.to_string(),
-            strategy: choice.map(|choice| Choice {
-                prefix: choice.name.to_string(),
-                strategy: in_force(&choice.strategy).to_string(),
+            strategy: choice.map(|choice| StrategyChoice {
+                name: choice.name.clone(),
+                strategy: in_force(&choice.strategy).clone(),
             }),
             prefix: entry.map(|entry| entry.name.to_string()),
             mistaken: mistaken_for.is_some(),
             next_hops,
             routes,
             worker: self.looks.iter().find(|look| look.is_owner).map(|look| look.worker),
-            pending: self.looks.iter().flat_map(|look| &look.pending).map(Pending::of).collect(),
+            pending: self.looks.iter().flat_map(|look| &look.pending).cloned().collect(),
             stored: self.looks.iter().flat_map(Stored::of).collect(),
             outcome: String::new(),
             hints: Vec::new(),
@@ -281,7 +241,7 @@ impl Tables {
     /// Says what happens, and what the user can do about it.
     fn conclude(&self, name: &NameBuf, explanation: &mut Explanation) {
         if let Some(stored) = explanation.stored.iter().find(|stored| !stored.needs_can_be_prefix) {
-            explanation.outcome = match stored.fresh_ms {
+            explanation.outcome = match stored.data.fresh_ms {
                 0 => "stored Data answers it, unless it must be fresh".to_owned(),
                 fresh_ms => format!("stored Data answers it; it is fresh for {} ms", fresh_ms),
             };
@@ -289,7 +249,8 @@ impl Tables {
         }
         let usable = explanation.next_hops.iter().filter(|hop| hop.excluded.is_none()).count();
         let waits = explanation.next_hops.iter().any(|hop| hop.excluded.as_deref() == Some(LINK_DOWN));
-        let strategy = explanation.strategy.as_ref().map_or("no strategy", |choice| short(&choice.strategy)).to_owned();
+        let strategy =
+            explanation.strategy.as_ref().map_or_else(|| "no strategy".to_owned(), |choice| short(&choice.strategy));
         let strategy = &*strategy;
         let design = self.fib_usage.as_ref().filter(|usage| usage.is_lossy).map(|usage| &*usage.design);
         let other = design.map(|design| format!("another route (the FIB design {design} is lossy)"));
@@ -375,8 +336,9 @@ fn first_is(name: &NameBuf, component: &[u8]) -> bool {
 }
 
 /// The word of a strategy's name: `best-route` of `/localhost/nfd/strategy/best-route/v=5`.
-pub fn short(strategy: &str) -> &str {
-    strategy.trim_start_matches("/localhost/nfd/strategy/").split('/').next().unwrap_or(strategy)
+pub fn short(strategy: &NameBuf) -> String {
+    let whole = strategy.to_string();
+    whole.trim_start_matches("/localhost/nfd/strategy/").split('/').next().unwrap_or(&whole).to_owned()
 }
 
 impl Answers {
@@ -386,34 +348,11 @@ impl Answers {
     }
 }
 
-impl Pending {
-    fn of(look: &PendingLook) -> Self {
-        let asked = look.upstreams.iter().map(|upstream| Asked {
-            face_id: upstream.face.0,
-            sent_ms_ago: upstream.sent_ms_ago,
-            failure: upstream.failure.clone(),
-        });
-        Pending {
-            can_be_prefix: look.can_be_prefix,
-            must_be_fresh: look.must_be_fresh,
-            expires_ms: look.expires_ms,
-            is_answered: look.is_satisfied,
-            waiting_face_ids: look.downstreams.iter().map(|face| face.0).collect(),
-            asked: asked.collect(),
-        }
-    }
-}
-
 impl Stored {
-    fn of(look: &NameLook) -> Vec<Self> {
-        let stored = |look: &StoredLook, needs_can_be_prefix| Stored {
-            name: look.name.to_string(),
-            bytes: look.bytes,
-            fresh_ms: look.fresh_ms,
-            needs_can_be_prefix,
-        };
-        let by_name = look.stored.iter().map(|look| stored(look, false));
-        by_name.chain(look.stored_under.iter().map(|look| stored(look, true))).collect()
+    fn of(look: &NameLook) -> impl Iterator<Item = Self> {
+        let stored = |data: &StoredLook, needs_can_be_prefix| Stored { data: data.clone(), needs_can_be_prefix };
+        let by_name = look.stored.iter().map(move |data| stored(data, false));
+        by_name.chain(look.stored_under.iter().map(move |data| stored(data, true)))
     }
 }
 
@@ -443,6 +382,7 @@ mod tests {
             port: None,
             state: Some(FaceState::Up),
             path_mtu: None,
+            link: Default::default(),
         }
     }
 
@@ -625,8 +565,8 @@ mod tests {
         let explanation = tables.explain(&name("/a/b/c"), None);
         let [pending] = &explanation.pending[..] else { panic!("one is pending") };
         assert_eq!(
-            (explanation.worker, &pending.waiting_face_ids[..], pending.asked[0].face_id),
-            (Some(1), &[302][..], 301)
+            (explanation.worker, &pending.downstreams[..], pending.upstreams[0].face),
+            (Some(1), &[FaceId(302)][..], FaceId(301))
         );
         let answers = explanation.next_hops[0].answers.as_ref().expect("it was measured");
         assert_eq!((answers.answered, answers.unanswered, answers.median_us), (9, 1, Some(1500)));

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use namewire_observe::snapshot::*;
 use namewire_observe::source::{Admitted, Place, SettingsInForce};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
-use namewire_packet::nfd::{FaceCounters, PacketCounts};
+use namewire_packet::nfd::{DropCounter, FaceCounters, PacketCounts};
 use serde_json::json;
 
 const CONTENT_BYTES: u64 = 1100;
@@ -199,7 +199,7 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
         state: if is_up { "up" } else { "down" }.into(),
         since_unix_ms: Some(now_unix_ms - (seconds * 1000.0) as u64 - 60_000 * (index + 1)),
         counters,
-        drops: vec![DropCount { reason: "queue-full".into(), count: asked / 4000 }],
+        drops: vec![DropCounter { reason: "queue-full".into(), count: asked / 4000 }],
         port: (index % 5 == 3).then(|| "eth1".into()),
         rtt_ms: is_remote.then(|| 4.0 + index as f64 % 60.0 + wave(seconds, 5.0, 30.0) as f64 / 10.0),
         answers: is_remote.then(|| Answers {
@@ -254,14 +254,14 @@ fn routes(count: u64, faces: u64) -> Vec<Route> {
         .collect()
 }
 
-fn drops(seconds: f64) -> Vec<DropCount> {
+fn drops(seconds: f64) -> Vec<DropCounter> {
     let rows = [
         ("no-route", 14.0, 13.0),
         ("duplicate-nonce", 3.0, 5.0),
         ("unsolicited-data", 0.8, 30.0),
         ("pit-full", 0.0, 1.0),
     ];
-    rows.map(|(reason, per_s, period_s)| DropCount { reason: reason.into(), count: grown(seconds, per_s, period_s) })
+    rows.map(|(reason, per_s, period_s)| DropCounter { reason: reason.into(), count: grown(seconds, per_s, period_s) })
         .into()
 }
 

@@ -8,12 +8,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use namewire_packet::nfd::{DropCounter, FaceRates, StrategyChoice};
 use serde::Serialize;
 
-use crate::history::{FaceRate, Rates};
-use crate::snapshot::{
-    ContentStore, DropCount, Face, Fib, LastDrop, Pit, Pool, Route, Snapshot, StrategyChoice, Worker,
-};
+use crate::snapshot::{ContentStore, Face, FaceAbout, Fib, LastDrop, Pit, Pool, Route, Snapshot, Worker};
 use crate::source::SettingsInForce;
 use crate::timeline::Past;
 
@@ -34,6 +32,22 @@ struct Status<'a> {
     rates: Rates,
 }
 
+/// The rates of the last ten seconds.
+#[derive(Serialize)]
+struct Rates {
+    /// The longest time that a rate was measured over. 0: there is no rate yet.
+    window_ms: u64,
+    /// Those of the faces that have some, by face number.
+    faces: Vec<FaceRate>,
+}
+
+#[derive(Serialize)]
+struct FaceRate {
+    face: u64,
+    #[serde(flatten)]
+    rates: FaceRates,
+}
+
 #[derive(Serialize)]
 struct Routes<'a> {
     mark: String,
@@ -52,11 +66,11 @@ struct Event<'a> {
     faces: Vec<EventFace<'a>>,
     route_count: usize,
     routes_mark: String,
-    drops: &'a [DropCount],
-    events: &'a [DropCount],
+    drops: &'a [DropCounter],
+    events: &'a [DropCounter],
     last_drops: Vec<&'a LastDrop>,
     pools: &'a [Pool],
-    cs: EventStore<'a>,
+    cs: EventStore,
     fib: &'a Fib,
     pit: &'a Pit,
     strategies: &'a [StrategyChoice],
@@ -67,40 +81,21 @@ struct Event<'a> {
 
 /// The Content Store with its busiest prefixes.
 #[derive(Serialize)]
-struct EventStore<'a> {
-    policy: &'a str,
-    admission: &'a str,
-    entries: u64,
-    bytes: u64,
-    capacity_bytes: u64,
-    hits: u64,
-    misses: u64,
+struct EventStore {
+    #[serde(flatten)]
+    store: ContentStore,
     prefix_count: usize,
-    prefixes: Vec<&'a crate::snapshot::ContentPrefix>,
 }
 
 #[derive(Serialize)]
 struct EventFace<'a> {
-    id: u64,
-    remote: &'a str,
-    process: Option<&'a str>,
+    #[serde(flatten)]
+    about: &'a FaceAbout,
     /// The first prefixes that an application has registered, and how many there are.
     registered: Vec<String>,
     registered_count: usize,
-    local: &'a str,
-    scope: &'a str,
-    persistency: &'a str,
-    link_type: &'a str,
-    state: &'a str,
-    mtu: u64,
-    since_unix_ms: Option<u64>,
-    port: Option<&'a str>,
-    rtt_ms: Option<f64>,
-    loss: Option<f64>,
-    idle_ms: Option<u64>,
     in_packets: u64,
     out_packets: u64,
-    drops: Vec<&'a DropCount>,
     /// `None`: not known yet.
     rate: Option<FaceRate>,
 }
@@ -124,8 +119,10 @@ pub(crate) fn settings(settings: &SettingsInForce) -> Vec<u8> {
 }
 
 /// The whole snapshot with the rates of faces.
-pub(crate) fn status(snapshot: &Snapshot, rates: Rates) -> Vec<u8> {
-    json(&Status { snapshot, rates })
+pub(crate) fn status(snapshot: &Snapshot) -> Vec<u8> {
+    let mut faces: Vec<FaceRate> = snapshot.faces.iter().filter_map(FaceRate::of).collect();
+    faces.sort_unstable_by_key(|rate| rate.face);
+    json(&Status { snapshot, rates: Rates { window_ms: window_ms(snapshot), faces } })
 }
 
 /// The routes, with the mark by which an event names them.
@@ -134,16 +131,16 @@ pub(crate) fn routes(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 /// What the page draws. Costs one pass over faces and routes.
-pub(crate) fn event(snapshot: &Snapshot, rates: &Rates) -> Vec<u8> {
+pub(crate) fn event(snapshot: &Snapshot) -> Vec<u8> {
     json(&Event {
         version: &snapshot.version,
         host: &snapshot.host,
         start_unix_ms: snapshot.start_unix_ms,
         now_unix_ms: snapshot.now_unix_ms,
-        window_ms: rates.window_ms,
+        window_ms: window_ms(snapshot),
         workers: &snapshot.workers,
         face_count: snapshot.faces.len(),
-        faces: busiest_faces(snapshot, rates),
+        faces: busiest_faces(snapshot),
         route_count: snapshot.routes.len(),
         routes_mark: routes_mark(snapshot),
         drops: &snapshot.drops,
@@ -160,34 +157,33 @@ pub(crate) fn event(snapshot: &Snapshot, rates: &Rates) -> Vec<u8> {
     })
 }
 
-fn event_store(cs: &ContentStore) -> EventStore<'_> {
-    let mut prefixes: Vec<_> = cs.prefixes.iter().collect();
-    prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.hits.saturating_add(prefix.misses)));
-    prefixes.truncate(EVENT_ROWS_MAX);
-    EventStore {
-        policy: &cs.policy,
-        admission: &cs.admission,
-        entries: cs.entries,
-        bytes: cs.bytes,
-        capacity_bytes: cs.capacity_bytes,
-        hits: cs.hits,
-        misses: cs.misses,
-        prefix_count: cs.prefixes.len(),
-        prefixes,
+fn event_store(cs: &ContentStore) -> EventStore {
+    let mut store = cs.clone();
+    let prefix_count = store.usage.prefixes.len();
+    store.usage.prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.hits.saturating_add(prefix.misses)));
+    store.usage.prefixes.truncate(EVENT_ROWS_MAX);
+    EventStore { store, prefix_count }
+}
+
+/// The longest time that a rate is measured over.
+fn window_ms(snapshot: &Snapshot) -> u64 {
+    snapshot.faces.iter().filter_map(|face| face.recent).map(|recent| recent.span_ms).max().unwrap_or_default()
+}
+
+impl FaceRate {
+    fn of(face: &Face) -> Option<Self> {
+        face.recent.map(|recent| FaceRate { face: face.about.id, rates: recent.rates() })
     }
 }
 
-fn busiest_faces<'a>(snapshot: &'a Snapshot, rates: &Rates) -> Vec<EventFace<'a>> {
-    let rate_of = |face: &Face| {
-        let found = rates.faces.binary_search_by_key(&face.id, |rate| rate.face);
-        found.ok().map(|index| rates.faces[index])
-    };
+fn busiest_faces(snapshot: &Snapshot) -> Vec<EventFace<'_>> {
     let registered = registered_prefixes(&snapshot.routes);
-    let prefixes_of = |face: &Face| registered.get(&face.id).map(Vec::as_slice).unwrap_or_default();
-    let mut faces: Vec<EventFace> =
-        snapshot.faces.iter().map(|face| EventFace::of(face, rate_of(face), prefixes_of(face))).collect();
-    let bits_per_s = |face: &EventFace| face.rate.map_or(0.0, |rate| rate.bits_per_s());
-    faces.sort_by(|one, other| bits_per_s(other).total_cmp(&bits_per_s(one)).then(one.id.cmp(&other.id)));
+    let prefixes_of = |face: &Face| registered.get(&face.about.id).map(Vec::as_slice).unwrap_or_default();
+    let mut faces: Vec<EventFace> = snapshot.faces.iter().map(|face| EventFace::of(face, prefixes_of(face))).collect();
+    let bits_per_s = |face: &EventFace| {
+        face.rate.as_ref().map_or(0.0, |FaceRate { rates, .. }| rates.in_bits_per_s + rates.out_bits_per_s)
+    };
+    faces.sort_by(|one, other| bits_per_s(other).total_cmp(&bits_per_s(one)).then(one.about.id.cmp(&other.about.id)));
     faces.truncate(EVENT_FACES_MAX);
     faces
 }
@@ -211,28 +207,14 @@ fn clipped(prefix: &str) -> String {
 }
 
 impl<'a> EventFace<'a> {
-    fn of(face: &'a Face, rate: Option<FaceRate>, registered: &[&str]) -> Self {
+    fn of(face: &'a Face, registered: &[&str]) -> Self {
         Self {
-            id: face.id,
-            remote: &face.remote,
-            process: face.process.as_deref(),
+            about: &face.about,
             registered: registered.iter().take(EVENT_PREFIXES_MAX).map(|prefix| clipped(prefix)).collect(),
             registered_count: registered.len(),
-            local: &face.local,
-            scope: &face.scope,
-            persistency: &face.persistency,
-            link_type: &face.link_type,
-            state: &face.state,
-            mtu: face.mtu,
-            since_unix_ms: face.since_unix_ms,
-            port: face.port.as_deref(),
-            rtt_ms: face.rtt_ms,
-            loss: face.loss,
-            idle_ms: face.idle_ms,
             in_packets: face.counters.packets.received(),
             out_packets: face.counters.packets.sent(),
-            drops: face.drops.iter().filter(|drop| drop.count > 0).collect(),
-            rate,
+            rate: FaceRate::of(face),
         }
     }
 }
@@ -254,32 +236,37 @@ mod tests {
 
     use super::*;
     use crate::snapshot::NextHop;
+    use namewire_packet::nfd::FaceRecent;
 
     fn snapshot(faces: u64) -> Snapshot {
-        let face = |id| Face { id, drops: vec![DropCount::default()], ..Default::default() };
+        let face = |id| Face { about: FaceAbout { id, ..Default::default() }, ..Default::default() };
         let route = Route { prefix: "/a".into(), ..Default::default() };
         Snapshot { faces: (0..faces).map(face).collect(), routes: vec![route], ..Default::default() }
     }
 
-    fn event_of(snapshot: &Snapshot, rates: &Rates) -> Value {
-        serde_json::from_slice(&event(snapshot, rates)).unwrap()
+    fn event_of(snapshot: &Snapshot) -> Value {
+        serde_json::from_slice(&event(snapshot)).unwrap()
     }
 
     #[test]
     fn an_event_shows_the_busiest_faces() {
-        let snapshot = snapshot(EVENT_FACES_MAX as u64 + 500);
-        let rate = |face| FaceRate { face, in_bits_per_s: face as f64, ..Default::default() };
-        let rates = Rates { window_ms: 1000, faces: (0..1500).map(rate).collect() };
-        let event = event_of(&snapshot, &rates);
+        let mut snapshot = snapshot(EVENT_FACES_MAX as u64 + 500);
+        for face in &mut snapshot.faces {
+            face.recent = Some(FaceRecent { span_ms: 1000, in_bytes: face.about.id, ..Default::default() });
+        }
+        let event = event_of(&snapshot);
         let faces = event["faces"].as_array().unwrap();
         assert_eq!((faces.len(), &event["face_count"]), (EVENT_FACES_MAX, &Value::from(1500)));
         assert_eq!((&faces[0]["id"], &faces[999]["id"]), (&Value::from(1499), &Value::from(500)));
-        assert_eq!(faces[0]["drops"], Value::Array(vec![]), "a reason that dropped nothing");
+        assert_eq!((&event["window_ms"], &faces[0]["rate"]["in_bits_per_s"]), (&1000.into(), &(8.0 * 1499.0).into()));
+        assert!(faces[0].get("counters").is_none(), "the page does without");
+        let status: Value = serde_json::from_slice(&status(&snapshot)).unwrap();
+        assert_eq!((&status["rates"]["window_ms"], &status["rates"]["faces"][7]["face"]), (&1000.into(), &7.into()));
     }
 
     #[test]
     fn a_face_without_a_rate_has_none() {
-        let event = event_of(&snapshot(1), &Rates::default());
+        let event = event_of(&snapshot(1));
         assert_eq!(event["faces"][0]["rate"], Value::Null);
     }
 
@@ -287,7 +274,7 @@ mod tests {
     #[test]
     fn an_application_has_its_process_and_its_first_prefixes() {
         let mut snapshot = snapshot(2);
-        snapshot.faces[1].process = Some("ndnsec (7)".into());
+        snapshot.faces[1].about.process = Some("ndnsec (7)".into());
         let route = |(index, origin): (usize, &str)| Route {
             prefix: format!("/p/{index}"),
             next_hops: vec![NextHop { face: 1, origin: origin.into(), ..Default::default() }],
@@ -295,7 +282,7 @@ mod tests {
         let registered = vec!["app"; EVENT_PREFIXES_MAX + 2];
         snapshot.routes = ["static"].into_iter().chain(registered).enumerate().map(route).collect();
         snapshot.routes[2].prefix = format!("/{}", "x".repeat(8000));
-        let event = event_of(&snapshot, &Rates::default());
+        let event = event_of(&snapshot);
         let [other, face] = [0, 1].map(|index| event["faces"][index].clone());
         assert_eq!((&face["process"], &face["registered"][0]), (&"ndnsec (7)".into(), &"/p/1".into()));
         assert_eq!(face["registered"][1], format!("/{}…", "x".repeat(EVENT_PREFIX_BYTES_MAX - 1)));
@@ -309,7 +296,7 @@ mod tests {
         let mut snapshot = snapshot(0);
         let drop = |time_unix_ms| LastDrop { time_unix_ms, ..Default::default() };
         snapshot.last_drops = [5, 7].into_iter().chain(100..300).chain([6]).map(drop).collect();
-        let event = event_of(&snapshot, &Rates::default());
+        let event = event_of(&snapshot);
         let drops = event["last_drops"].as_array().unwrap();
         assert_eq!((drops.len(), &drops[0]["time_unix_ms"]), (EVENT_DROPS_MAX, &Value::from(299)));
     }
@@ -317,7 +304,7 @@ mod tests {
     #[test]
     fn the_mark_changes_with_the_routes() {
         let (one, mut other) = (snapshot(0), snapshot(1));
-        let mark = |snapshot: &Snapshot| event_of(snapshot, &Rates::default())["routes_mark"].clone();
+        let mark = |snapshot: &Snapshot| event_of(snapshot)["routes_mark"].clone();
         assert_eq!(mark(&one), mark(&other));
         other.routes[0].next_hops.push(Default::default());
         assert_ne!(mark(&one), mark(&other));
@@ -328,7 +315,7 @@ mod tests {
     #[test]
     fn a_number_that_json_lacks_is_null() {
         let mut snapshot = snapshot(1);
-        snapshot.faces[0].rtt_ms = Some(f64::NAN);
-        assert_eq!(event_of(&snapshot, &Rates::default())["faces"][0]["rtt_ms"], Value::Null);
+        snapshot.faces[0].about.rtt_ms = Some(f64::NAN);
+        assert_eq!(event_of(&snapshot)["faces"][0]["rtt_ms"], Value::Null);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::connections::Limits;
-use crate::snapshot::{Face, Route, Worker};
+use crate::snapshot::{Face, FaceAbout, Route, Worker};
 use crate::source::{Admitted, Place, SettingsInForce};
 use crate::{ObserveConfig, Observer, ObserverHandle, Snapshot, Source, TraceNews, TraceReader};
 
@@ -63,7 +63,7 @@ impl Source for Router {
         Some(Snapshot {
             version: "1.2.3".into(),
             workers: vec![Worker::default(); workers],
-            faces: vec![Face { id: 300, remote: "udp4://192.0.2.1:6363".into(), ..Default::default() }],
+            faces: vec![Face { about: FaceAbout { id: 300, ..Default::default() }, ..Default::default() }],
             routes: vec![Route { prefix: "/a".repeat(50), ..Default::default() }; routes],
             ..Default::default()
         })
@@ -207,8 +207,7 @@ fn status_has_the_snapshot_and_rates() {
     let status: Value = serde_json::from_str(body(&answer)).unwrap();
     assert_eq!(status["faces"][0]["id"], 300);
     assert_eq!(status["rates"], json!({"window_ms": 0, "faces": []}));
-    let snapshot: Snapshot = serde_json::from_value(status).unwrap();
-    assert_eq!(snapshot.routes.len(), 1);
+    assert_eq!(status["routes"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Keeper: the newest snapshot, the settings in force and the rates, shared by all clients.
+//! Keeper: the newest snapshot and the settings in force, shared by all clients.
 //!
-//! Contract: clients together cause few copies ([`Latest`]). Once a second the keeper takes a snapshot for the rates
-//! and for the streams, while a stream is open or a client asked for the status within the last [`ASKED_RECENTLY`].
+//! Contract: clients together cause few copies ([`Latest`]). Once a second the keeper takes a snapshot for the streams,
+//! and so that the source can tell rates, while a stream is open or a client asked for the status within the last [`ASKED_RECENTLY`].
 //! Otherwise it sleeps until the [timeline](crate::timeline) is due. It asks for settings only when a client does.
 //!
 //! All of it runs on the observer's thread. Limits: the source says how many streams there may be.
@@ -15,7 +15,6 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::document;
-use crate::history::{History, Rates};
 use crate::latest::{Current, Latest, Unavailable};
 use crate::snapshot::Snapshot;
 use crate::source::{Admitted, SettingsInForce, Source};
@@ -31,7 +30,6 @@ pub(crate) struct Keeper<S> {
     started: Instant,
     snapshot: Latest<Snapshot>,
     settings: Latest<SettingsInForce>,
-    history: RefCell<History>,
     timeline: RefCell<Timeline>,
     asked: Cell<Option<Instant>>,
     asking: Notify,
@@ -46,7 +44,6 @@ impl<S: Source> Keeper<S> {
             started: Instant::now(),
             snapshot: Latest::default(),
             settings: Latest::default(),
-            history: RefCell::default(),
             timeline: RefCell::default(),
             asked: Cell::new(None),
             asking: Notify::new(),
@@ -64,11 +61,11 @@ impl<S: Source> Keeper<S> {
         self.settings.get(self.source.settings()).await
     }
 
-    /// The present state with rates. From now on the keeper measures them.
+    /// The present state with rates. From now on the source can tell them.
     pub(crate) async fn status(&self) -> Result<Vec<u8>, Unavailable> {
         self.measure();
         let snapshot = self.current().await?;
-        Ok(document::status(&snapshot, self.rates()))
+        Ok(document::status(&snapshot))
     }
 
     /// Means since the start, as JSON.
@@ -96,9 +93,8 @@ impl<S: Source> Keeper<S> {
             ticks.tick().await;
             let message = match self.current().await {
                 Ok(snapshot) => {
-                    self.history.borrow_mut().push(self.started.elapsed(), &snapshot.faces);
                     self.timeline.borrow_mut().push(self.started.elapsed(), &snapshot);
-                    (self.messages.receiver_count() > 0).then(|| self.message(&snapshot))
+                    (self.messages.receiver_count() > 0).then(|| message(&snapshot))
                 }
                 Err(unavailable) => Some(trouble(unavailable)),
             };
@@ -112,7 +108,7 @@ impl<S: Source> Keeper<S> {
     async fn feed(self: Rc<Self>, sender: mpsc::Sender<Bytes>, _place: Admitted) {
         let mut messages = self.messages.subscribe();
         let mut message = match self.current().await {
-            Ok(snapshot) => self.message(&snapshot),
+            Ok(snapshot) => message(&snapshot),
             Err(unavailable) => trouble(unavailable),
         };
         while sender.send(message).await.is_ok() {
@@ -133,15 +129,10 @@ impl<S: Source> Keeper<S> {
         let asked_recently = self.asked.get().is_some_and(|asked| asked.elapsed() < ASKED_RECENTLY);
         !asked_recently && self.messages.receiver_count() == 0
     }
+}
 
-    fn rates(&self) -> Rates {
-        self.history.borrow_mut().rates(self.started.elapsed())
-    }
-
-    fn message(&self, snapshot: &Snapshot) -> Bytes {
-        let document = document::event(snapshot, &self.rates());
-        [b"data: ".as_slice(), &document, b"\n\n"].concat().into()
-    }
+fn message(snapshot: &Snapshot) -> Bytes {
+    [b"data: ".as_slice(), &document::event(snapshot), b"\n\n"].concat().into()
 }
 
 /// A message that says why there is no state.
@@ -158,11 +149,9 @@ mod tests {
     use tokio::time::{advance, sleep, timeout};
 
     use super::*;
-    use crate::snapshot::Face;
     use crate::source::{Place, SNAPSHOT_AGE_MS_MAX, SNAPSHOT_WAIT};
-    use namewire_packet::nfd::{FaceCounters, PacketCounts};
 
-    /// Counts how often it is asked. One face receives 100 packets per snapshot.
+    /// Counts how often it is asked.
     #[derive(Default)]
     struct Counted {
         asked: AtomicU64,
@@ -175,9 +164,7 @@ mod tests {
 
         async fn snapshot(&self) -> Option<Snapshot> {
             let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-            let packets = PacketCounts { in_data: asked * 100, ..Default::default() };
-            let counters = FaceCounters { packets, ..Default::default() };
-            Some(Snapshot { faces: vec![Face { id: 7, counters, ..Default::default() }], ..Default::default() })
+            Some(Snapshot { now_unix_ms: asked, ..Default::default() })
         }
 
         async fn settings(&self) -> Option<SettingsInForce> {
@@ -240,17 +227,6 @@ mod tests {
         let past: serde_json::Value = serde_json::from_slice(&keeper.past()).unwrap();
         let points = past["points"].as_array().unwrap().len();
         assert!((115..=120).contains(&points), "{points}: also those that nobody saw");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_second_question_gets_rates() {
-        let keeper = Keeper::new(Counted::default());
-        keeper.status().await.unwrap();
-        tokio::select! { () = keeper.run() => (), () = sleep(Duration::from_millis(5100)) => () }
-        let status: serde_json::Value = serde_json::from_slice(&keeper.status().await.unwrap()).unwrap();
-        let rate = &status["rates"]["faces"][0];
-        assert_eq!(rate["face"], 7);
-        assert!((rate["in_packets_per_s"].as_f64().unwrap() - 100.0).abs() < 1.0, "{rate}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@
 //! ```text
 //!   browser ─┐   one thread                                           the router
 //!   scraper ─┼─► connections ─► answers ─► keeper ─ once a second ──► Source::snapshot
-//!   curl    ─┘                               └─ rates of the last 10 s
+//!   curl    ─┘
 //! ```
 //!
 //! | path | what it answers |
@@ -45,10 +45,9 @@
 //! | `request` | which requests are refused, and the query |
 //! | `site` | which answer each path has |
 //! | `answer`, `body` | answers, their headers and bytes |
-//! | `keeper` | the newest snapshot and settings, and the rates |
+//! | `keeper` | the newest snapshot and settings |
 //! | `latest` | a copy that all clients share |
 //! | `traces` | what the router decides about packets, as it happens |
-//! | [`history`] | rates from counters |
 //! | `timeline` | means since the start |
 //! | `document` | the JSON documents |
 //! | [`metrics`] | the text of `/metrics` |
@@ -57,7 +56,6 @@ mod answer;
 mod body;
 mod connections;
 mod document;
-pub mod history;
 #[cfg(test)]
 mod http_tests;
 mod keeper;

@@ -8,12 +8,14 @@
 //!
 //! Limits: none here. The observer cuts what it shows.
 
-use namewire_packet::nfd::{FaceCounters, PacketCounts};
-use serde::{Deserialize, Serialize};
+use namewire_packet::nfd::{
+    CsInfo, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, LinkCounts, ProcessPrivileges, StrategyChoice,
+    WorkerLoad,
+};
+use serde::Serialize;
 
 /// Everything that a node shows at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     /// The version of the router, as `namewire --version` prints it.
     pub version: String,
@@ -30,9 +32,9 @@ pub struct Snapshot {
     /// The routes, in any order. Each prefix occurs once.
     pub routes: Vec<Route>,
     /// Why packets were dropped, anywhere in the node. Each reason occurs once.
-    pub drops: Vec<DropCount>,
+    pub drops: Vec<DropCounter>,
     /// What happened in normal work, by name. Each name occurs once.
-    pub events: Vec<DropCount>,
+    pub events: Vec<DropCounter>,
     /// The last packets that were dropped, in any order.
     pub last_drops: Vec<LastDrop>,
     /// Pools that faces, users and hosts share.
@@ -50,42 +52,42 @@ pub struct Snapshot {
     /// The state of the repository, if it runs.
     pub repo: Option<serde_json::Value>,
     /// What the router's process may do besides what every user may.
-    pub privileges: Privileges,
+    pub privileges: ProcessPrivileges,
     /// Warnings of the start, for people.
     pub notes: Vec<String>,
 }
 
-/// One worker thread. All packets are network-layer packets, not frames.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+/// One worker thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Worker {
-    /// Its number, from 0.
-    pub number: u64,
     /// The share of time in which it had work. `None`: unknown.
     pub busy_ratio: Option<f64>,
-    /// Entries in its PIT.
-    pub pit_entries: u64,
-    /// Data packets in its Content Store.
-    pub cs_entries: u64,
-    /// Bytes of Data in its Content Store.
-    pub cs_bytes: u64,
-    /// Packets.
+    /// What it holds and does.
     #[serde(flatten)]
-    pub packets: PacketCounts,
-    /// Pending Interests that Data satisfied.
-    pub satisfied: u64,
-    /// Pending Interests that ended without Data.
-    pub unsatisfied: u64,
-    /// Interests that the Content Store answered.
-    pub cs_hits: u64,
-    /// Interests that it could not answer.
-    pub cs_misses: u64,
+    pub load: WorkerLoad,
 }
 
 /// One face.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Face {
+    /// What the page lists of it.
+    #[serde(flatten)]
+    pub about: FaceAbout,
+    /// What it received and sent.
+    pub counters: FaceCounters,
+    /// What its link did.
+    #[serde(flatten)]
+    pub link: LinkCounts,
+    /// How long its answers took. `None`: none came.
+    pub answers: Option<Answers>,
+    /// The last ten seconds, for rates. `None`: there is nothing to compare with.
+    #[serde(skip)]
+    pub recent: Option<FaceRecent>,
+}
+
+/// What a face is, and how it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FaceAbout {
     /// Its number (FaceId).
     pub id: u64,
     /// The FaceUri of the other end.
@@ -106,25 +108,20 @@ pub struct Face {
     pub state: String,
     /// Since when the face has its state.
     pub since_unix_ms: Option<u64>,
-    /// What it received and sent.
-    pub counters: FaceCounters,
-    /// Why its packets were dropped.
-    pub drops: Vec<DropCount>,
+    /// Why its packets were dropped: reasons that have dropped some.
+    pub drops: Vec<DropCounter>,
     /// The network port or the listener that the face uses.
     pub port: Option<String>,
     /// The round-trip time last measured.
     pub rtt_ms: Option<f64>,
     /// The share of Interests sent there that expired without an answer.
     pub loss: Option<f64>,
-    /// How long its answers took. `None`: none came.
-    pub answers: Option<Answers>,
     /// How long it has neither received nor sent anything.
     pub idle_ms: Option<u64>,
 }
 
 /// How long the answers of a face took, under load an estimate from a sample.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answers {
     /// Data by the time since its Interest was sent: upper bound in seconds, and how many were no slower than it and
     /// slower than the bound before.
@@ -137,23 +134,12 @@ pub struct Answers {
     pub unanswered: u64,
 }
 
-/// How often packets were dropped for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DropCount {
-    /// The reason, as `namewire status` names it.
-    pub reason: String,
-    /// How many packets.
-    pub count: u64,
-}
-
 /// A packet that was dropped.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LastDrop {
     /// When.
     pub time_unix_ms: u64,
-    /// Why, as in [`DropCount`].
+    /// Why, as in [`DropCounter`].
     pub reason: String,
     /// `Interest`, `Data`, `Nack` or `packet`.
     pub packet: String,
@@ -164,8 +150,7 @@ pub struct LastDrop {
 }
 
 /// The next hops of one prefix.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Route {
     /// The prefix, as a name URI.
     pub prefix: String,
@@ -174,8 +159,7 @@ pub struct Route {
 }
 
 /// One next hop of a route.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct NextHop {
     /// The face.
     pub face: u64,
@@ -185,21 +169,8 @@ pub struct NextHop {
     pub origin: String,
 }
 
-/// What a process may do besides what every user may.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Privileges {
-    /// The number of its user.
-    pub user: u64,
-    /// Its capabilities, as capabilities(7) names them, in small letters: `net-raw`.
-    pub capabilities: Vec<String>,
-    /// It cannot gain privileges by executing a program.
-    pub no_new_privileges: bool,
-}
-
 /// A pool that several holders share.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pool {
     /// What is shared.
     pub name: String,
@@ -214,71 +185,31 @@ pub struct Pool {
 }
 
 /// The Content Store.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContentStore {
-    /// The eviction policy.
-    pub policy: String,
-    /// The admission policy.
-    pub admission: String,
-    /// Data packets stored.
-    pub entries: u64,
-    /// Bytes used.
-    pub bytes: u64,
-    /// Bytes that it may use.
-    pub capacity_bytes: u64,
-    /// Interests answered.
-    pub hits: u64,
-    /// Interests not answered.
-    pub misses: u64,
-    /// The prefixes that it counts one by one.
-    pub prefixes: Vec<ContentPrefix>,
-}
-
-/// What the Content Store counted for one prefix.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ContentPrefix {
-    /// The prefix, as a name URI.
-    pub prefix: String,
-    /// Interests answered.
-    pub hits: u64,
-    /// Interests not answered.
-    pub misses: u64,
-    /// Data packets stored.
-    pub insertions: u64,
+    /// In packets.
+    #[serde(flatten)]
+    pub info: CsInfo,
+    /// In bytes, by policy and by prefix.
+    #[serde(flatten)]
+    pub usage: CsUsage,
 }
 
 /// The FIB.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fib {
-    /// Which FIB design runs.
-    pub design: String,
     /// Prefixes in it.
     pub entries: u64,
-    /// Bytes that it uses.
-    pub bytes: u64,
-    /// Prefixes that it can hold.
-    pub capacity_entries: u64,
+    /// Its design and memory.
+    #[serde(flatten)]
+    pub usage: FibUsage,
 }
 
 /// The PIT.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pit {
     /// Pending Interests.
     pub entries: u64,
     /// Pending Interests that it can hold.
     pub capacity_entries: u64,
-}
-
-/// The strategy of one prefix.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StrategyChoice {
-    /// The prefix, as a name URI.
-    pub prefix: String,
-    /// The name of the strategy with its version.
-    pub strategy: String,
 }

@@ -91,7 +91,8 @@ impl Timeline {
 
 impl Sample {
     fn of(at: Duration, snapshot: &Snapshot) -> Self {
-        let bytes = snapshot.faces.iter().map(|face| (face.id, [face.counters.in_bytes, face.counters.out_bytes]));
+        let bytes =
+            snapshot.faces.iter().map(|face| (face.about.id, [face.counters.in_bytes, face.counters.out_bytes]));
         Sample { at, faces: bytes.collect(), drops: snapshot.drops.iter().map(|drop| drop.count).sum() }
     }
 
@@ -128,16 +129,16 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{DropCount, Face};
-    use namewire_packet::nfd::FaceCounters;
+    use crate::snapshot::Face;
+    use namewire_packet::nfd::{DropCounter, FaceCounters};
 
     /// One face has received and sent 1000 bytes a second, and one packet a second was dropped.
     fn at(seconds: u64) -> Snapshot {
         let counters = FaceCounters { in_bytes: 1000 * seconds, out_bytes: 500 * seconds, ..Default::default() };
         Snapshot {
             now_unix_ms: seconds * 1000,
-            faces: vec![Face { id: 7, counters, ..Default::default() }],
-            drops: vec![DropCount { count: seconds, ..Default::default() }],
+            faces: vec![Face { counters, ..Default::default() }],
+            drops: vec![DropCounter { count: seconds, ..Default::default() }],
             ..Default::default()
         }
     }

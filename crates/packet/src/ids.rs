@@ -6,6 +6,7 @@ use std::fmt;
 ///
 /// Values below 256 are reserved, as in NFD (`face-common.hpp`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FaceId(pub u64);
 
 impl FaceId {

@@ -201,6 +201,7 @@ impl<'a> Tags<'a> {
 
 /// Tags that are kept: ascending and within the limits, as [`Tags`] are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TagList(Vec<String>);
 
 impl TagList {

@@ -121,6 +121,7 @@ fn face_status() -> FaceStatus {
         port: None,
         state: None,
         path_mtu: None,
+        link: Default::default(),
     }
 }
 

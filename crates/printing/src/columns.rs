@@ -17,6 +17,18 @@ pub struct Column<R> {
     pub cell: fn(&R) -> String,
 }
 
+impl<R> Column<R> {
+    /// A column of words, at the left.
+    pub const fn text(heading: &'static str, rank: u8, cell: fn(&R) -> String) -> Self {
+        Column { heading, rank, is_number: false, cell }
+    }
+
+    /// A column of numbers, at the right.
+    pub const fn number(heading: &'static str, rank: u8, cell: fn(&R) -> String) -> Self {
+        Column { heading, rank, is_number: true, cell }
+    }
+}
+
 /// A column as it is printed.
 pub struct Fitted {
     /// Its first line.

@@ -54,14 +54,14 @@ use namewire_configuration::trust_anchors::TrustAnchors;
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
 use namewire_faces::{CloseReason, FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
-    Effect, Environment, FaceCommandError, FaceProperties, Management, ManagementConfig, PassedCommand, StrategyError,
+    Effect, FaceCommandError, FaceProperties, Management, ManagementConfig, PassedCommand, StrategyError,
     TablesAboutName, Ticket, TrustConfig,
 };
 use namewire_node_model::explanation::Tables;
 use namewire_packet::{
     FaceId, NackReason, Name,
     lp::LpHeaders,
-    nfd::{FaceCounters, NameLook},
+    nfd::{FaceCounters, NameLook, NodeState, Part},
 };
 use namewire_shares::PoolReader;
 use namewire_tables::{NameHashes, head_room};
@@ -253,7 +253,7 @@ impl Control {
     fn look_at_counters(&mut self, now_ns: u64) {
         if self.drop_watch.next_look_ns().is_some_and(|at| at <= now_ns) {
             self.sample_faces();
-            let counters = self.management.drop_counters(&self.node);
+            let counters = self.management.state(self.node.times(), &[Part::Drops], &self.node).drops;
             let lines = self.drop_watch.look(now_ns, counters, &self.node.shared);
             lines.iter().for_each(log_lines::dropped);
         }
@@ -377,10 +377,9 @@ impl Control {
         match asker {
             Asker::Client(ticket) => self.management.on_name_looked(now, ticket, &looks, effects),
             Asker::Observer { name, reply } => {
-                let about = self.management.tables_about(now, name.as_name(), &self.node);
-                let health = self.node.face_health();
-                let TablesAboutName { fib, rib, choices, faces } = about;
-                let fib_usage = Some(self.node.fib_usage());
+                let TablesAboutName { fib, rib, choices, faces } = self.management.tables_about(now, name.as_name());
+                let state = self.management.state(now, &[Part::Health, Part::FibUsage], &self.node);
+                let NodeState { health, fib_usage, .. } = state;
                 let tables = Tables { fib, rib, choices, faces, health, looks, fib_usage };
                 let _ = reply.send(tables.explain(&name, None)); // the client may have left
             }
@@ -519,9 +518,8 @@ impl Control {
             }
             Request::Snapshot(reply) if reply.is_closed() => {} // whoever asked has gone
             Request::Snapshot(reply) => {
-                let busy_ns = (0..self.node.workers.len()).map(|worker| self.node.shared.status(worker as u8).busy_ns);
-                let (busy_ns, at_ns) = (busy_ns.collect(), self.node.shared.now_ns());
-                let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns, busy_ns }); // as above
+                let at_ns = self.node.shared.now_ns();
+                let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns }); // as above
             }
             Request::Settings(reply) if reply.is_closed() => {} // as above
             Request::Settings(reply) => {

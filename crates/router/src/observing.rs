@@ -67,8 +67,8 @@ impl Source for RouterSource {
     async fn snapshot(&self) -> Option<Snapshot> {
         let (reply, answer) = oneshot::channel();
         self.events.send(ToControl::Operate(Request::Snapshot(reply))).ok()?;
-        let Taken { mut snapshot, at_ns, busy_ns } = answer.await.ok()?;
-        let ratios = self.busy_ratios(at_ns, busy_ns);
+        let Taken { mut snapshot, at_ns } = answer.await.ok()?;
+        let ratios = self.busy_ratios(at_ns, snapshot.workers.iter().map(|worker| worker.load.busy_ns).collect());
         snapshot.workers.iter_mut().zip(ratios).for_each(|(worker, ratio)| worker.busy_ratio = ratio);
         snapshot.notes.clone_from(&self.notes);
         Some(snapshot)

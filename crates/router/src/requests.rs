@@ -16,11 +16,10 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// A copy, and what the ratio of busy time is made from.
+/// A copy, and when it was made.
 pub(crate) struct Taken {
     pub(crate) snapshot: Snapshot,
     pub(crate) at_ns: u64,
-    pub(crate) busy_ns: Vec<u64>,
 }
 
 /// Most routes of an [`Inventory`].

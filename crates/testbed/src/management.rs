@@ -10,9 +10,9 @@ use namewire_management::{
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
     nfd::{
-        ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket,
-        FaceCounters, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType,
-        PacketCounts, PacketKind, PoolHolding, ProcessPrivileges,
+        ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter,
+        DroppedPacket, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, NodeState,
+        PacketKind, Part, PoolHolding, ProcessPrivileges,
     },
     tlv,
 };
@@ -89,31 +89,54 @@ impl StrategyRegistry for Router {
     }
 }
 
+impl Router {
+    /// A part of what it says of itself.
+    pub fn part(&self, part: Part) -> NodeState {
+        let mut state = NodeState::default();
+        self.fill(part, &mut state);
+        state
+    }
+}
+
 impl Environment for Router {
-    fn face_counters(&self, face: FaceId) -> FaceCounters {
-        let packets = PacketCounts { in_interests: face.0, ..Default::default() };
-        FaceCounters { packets, ..Default::default() }
-    }
-    fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
-        (face == UDP_FACE).then_some(600_000)
-    }
-    fn face_path_mtu(&self, face: FaceId) -> Option<u64> {
-        self.path_mtu.filter(|_| face == UDP_FACE)
-    }
-    fn forwarder_status(&self) -> ForwarderStatus {
-        ForwarderStatus { nfd_version: "test".to_owned(), n_cs_entries: 7, ..Default::default() }
-    }
-    fn port_of(&self, _: &FaceUri) -> Option<String> {
-        None
-    }
-    fn process_privileges(&self) -> ProcessPrivileges {
-        ProcessPrivileges { user: 7, capabilities: "net-raw".to_owned(), no_new_privileges: true }
-    }
-    fn cs_info(&self) -> CsInfo {
-        self.cs
-    }
-    fn fib_usage(&self) -> FibUsage {
-        FibUsage { design: "npt".to_owned(), capacity_entries: 100, bytes: 5_000, is_lossy: false }
+    fn fill(&self, part: Part, state: &mut NodeState) {
+        match part {
+            Part::Faces => {
+                for face in &mut state.faces {
+                    face.counters.packets.in_interests = face.face_id.0;
+                    let is_udp = face.face_id == UDP_FACE;
+                    face.expiration_period_ms = is_udp.then_some(600_000);
+                    face.path_mtu = self.path_mtu.filter(|_| is_udp);
+                }
+            }
+            Part::General => {
+                let version = "test".to_owned();
+                state.general = Some(ForwarderStatus { nfd_version: version, n_cs_entries: 7, ..Default::default() });
+            }
+            Part::Privileges => {
+                let capabilities = "net-raw".to_owned();
+                state.privileges = Some(ProcessPrivileges { user: 7, capabilities, no_new_privileges: true });
+            }
+            Part::Cs => state.cs = Some(self.cs),
+            Part::FibUsage => {
+                let design = "npt".to_owned();
+                state.fib_usage = Some(FibUsage { design, capacity_entries: 100, bytes: 5_000, is_lossy: false });
+            }
+            Part::CsUsage => state.cs_usage = Some(cs_usage()),
+            Part::Dropped => state.dropped = vec![dropped()],
+            Part::Health => state.health = vec![health()],
+            Part::Holders => {
+                let all = PoolHolding { pool: "faces".to_owned(), capacity: 16_384, held: 2, ..PoolHolding::default() };
+                let holder = Some("192.0.2.1".to_owned());
+                state.holders = vec![all.clone(), PoolHolding { holder, held: 1, refused: 3, ..all }];
+            }
+            Part::Drops => state.drops = vec![DropCounter { reason: "engine.no-route".to_owned(), count: 3 }],
+            Part::Channels => {
+                let uris = ["udp4://0.0.0.0:6363", "unix:///run/nfd/nfd.sock"];
+                state.channels = uris.map(|uri| ChannelStatus { local_uri: uri.to_owned() }).into();
+            }
+            Part::Strategies | Part::Settings => {}
+        }
     }
 
     fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
@@ -123,44 +146,6 @@ impl Environment for Router {
         }
     }
 
-    fn cs_usage(&self) -> CsUsage {
-        CsUsage {
-            policy: "lru".to_owned(),
-            admission: "all".to_owned(),
-            capacity_bytes: 1 << 20,
-            bytes: 7_000,
-            policy_bytes: 640,
-            policies: vec![CsPolicyUsage { policy: "lru".to_owned(), hits: 3, ..CsPolicyUsage::default() }],
-            prefixes: vec![CsPrefixUsage { misses: 4, ..CsPrefixUsage::default() }],
-            prefix_lookup: "all".to_owned(),
-            prefix_index_bytes: 4_096,
-        }
-    }
-    fn dropped_packets(&self) -> Vec<DroppedPacket> {
-        vec![DroppedPacket {
-            reason: "engine.no-route".to_owned(),
-            time_ms: 5,
-            kind: PacketKind::Interest,
-            face: Some(FaceId(300)),
-            name: Some("/a/b".parse().expect("a name")),
-            is_name_cut: true,
-            count: 1,
-        }]
-    }
-    fn face_health(&self) -> Vec<FaceHealth> {
-        let (answered, unanswered) = (10, 1);
-        let (last_us, median_us, p99_us) = (Some(70), Some(100), None);
-        vec![FaceHealth { face: UDP_FACE, since_ms: 5, answered, unanswered, last_us, median_us, p99_us, recent: None }]
-    }
-    fn pool_holdings(&self) -> Vec<PoolHolding> {
-        let all = PoolHolding { pool: "faces".to_owned(), capacity: 16_384, held: 2, ..PoolHolding::default() };
-        let holder = Some("192.0.2.1".to_owned());
-        vec![all.clone(), PoolHolding { holder, held: 1, refused: 3, ..all }]
-    }
-    fn drop_counters(&self) -> Vec<DropCounter> {
-        vec![DropCounter { reason: "engine.no-route".to_owned(), count: 3 }]
-    }
-
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
         self.tag_plane.as_deref_mut().map(|plane| plane as &mut dyn TagPlane)
     }
@@ -168,10 +153,38 @@ impl Environment for Router {
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
         self.capture_plane.as_deref_mut().map(|plane| plane as &mut dyn CapturePlane)
     }
+}
 
-    fn channels(&self) -> Vec<FaceUri> {
-        vec!["udp4://0.0.0.0:6363".parse().expect("URI"), "unix:///run/nfd/nfd.sock".parse().expect("URI")]
+fn cs_usage() -> CsUsage {
+    CsUsage {
+        policy: "lru".to_owned(),
+        admission: "all".to_owned(),
+        capacity_bytes: 1 << 20,
+        bytes: 7_000,
+        policy_bytes: 640,
+        policies: vec![CsPolicyUsage { policy: "lru".to_owned(), hits: 3, ..CsPolicyUsage::default() }],
+        prefixes: vec![CsPrefixUsage { misses: 4, ..CsPrefixUsage::default() }],
+        prefix_lookup: "all".to_owned(),
+        prefix_index_bytes: 4_096,
     }
+}
+
+fn dropped() -> DroppedPacket {
+    DroppedPacket {
+        reason: "engine.no-route".to_owned(),
+        time_ms: 5,
+        kind: PacketKind::Interest,
+        face: Some(FaceId(300)),
+        name: Some("/a/b".parse().expect("a name")),
+        is_name_cut: true,
+        count: 1,
+    }
+}
+
+fn health() -> FaceHealth {
+    let (answered, unanswered) = (10, 1);
+    let (last_us, median_us, p99_us) = (Some(70), Some(100), None);
+    FaceHealth { face: UDP_FACE, since_ms: 5, answered, unanswered, last_us, median_us, p99_us, recent: None }
 }
 
 /// The properties of [`LOCAL_FACE`].

@@ -2,7 +2,6 @@
 
 use crate::{Failure, Global, output::table};
 use namewire_packet::nfd::ChannelStatus;
-use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -10,16 +9,10 @@ pub(crate) enum Command {
     List,
 }
 
-#[derive(Serialize)]
-struct Channel {
-    local_uri: String,
-}
-
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     let Command::List = command;
     let client = global.connect().await?;
-    let channels: Vec<ChannelStatus> = client.status_list("faces", "channels").await?;
-    let channels: Vec<Channel> = channels.into_iter().map(|channel| Channel { local_uri: channel.local_uri }).collect();
+    let channels: Vec<ChannelStatus> = client.list().await?;
     global.output().print(&channels, || {
         let mut rows = vec![vec!["LOCAL".to_owned()]];
         rows.extend(channels.iter().map(|channel| vec![channel.local_uri.clone()]));

@@ -8,11 +8,10 @@ use crate::{
     quantity,
 };
 use clap::ValueEnum;
-use namewire_client::Client;
 use namewire_configuration::{AdmissionName, EvictionName};
 use namewire_packet::{
     NameBuf,
-    nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DatasetEntry, cs_flags},
+    nfd::{ControlParameters, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, NodeState, Part, cs_flags},
 };
 use serde::Serialize;
 
@@ -76,14 +75,12 @@ pub(crate) enum Switch {
 
 #[derive(Serialize)]
 struct Info {
-    capacity_packets: u64,
-    entries: u64,
-    hits: u64,
-    misses: u64,
+    #[serde(flatten)]
+    cs: CsInfo,
     admit: bool,
     serve: bool,
     /// `None`: the forwarder does not tell (other forwarders than Namewire).
-    usage: Option<Usage>,
+    usage: Option<CsUsage>,
 }
 
 /// Only bytes limit the store.
@@ -91,61 +88,34 @@ const ANY_NUMBER_OF_PACKETS: u64 = u64::MAX;
 
 impl Info {
     fn entries_text(&self) -> String {
-        match self.capacity_packets {
-            ANY_NUMBER_OF_PACKETS => format!("{} packets", self.entries),
-            most => format!("{} of at most {most} packets", self.entries),
+        match self.cs.capacity {
+            ANY_NUMBER_OF_PACKETS => format!("{} packets", self.cs.n_cs_entries),
+            most => format!("{} of at most {most} packets", self.cs.n_cs_entries),
         }
     }
 }
 
-/// What only our own forwarders tell.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(crate) struct Usage(CsUsage);
-
-/// The dataset `usage` of a module. Only our own forwarders know it. Others leave the Interest without an answer, so
-/// they are not asked.
-pub(crate) async fn own_usage<T: DatasetEntry>(client: &Client, version: &str, module: &str) -> Option<T> {
-    if !is_namewire(version) {
-        return None;
-    }
-    client.status_list(module, "usage").await.ok()?.into_iter().next()
+/// Memory and policy.
+pub(crate) fn usage_text(usage: &CsUsage) -> String {
+    let (now, most) = (quantity::bytes(usage.bytes), quantity::bytes(usage.capacity_bytes));
+    format!("{now} of at most {most}, policy {}", policy_text(&usage.admission, &usage.policy))
 }
 
-/// True for a forwarder that has our own datasets.
-pub(crate) fn is_namewire(version: &str) -> bool {
-    version.starts_with("namewire")
-}
-
-impl Usage {
-    /// Asks a forwarder of version `version`, as [`own_usage`] does.
-    pub(crate) async fn fetch(client: &Client, version: &str) -> Option<Usage> {
-        own_usage(client, version, "cs").await.map(Usage)
-    }
-
-    pub(crate) fn text(&self) -> String {
-        let (now, most) = (quantity::bytes(self.0.bytes), quantity::bytes(self.0.capacity_bytes));
-        format!("{now} of at most {most}, policy {}", policy_text(&self.0.admission, &self.0.policy))
-    }
-
-    fn prefix_lookup_text(&self) -> &'static str {
-        if self.0.prefix_lookup == "all" { "all of its name" } else { "those that fetched it" }
-    }
-
-    /// A line for each policy that was in force, and for each prefix that is counted.
-    pub(crate) fn counts(&self) -> Vec<(&'static str, String)> {
-        let policies = self.0.policies.iter().map(|counts| {
-            let CsPolicyUsage { hits, misses, insertions, not_admitted, evictions, .. } = counts;
-            let name = policy_text(&counts.admission, &counts.policy);
-            let text = format!("{name}: hits {hits}  misses {misses}  stored {insertions}  not admitted {not_admitted}  evicted {evictions}");
-            ("Policy", text)
-        });
-        let prefixes = self.0.prefixes.iter().map(|counts| {
-            let CsPrefixUsage { prefix, hits, misses, insertions } = counts;
-            ("Under", format!("{prefix}: hits {hits}  misses {misses}  stored {insertions}"))
-        });
-        policies.chain(prefixes).collect()
-    }
+/// A line for each policy that was in force, and for each prefix that is counted.
+pub(crate) fn counts(usage: &CsUsage) -> impl Iterator<Item = (&'static str, String)> {
+    let policies = usage.policies.iter().map(|counts| {
+        let CsPolicyUsage { hits, misses, insertions, not_admitted, evictions, .. } = counts;
+        let name = policy_text(&counts.admission, &counts.policy);
+        let text = format!(
+            "{name}: hits {hits}  misses {misses}  stored {insertions}  not admitted {not_admitted}  evicted {evictions}"
+        );
+        ("Policy", text)
+    });
+    let prefixes = usage.prefixes.iter().map(|counts| {
+        let CsPrefixUsage { prefix, hits, misses, insertions } = counts;
+        ("Under", format!("{prefix}: hits {hits}  misses {misses}  stored {insertions}"))
+    });
+    policies.chain(prefixes)
 }
 
 /// Admission and eviction, as commands take them.
@@ -183,33 +153,28 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
 
 async fn info(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let entries: Vec<CsInfo> = client.status_list("cs", "info").await?;
-    let version = client.forwarder_status().await?.nfd_version;
-    let Some(cs) = entries.first() else {
+    let NodeState { cs, cs_usage: usage, .. } = client.state(&[Part::Cs, Part::CsUsage]).await?;
+    let Some(cs) = cs else {
         return Err(Failure::new(crate::ExitCode::Failed, "the forwarder reports no Content Store"));
     };
-    let info = Info {
-        capacity_packets: cs.capacity,
-        entries: cs.n_cs_entries,
-        hits: cs.n_hits,
-        misses: cs.n_misses,
-        admit: cs.flags & cs_flags::ADMIT != 0,
-        serve: cs.flags & cs_flags::SERVE != 0,
-        usage: Usage::fetch(&client, &version).await,
-    };
+    let (admit, serve) = (cs.flags & cs_flags::ADMIT != 0, cs.flags & cs_flags::SERVE != 0);
+    let info = Info { cs, admit, serve, usage };
     global.output().print(&info, || {
         let mut lines = vec![
             ("Entries", info.entries_text()),
-            ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
+            ("Memory", info.usage.as_ref().map_or_else(|| NOT_TOLD.to_owned(), usage_text)),
             ("Admit", on_off(info.admit).to_owned()),
             ("Serve", on_off(info.serve).to_owned()),
         ];
         // The line of the only policy says the same.
-        if info.usage.as_ref().is_none_or(|usage| usage.0.policies.len() != 1) {
-            lines.insert(2, ("Look-ups", format!("{} hits, {} misses", info.hits, info.misses)));
+        if info.usage.as_ref().is_none_or(|usage| usage.policies.len() != 1) {
+            lines.insert(2, ("Look-ups", format!("{} hits, {} misses", info.cs.n_hits, info.cs.n_misses)));
         }
-        lines.extend(info.usage.iter().map(|usage| ("Prefixes", usage.prefix_lookup_text().to_owned())));
-        lines.extend(info.usage.iter().flat_map(Usage::counts));
+        if let Some(usage) = &info.usage {
+            let prefixes = if usage.prefix_lookup == "all" { "all of its name" } else { "those that fetched it" };
+            lines.push(("Prefixes", prefixes.to_owned()));
+            lines.extend(counts(usage));
+        }
         fields(&lines)
     })?;
     Ok(())
@@ -244,12 +209,11 @@ async fn configure(global: &Global, config: Config) -> Result<(), Failure> {
         client.control("cs", "config", &any).await?;
         capacity_packets = any.capacity;
     }
-    let version = client.forwarder_status().await?.nfd_version;
-    let usage = Usage::fetch(&client, &version).await;
+    let usage = client.state(&[Part::CsUsage]).await?.cs_usage;
     let flags = done.flags.unwrap_or_default();
     let settings = Settings {
         capacity_packets,
-        capacity_bytes: config.capacity.or(usage.map(|usage| usage.0.capacity_bytes)),
+        capacity_bytes: config.capacity.or(usage.map(|usage| usage.capacity_bytes)),
         policy: done.cs_policy,
         admit: flags & cs_flags::ADMIT != 0,
         serve: flags & cs_flags::SERVE != 0,

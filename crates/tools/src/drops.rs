@@ -43,48 +43,27 @@ pub(crate) struct Args {
 
 /// One line.
 #[derive(serde::Serialize)]
-struct Drop {
-    /// Milliseconds since 1970; a link notes no time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_ms: Option<u64>,
-    reason: String,
+struct Drop<'a> {
+    #[serde(flatten)]
+    dropped: &'a DroppedPacket,
     packet: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    face_id: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    /// The name has more components than are shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    name_is_cut: bool,
-    /// For a link, the frames dropped so far.
-    count: u64,
 }
 
-impl Drop {
-    fn of(packet: &DroppedPacket) -> Self {
-        let is_of_link = packet.time_ms == 0;
-        Drop {
-            time_ms: (!is_of_link).then_some(packet.time_ms),
-            reason: packet.reason.clone(),
-            packet: if is_of_link { "frame" } else { packet.kind.word() },
-            face_id: packet.face.map(|face| face.0),
-            name: packet.name.as_ref().map(ToString::to_string),
-            name_is_cut: packet.is_name_cut,
-            count: packet.count,
-        }
+impl<'a> Drop<'a> {
+    fn of(dropped: &'a DroppedPacket) -> Self {
+        Drop { dropped, packet: dropped.what() }
     }
 
     /// Time of day (UTC), reason, packet, name, face.
     fn text(&self) -> String {
-        let reason = &self.reason;
-        let face = self.face_id.map(|face| format!(" from face {face}")).unwrap_or_default();
-        let Some(time_ms) = self.time_ms else {
-            let face = face.replace("from", "on");
-            let (count, s) = (self.count, if self.count == 1 { "" } else { "s" });
+        let DroppedPacket { reason, time_ms, face, name, count, .. } = self.dropped;
+        let face = face.map(|face| format!(" from face {face}")).unwrap_or_default();
+        if self.dropped.is_of_link() {
+            let (face, s) = (face.replace("from", "on"), if *count == 1 { "" } else { "s" });
             return format!("{:<12}  {reason:<27}  {count} frame{s}{face} so far", "");
-        };
-        let name = self.name.as_deref().unwrap_or_default();
-        let rest = if self.name_is_cut { "/…" } else { "" };
+        }
+        let name = name.as_ref().map(ToString::to_string).unwrap_or_default();
+        let rest = if self.dropped.is_name_cut { "/…" } else { "" };
         let time = time_of_day(time_ms * 1_000_000, 3);
         format!("{time}  {reason:<27}  {:<8}  {name}{rest}{face}", self.packet)
     }
@@ -142,7 +121,7 @@ fn last(packets: &[DroppedPacket], number: Option<usize>) -> &[DroppedPacket] {
 }
 
 async fn fetch(client: &Client, filter: &Filter) -> Result<Vec<DroppedPacket>, Failure> {
-    let mut packets: Vec<DroppedPacket> = client.status_list("status", "dropped").await?;
+    let mut packets: Vec<DroppedPacket> = client.list().await?;
     packets.retain(|packet| filter.takes(packet));
     Ok(packets)
 }

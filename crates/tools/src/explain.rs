@@ -5,10 +5,10 @@
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_client::Client;
-use namewire_node_model::explanation::{Answers, Explanation, NextHop, Pending, Route, Stored, Tables, short};
+use namewire_node_model::explanation::{Answers, Explanation, NextHop, Route, Stored, Tables, short};
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{FibUsage, NameLook, decode_dataset},
+    nfd::{NameLook, Part, PendingLook, StoredLook, decode_dataset},
 };
 use std::{fmt::Write as _, time::Duration};
 
@@ -54,7 +54,8 @@ pub(crate) async fn blame(client: &Client, failure: Failure, name: NameBuf) -> F
 /// The next hops that were asked, as far as that can be known: those of the Interest while it is pending; else those
 /// that are silent by now; else the one that a new Interest would go to.
 fn culprit(explanation: &Explanation, is_nack: bool) -> String {
-    let pending: Vec<u64> = explanation.pending.iter().flat_map(|one| &one.asked).map(|asked| asked.face_id).collect();
+    let pending: Vec<u64> =
+        explanation.pending.iter().flat_map(|one| &one.upstreams).map(|asked| asked.face.0).collect();
     let usable = || explanation.next_hops.iter().filter(|hop| hop.excluded.is_none());
     let ways: [&dyn Fn(&&NextHop) -> bool; 4] =
         [&|hop| pending.contains(&hop.face_id), &|hop| hop.is_silent && !is_nack, &|hop| hop.is_chosen, &|_| true];
@@ -73,18 +74,19 @@ fn culprit(explanation: &Explanation, is_nack: bool) -> String {
 }
 
 async fn fetch(client: &Client, name: &NameBuf) -> Result<Tables, Failure> {
+    let state = client.state(&[Part::Strategies, Part::Faces, Part::Health, Part::FibUsage]).await?;
+    let looks = match state.is_of_namewire() {
+        true => look_at(client, name).await.unwrap_or_default(),
+        false => Vec::new(),
+    };
     Ok(Tables {
-        fib: client.status_list("fib", "list").await?,
-        rib: client.status_list("rib", "list").await?,
-        choices: client.status_list("strategy-choice", "list").await?,
-        faces: client.status_list("faces", "list").await?,
-        health: client.status_list("faces", "health").await.unwrap_or_default(),
-        looks: look_at(client, name).await.unwrap_or_default(),
-        fib_usage: client
-            .status_list("fib", "usage")
-            .await
-            .ok()
-            .and_then(|usage: Vec<FibUsage>| usage.into_iter().next()),
+        fib: client.list().await?,
+        rib: client.list().await?,
+        choices: state.strategies,
+        faces: state.faces,
+        health: state.health,
+        looks,
+        fib_usage: state.fib_usage,
     })
 }
 
@@ -101,7 +103,7 @@ async fn look_at(client: &Client, name: &NameBuf) -> Result<Vec<NameLook>, Failu
 fn text(explanation: &Explanation) -> String {
     let mut text = format!("{}: {}\n", explanation.name, explanation.outcome);
     if let Some(choice) = &explanation.strategy {
-        let _ = writeln!(text, "  strategy  {} (chosen for {})", short(&choice.strategy), choice.prefix);
+        let _ = writeln!(text, "  strategy  {} (chosen for {})", short(&choice.strategy), choice.name);
     }
     for hop in &explanation.next_hops {
         let remote = hop.remote_uri.as_deref().unwrap_or("-");
@@ -134,8 +136,8 @@ fn answers_text(answers: &Answers) -> String {
     format!("; answered {answered}{median}, silent {unanswered}")
 }
 
-fn write_pending(pending: &Pending, text: &mut String) {
-    let faces = pending.waiting_face_ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+fn write_pending(pending: &PendingLook, text: &mut String) {
+    let faces = pending.downstreams.iter().map(FaceId::to_string).collect::<Vec<_>>().join(", ");
     let flags = match (pending.can_be_prefix, pending.must_be_fresh) {
         (false, false) => "",
         (true, false) => " (CanBePrefix)",
@@ -143,26 +145,27 @@ fn write_pending(pending: &Pending, text: &mut String) {
         (true, true) => " (CanBePrefix, MustBeFresh)",
     };
     let _ = writeln!(text, "  pending   for face {faces}{flags}, expires in {}", quantity::ms(pending.expires_ms));
-    for asked in &pending.asked {
+    for asked in &pending.upstreams {
         let failure = asked.failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
         let ago = quantity::ms(asked.sent_ms_ago);
-        let _ = writeln!(text, "            face {} was asked {ago} ago{failure}", asked.face_id);
+        let _ = writeln!(text, "            face {} was asked {ago} ago{failure}", asked.face);
     }
 }
 
 fn write_stored(stored: &Stored, text: &mut String) {
-    let fresh = match stored.fresh_ms {
+    let StoredLook { name, bytes, fresh_ms } = &stored.data;
+    let fresh = match *fresh_ms {
         0 => "stale".to_owned(),
         fresh_ms => format!("fresh for {}", quantity::ms(fresh_ms)),
     };
     let needs = if stored.needs_can_be_prefix { "; answers only with CanBePrefix" } else { "" };
-    let _ = writeln!(text, "  stored    {} ({}, {fresh}{needs})", stored.name, quantity::bytes(stored.bytes));
+    let _ = writeln!(text, "  stored    {} ({}, {fresh}{needs})", name, quantity::bytes(*bytes));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namewire_node_model::explanation::{Asked, Choice};
+    use namewire_packet::nfd::{StrategyChoice, UpstreamLook};
 
     /// The story: all pings went to a next hop that was silent, and the other one, which had not been asked, was named.
     #[test]
@@ -192,16 +195,8 @@ mod tests {
         };
         assert_eq!(culprit(&explanation, false), "no answer came from face 257 (-)");
         assert_eq!(culprit(&explanation, true), "the Nack came from behind face 259 (-)");
-        let asked = vec![Asked { face_id: 259, sent_ms_ago: 10, failure: None }];
-        let pending = Pending {
-            can_be_prefix: false,
-            must_be_fresh: false,
-            expires_ms: 1,
-            is_answered: false,
-            waiting_face_ids: Vec::new(),
-            asked,
-        };
-        explanation.pending.push(pending);
+        let upstreams = vec![UpstreamLook { face: FaceId(259), sent_ms_ago: 10, failure: None }];
+        explanation.pending.push(PendingLook { upstreams, ..PendingLook::default() });
         assert_eq!(culprit(&explanation, false), "no answer came from face 259 (-)");
         explanation.next_hops.clear();
         assert_eq!(culprit(&explanation, false), "the router here has no next hop for the name");
@@ -211,9 +206,9 @@ mod tests {
     fn each_fact_has_a_line() {
         let explanation = Explanation {
             name: "/a/b".to_owned(),
-            strategy: Some(Choice {
-                prefix: "/".to_owned(),
-                strategy: "/localhost/nfd/strategy/best-route/v=5".to_owned(),
+            strategy: Some(StrategyChoice {
+                name: NameBuf::new(),
+                strategy: "/localhost/nfd/strategy/best-route/v=5".parse().unwrap(),
             }),
             prefix: Some("/a".to_owned()),
             mistaken: false,
@@ -236,15 +231,21 @@ mod tests {
                 captures: true,
             }],
             worker: Some(1),
-            pending: vec![Pending {
+            pending: vec![PendingLook {
                 can_be_prefix: true,
-                must_be_fresh: false,
                 expires_ms: 2500,
-                is_answered: false,
-                waiting_face_ids: vec![302, 303],
-                asked: vec![Asked { face_id: 301, sent_ms_ago: 1500, failure: Some("Nack NoRoute".to_owned()) }],
+                downstreams: vec![FaceId(302), FaceId(303)],
+                upstreams: vec![UpstreamLook {
+                    face: FaceId(301),
+                    sent_ms_ago: 1500,
+                    failure: Some("Nack NoRoute".to_owned()),
+                }],
+                ..PendingLook::default()
             }],
-            stored: vec![Stored { name: "/a/b/v=1".to_owned(), bytes: 512, fresh_ms: 0, needs_can_be_prefix: true }],
+            stored: vec![Stored {
+                data: StoredLook { name: "/a/b/v=1".parse().unwrap(), bytes: 512, fresh_ms: 0 },
+                needs_can_be_prefix: true,
+            }],
             outcome: "it goes somewhere".to_owned(),
             hints: vec!["do this".to_owned()],
         };

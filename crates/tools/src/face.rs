@@ -11,8 +11,9 @@ use crate::{
     output::fields,
     quantity, terminal,
 };
-use health::Health;
-use namewire_packet::nfd::{FaceCounters, FaceHealth, FaceQueryFilter, FaceState, FaceStatus, face_flags};
+use namewire_packet::nfd::{
+    FaceHealth, FaceQueryFilter, FaceState, FaceStatus, Fact, LinkCounts, NodeState, Part, face_flags,
+};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -43,72 +44,36 @@ pub(crate) enum Command {
     Watch(watch::Args),
 }
 
-/// The state of a face that is up and whose peer lately left many Interests unanswered.
-const DEGRADED: &str = "degraded";
-
+/// A face, and what only our routers tell of it.
 #[derive(Serialize)]
 struct Face {
-    face_id: u64,
-    remote_uri: String,
-    local_uri: String,
-    scope: String,
-    persistency: String,
-    link_type: String,
-    flags: Vec<&'static str>,
-    mtu_bytes: Option<u64>,
-    /// `None`: the path takes frames of the MTU, or the forwarder does not tell.
-    path_mtu_bytes: Option<u64>,
-    port: Option<String>,
-    /// `up`, `down` or [`DEGRADED`]. `None`: the forwarder does not tell (other forwarders than Namewire).
-    state: Option<String>,
-    expires_ms: Option<u64>,
-    base_congestion_marking_interval_ns: Option<u64>,
-    default_congestion_threshold_bytes: Option<u64>,
     #[serde(flatten)]
-    counters: FaceCounters,
+    status: FaceStatus,
+    /// `up`, `down` or `degraded`. `None`: the forwarder does not tell.
+    state: Option<&'static str>,
     /// `None`: as above.
-    health: Option<Health>,
+    health: Option<FaceHealth>,
 }
 
 impl Face {
-    fn of(face: &FaceStatus, health: &[FaceHealth]) -> Self {
-        let health = Health::find(health, face.face_id);
-        let state = match face.state {
-            Some(FaceState::Up) if health.as_ref().is_some_and(Health::is_degraded) => Some(DEGRADED.to_owned()),
-            state => state.map(|state| state.to_string()),
-        };
-        Face {
-            state,
-            face_id: face.face_id.0,
-            remote_uri: face.uri.clone(),
-            local_uri: face.local_uri.clone(),
-            scope: face.face_scope.to_string(),
-            persistency: face.face_persistency.to_string(),
-            link_type: face.link_type.to_string(),
-            flags: flag_words(face.flags),
-            mtu_bytes: face.mtu,
-            path_mtu_bytes: face.path_mtu,
-            port: face.port.clone(),
-            expires_ms: face.expiration_period_ms,
-            base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
-            default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
-            counters: face.counters,
-            health,
-        }
-    }
-
-    fn is_down(&self) -> bool {
-        self.state.as_deref() == Some(FaceState::Down.word())
+    fn of(status: FaceStatus, state: &NodeState) -> Self {
+        let health = state.health_of(status.face_id).copied();
+        Face { state: status.state.map(|state| FaceHealth::state_word(health.as_ref(), state)), status, health }
     }
 
     /// Down, or its peer leaves Interests unanswered.
     fn is_alarming(&self) -> bool {
-        self.is_down() || self.state.as_deref() == Some(DEGRADED)
+        self.state.is_some_and(|state| state != FaceState::Up.word())
     }
 
-    fn state_text(&self) -> &str {
-        self.state.as_deref().unwrap_or("-")
+    /// A text about its health.
+    fn health_text(&self, text: impl Fn(&FaceHealth) -> Option<String>) -> String {
+        or_none(self.health.as_ref().and_then(text))
     }
+}
+
+fn or_none(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".to_owned())
 }
 
 /// Interests, Data and Nacks, as a column shows them.
@@ -129,11 +94,10 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
 
 async fn list(global: &Global, scheme: Option<&str>) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
+    let mut state = client.state(&[Part::Faces, Part::Health]).await?;
     let filter = FaceQueryFilter { uri_scheme: scheme.map(str::to_owned), ..FaceQueryFilter::default() };
-    let health = health::fetch(&client).await;
-    let shown = faces.iter().filter(|face| filter.matches(face));
-    let faces: Vec<Face> = shown.map(|face| Face::of(face, &health)).collect();
+    let faces = std::mem::take(&mut state.faces).into_iter().filter(|face| filter.matches(face));
+    let faces: Vec<Face> = faces.map(|face| Face::of(face, &state)).collect();
     global.output().print(&faces, || {
         let fitted = columns::fit(COLUMNS, &faces, terminal::width());
         columns::text(&fitted, |row| faces[row].is_alarming(), "no faces")
@@ -142,100 +106,77 @@ async fn list(global: &Global, scheme: Option<&str>) -> Result<(), Failure> {
 }
 
 const COLUMNS: &[Column<Face>] = &[
-    Column { heading: "ID", rank: 0, is_number: false, cell: |face| face.face_id.to_string() },
-    Column { heading: "STATE", rank: 1, is_number: false, cell: |face| face.state_text().to_owned() },
-    Column { heading: "REMOTE", rank: 0, is_number: false, cell: |face| face.remote_uri.clone() },
-    Column { heading: "LOCAL", rank: 4, is_number: false, cell: local_and_port },
-    Column { heading: "SCOPE", rank: 6, is_number: false, cell: |face| face.scope.clone() },
-    Column { heading: "PERSISTENCY", rank: 5, is_number: false, cell: |face| face.persistency.clone() },
-    Column { heading: "IN i/d/n", rank: 3, is_number: false, cell: |face| by_kind(face.counters.packets.incoming()) },
-    Column { heading: "OUT i/d/n", rank: 3, is_number: false, cell: |face| by_kind(face.counters.packets.outgoing()) },
-    Column {
-        heading: "ANSWERS IN",
-        rank: 3,
-        is_number: true,
-        cell: |face| face.health.as_ref().and_then(Health::median_text).unwrap_or_else(|| "-".to_owned()),
-    },
-    Column {
-        heading: "LOSS",
-        rank: 3,
-        is_number: true,
-        cell: |face| face.health.as_ref().and_then(Health::loss_text).unwrap_or_else(|| "-".to_owned()),
-    },
-    Column {
-        heading: "IN NOW",
-        rank: 2,
-        is_number: true,
-        cell: |face| face.health.as_ref().and_then(Health::in_rate_text).unwrap_or_else(|| "-".to_owned()),
-    },
-    Column {
-        heading: "OUT NOW",
-        rank: 2,
-        is_number: true,
-        cell: |face| face.health.as_ref().and_then(Health::out_rate_text).unwrap_or_else(|| "-".to_owned()),
-    },
-    Column { heading: "IN", rank: 3, is_number: true, cell: |face| quantity::bytes(face.counters.in_bytes) },
-    Column { heading: "OUT", rank: 3, is_number: true, cell: |face| quantity::bytes(face.counters.out_bytes) },
+    Column::text("ID", 0, |face| face.status.face_id.to_string()),
+    Column::text("STATE", 1, |face| face.state.unwrap_or("-").to_owned()),
+    Column::text("REMOTE", 0, |face| face.status.uri.clone()),
+    Column::text("LOCAL", 4, local_and_port),
+    Column::text("SCOPE", 6, |face| face.status.face_scope.to_string()),
+    Column::text("PERSISTENCY", 5, |face| face.status.face_persistency.to_string()),
+    Column::text("IN i/d/n", 3, |face| by_kind(face.status.counters.packets.incoming())),
+    Column::text("OUT i/d/n", 3, |face| by_kind(face.status.counters.packets.outgoing())),
+    Column::number("ANSWERS IN", 3, |face| face.health_text(health::median_text)),
+    Column::number("LOSS", 3, |face| face.health_text(health::loss_text)),
+    Column::number("IN NOW", 2, |face| face.health_text(|of| health::rate_text(of, |rates| rates.in_bits_per_s))),
+    Column::number("OUT NOW", 2, |face| face.health_text(|of| health::rate_text(of, |rates| rates.out_bits_per_s))),
+    Column::number("IN", 3, |face| quantity::bytes(face.status.counters.in_bytes)),
+    Column::number("OUT", 3, |face| quantity::bytes(face.status.counters.out_bytes)),
 ];
 
 /// The local end, for an Ethernet face with its driver: `dev://eth1 by AF_XDP`.
-fn local_and_port(face: &Face) -> String {
-    let driver = face.port.as_deref().and_then(|port| port.split(',').next());
-    driver.map_or_else(|| face.local_uri.clone(), |driver| format!("{} by {driver}", face.local_uri))
+fn local_and_port(Face { status, .. }: &Face) -> String {
+    let driver = status.port.as_deref().and_then(|port| port.split(',').next());
+    driver.map_or_else(|| status.local_uri.clone(), |driver| format!("{} by {driver}", status.local_uri))
 }
 
 async fn show(global: &Global, reference: &FaceReference) -> Result<(), Failure> {
     let client = global.connect().await?;
     let status = face_reference::require(&client, reference).await?;
-    let face = Face::of(&status, &health::fetch(&client).await);
-    global.output().print(&face, || {
-        let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        let counts = |[interests, data, nacks]: [u64; 3], bytes| {
-            format!("{interests} Interests  {data} Data  {nacks} Nacks  {}", quantity::bytes(bytes))
-        };
-        fields(&[
-            ("Face", face.face_id.to_string()),
-            ("Remote", face.remote_uri.clone()),
-            ("Local", face.local_uri.clone()),
-            (
-                "State",
-                if face.is_alarming() { terminal::alarming(face.state_text()) } else { face.state_text().to_owned() },
-            ),
-            ("Since", or_none(face.health.as_ref().map(Health::since_text))),
-            ("Kind", format!("{}, {}, {}", face.scope, face.persistency, face.link_type)),
-            ("Flags", if face.flags.is_empty() { "-".to_owned() } else { face.flags.join(", ") }),
-            ("Port", or_none(face.port.clone())),
-            ("Marks", or_none(marking(&face))),
-            ("MTU", or_none(face.mtu_bytes.map(|mtu| format!("{mtu} B")))),
-            ("Path MTU", or_none(face.path_mtu_bytes.map(|mtu| format!("{mtu} B")))),
-            ("Expires", or_none(face.expires_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
-            ("In", counts(face.counters.packets.incoming(), face.counters.in_bytes)),
-            ("Out", counts(face.counters.packets.outgoing(), face.counters.out_bytes)),
-            ("Answers", or_none(face.health.as_ref().and_then(Health::answers_text))),
-            ("Lately", or_none(face.health.as_ref().and_then(Health::recent_text))),
-        ])
-    })?;
+    let face = Face::of(status, &client.state(&[Part::Health]).await?);
+    global.output().print(&face, || text(&face))?;
     Ok(())
 }
 
+fn text(face: &Face) -> String {
+    let FaceStatus { counters, flags, .. } = &face.status;
+    let counts = |[interests, data, nacks]: [u64; 3], bytes| {
+        format!("{interests} Interests  {data} Data  {nacks} Nacks  {}", quantity::bytes(bytes))
+    };
+    let state = face.state.unwrap_or("-");
+    let status = &face.status;
+    fields(&[
+        ("Face", status.face_id.to_string()),
+        ("Remote", status.uri.clone()),
+        ("Local", status.local_uri.clone()),
+        ("State", if face.is_alarming() { terminal::alarming(state) } else { state.to_owned() }),
+        ("Since", face.health_text(|health| Some(health::since_text(health)))),
+        ("Kind", format!("{}, {}, {}", status.face_scope, status.face_persistency, status.link_type)),
+        ("Flags", if *flags == 0 { "-".to_owned() } else { face_flags::words(*flags).join(", ") }),
+        ("Port", or_none(status.port.clone())),
+        ("Marks", or_none(marking(status))),
+        ("MTU", or_none(status.mtu.map(|mtu| format!("{mtu} B")))),
+        ("Path MTU", or_none(status.path_mtu.map(|mtu| format!("{mtu} B")))),
+        ("Expires", or_none(status.expiration_period_ms.map(|ms| format!("in {}", quantity::ms(ms))))),
+        ("In", counts(counters.packets.incoming(), counters.in_bytes)),
+        ("Out", counts(counters.packets.outgoing(), counters.out_bytes)),
+        ("Link", or_none(link_text(&status.link))),
+        ("Answers", face.health_text(health::answers_text)),
+        ("Lately", face.health_text(health::recent_text)),
+    ])
+}
+
+/// Each of its counts that is known: `frames retransmitted 3`.
+fn link_text(link: &LinkCounts) -> Option<String> {
+    let count = |fact: &Fact<LinkCounts>| Some(format!("{} {}", fact.name.replace('_', " "), (fact.of)(link)?));
+    let counts: Vec<String> = LinkCounts::FACTS.iter().filter_map(count).collect();
+    (!counts.is_empty()).then(|| counts.join("  "))
+}
+
 /// From which length of the queue on it marks, and how often.
-fn marking(face: &Face) -> Option<String> {
+fn marking(face: &FaceStatus) -> Option<String> {
     let (threshold, interval) = (face.default_congestion_threshold_bytes?, face.base_congestion_marking_interval_ns?);
     Some(format!(
         "from {} in the send queue on, every {}",
         quantity::bytes(threshold),
         quantity::ms(interval / 1_000_000)
     ))
-}
-
-fn flag_words(flags: u64) -> Vec<&'static str> {
-    [
-        (face_flags::LOCAL_FIELDS, "local-fields"),
-        (face_flags::LP_RELIABILITY, "lp-reliability"),
-        (face_flags::CONGESTION_MARKING, "congestion-marking"),
-    ]
-    .into_iter()
-    .filter(|(bit, _)| flags & bit != 0)
-    .map(|(_, word)| word)
-    .collect()
 }

@@ -84,7 +84,7 @@ impl RemoteUri {
 
 /// The face meant, if it exists.
 pub(crate) async fn find(client: &Client, reference: &FaceReference) -> Result<Option<FaceStatus>, Failure> {
-    let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
+    let faces: Vec<FaceStatus> = client.list().await?;
     let canonical = match reference {
         FaceReference::Id(id) => return Ok(faces.into_iter().find(|face| face.face_id == *id)),
         FaceReference::Uri(uri) => uri.canonical().await?,

@@ -7,7 +7,10 @@ use crate::{
     columns::{self, Column},
     terminal,
 };
-use namewire_packet::nfd::{FaceStatus, FibEntry};
+use namewire_packet::{
+    NameBuf,
+    nfd::{FaceStatus, FibEntry, NextHopRecord},
+};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -19,20 +22,20 @@ pub(crate) enum Command {
 
 #[derive(Serialize)]
 struct Entry {
-    prefix: String,
+    prefix: NameBuf,
     next_hops: Vec<NextHop>,
 }
 
 #[derive(Serialize)]
 struct NextHop {
-    face_id: u64,
-    cost: u64,
+    #[serde(flatten)]
+    hop: NextHopRecord,
     remote_uri: Option<String>,
 }
 
 /// A prefix and one of its next hops; the prefix may have none.
 struct Line<'a> {
-    prefix: &'a str,
+    prefix: &'a NameBuf,
     hop: Option<&'a NextHop>,
 }
 
@@ -45,48 +48,28 @@ impl Line<'_> {
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     let Command::List = command;
     let client = global.connect().await?;
-    let entries: Vec<FibEntry> = client.status_list("fib", "list").await?;
-    let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
+    let entries: Vec<FibEntry> = client.list().await?;
+    let faces: Vec<FaceStatus> = client.list().await?;
     let remotes: HashMap<_, _> = faces.into_iter().map(|face| (face.face_id, face.uri)).collect();
-    let next_hop = |hop: &namewire_packet::nfd::NextHopRecord| NextHop {
-        face_id: hop.face_id.0,
-        cost: hop.cost,
-        remote_uri: remotes.get(&hop.face_id).cloned(),
-    };
-    let mut entries: Vec<(_, Entry)> = entries
-        .into_iter()
-        .map(|entry| {
-            let next_hops = entry.next_hops.iter().map(next_hop).collect();
-            let prefix = entry.name.to_string();
-            (entry.name, Entry { prefix, next_hops })
-        })
-        .collect();
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
-    let entries: Vec<Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+    let next_hop = |hop: NextHopRecord| NextHop { hop, remote_uri: remotes.get(&hop.face_id).cloned() };
+    let entry =
+        |FibEntry { name, next_hops }| Entry { prefix: name, next_hops: next_hops.into_iter().map(next_hop).collect() };
+    let mut entries: Vec<Entry> = entries.into_iter().map(entry).collect();
+    entries.sort_by(|a, b| a.prefix.cmp(&b.prefix));
     global.output().print(&entries, || text(&entries))?;
     Ok(())
 }
 
 fn text(entries: &[Entry]) -> String {
     let columns: [Column<Line<'_>>; 4] = [
-        Column { heading: "PREFIX", rank: 0, is_number: false, cell: |line| line.prefix.to_owned() },
-        Column {
-            heading: "NEXTHOP",
-            rank: 0,
-            is_number: false,
-            cell: |line| line.of_hop(|hop| hop.face_id.to_string()),
-        },
-        Column { heading: "COST", rank: 0, is_number: false, cell: |line| line.of_hop(|hop| hop.cost.to_string()) },
-        Column {
-            heading: "REMOTE",
-            rank: 1,
-            is_number: false,
-            cell: |line| line.of_hop(|hop| hop.remote_uri.clone().unwrap_or_else(|| "-".to_owned())),
-        },
+        Column::text("PREFIX", 0, |line| line.prefix.to_string()),
+        Column::text("NEXTHOP", 0, |line| line.of_hop(|of| of.hop.face_id.to_string())),
+        Column::text("COST", 0, |line| line.of_hop(|of| of.hop.cost.to_string())),
+        Column::text("REMOTE", 1, |line| line.of_hop(|of| of.remote_uri.clone().unwrap_or_else(|| "-".to_owned()))),
     ];
     let mut lines = Vec::new();
     for entry in entries {
-        let prefix = &entry.prefix[..];
+        let prefix = &entry.prefix;
         lines.extend(entry.next_hops.iter().map(|hop| Line { prefix, hop: Some(hop) }));
         if entry.next_hops.is_empty() {
             lines.push(Line { prefix, hop: None });

@@ -40,7 +40,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     let client = global.connect().await?;
     match command {
         Command::Show => {
-            let levels: Vec<LogAreaLevel> = client.status_list("log", "levels").await?;
+            let levels: Vec<LogAreaLevel> = client.list().await?;
             global.output().print(&levels, || {
                 let mut rows = vec![vec!["AREA".to_owned(), "LEVEL".to_owned()]];
                 rows.extend(levels.iter().map(|one| vec![one.area.clone(), one.level.clone()]));

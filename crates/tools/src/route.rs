@@ -124,8 +124,8 @@ async fn list(global: &Global, filter: &Filter) -> Result<(), Failure> {
         Some(FaceReference::Id(id)) => Some(*id),
         Some(reference) => Some(face_reference::require(&client, reference).await?.face_id),
     };
-    let entries: Vec<RibEntry> = client.status_list("rib", "list").await?;
-    let faces: Vec<FaceStatus> = client.status_list("faces", "list").await?;
+    let entries: Vec<RibEntry> = client.list().await?;
+    let faces: Vec<FaceStatus> = client.list().await?;
     let remotes: HashMap<_, _> = faces.into_iter().map(|face| (face.face_id, face.uri)).collect();
     let mut routes: Vec<Route> = Vec::new();
     let is_under = |entry: &&RibEntry| {
@@ -221,7 +221,7 @@ async fn remove(global: &Global, prefix: &NameBuf, next_hop: &FaceReference, ori
         FaceReference::Uri(_) => face_reference::require(&client, next_hop).await?.face_id,
     };
     // The command succeeds for routes that do not exist, so look first.
-    let entries: Vec<RibEntry> = client.status_list("rib", "list").await?;
+    let entries: Vec<RibEntry> = client.list().await?;
     let routes = entries.iter().filter(|entry| entry.name == *prefix).flat_map(|entry| &entry.routes);
     let origins: Vec<u64> = routes.filter(|route| route.face_id == face_id).map(|route| route.origin).collect();
     if !origins.contains(&origin) {

@@ -1,6 +1,6 @@
 //! `namewire config show --running`: the settings in force in a running router.
 
-use crate::{ExitCode, Failure, Global, cs::is_namewire, output::table};
+use crate::{ExitCode, Failure, Global, output::table};
 use namewire_packet::nfd::{SettingInForce, setting_in_force::setting_source};
 
 /// Prints every setting that has a value in the running router, the value, and where it came from.
@@ -13,12 +13,13 @@ pub async fn show_running(global: &Global) -> Result<(), Failure> {
 
 async fn running(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let version = client.forwarder_status().await?.nfd_version;
-    if !is_namewire(&version) {
+    let state = client.state(&[]).await?;
+    if !state.is_of_namewire() {
+        let version = state.general.unwrap_or_default().nfd_version;
         let message = format!("the forwarder is of version {version}; only Namewire tells its settings");
         return Err(Failure::new(ExitCode::Failed, message));
     }
-    let settings: Vec<SettingInForce> = client.status_list("status", "settings").await?;
+    let settings: Vec<SettingInForce> = client.list().await?;
     global.output().print(&settings, || {
         let mut rows = vec![["KEY", "VALUE", "FROM"].map(str::to_owned).to_vec()];
         rows.extend(settings.iter().map(|setting| vec![setting.key.clone(), setting.value.clone(), from(setting)]));

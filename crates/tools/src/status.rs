@@ -2,13 +2,13 @@
 
 use crate::{
     Failure, Global,
-    cs::{NOT_TOLD, Usage, is_namewire, own_usage},
+    cs::{self, NOT_TOLD},
     output::fields,
     quantity,
 };
 use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::{
-    DropCounter, FibUsage, ForwarderStatus, PacketCounts, PoolHolding, ProcessPrivileges, TagTree,
+    CsUsage, DropCounter, FibUsage, ForwarderStatus, Part, PoolHolding, ProcessPrivileges, TagTree,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,28 +16,17 @@ use std::collections::BTreeMap;
 #[derive(Serialize)]
 struct Status {
     transport: String,
-    version: String,
-    start_time_ms: u64,
+    #[serde(flatten)]
+    general: ForwarderStatus,
     uptime_ms: u64,
-    fib_entries: u64,
-    pit_entries: u64,
-    cs_entries: u64,
-    /// `None`: the forwarder does not tell (other forwarders than Namewire).
-    store: Option<Usage>,
-    /// `None`: the forwarder does not tell (other forwarders than Namewire).
+    /// `None`, as all that follows: the forwarder does not tell (other forwarders than Namewire, and older ones).
+    store: Option<CsUsage>,
     fib: Option<FibUsage>,
     /// Trees of TagNet; none while it is off.
     tag_trees: Vec<TagTreeStatus>,
-    name_tree_entries: u64,
-    measurements_entries: u64,
-    #[serde(flatten)]
-    packets: PacketCounts,
-    satisfied_interests: u64,
-    unsatisfied_interests: u64,
-    /// What its process may do. `None`: the forwarder does not tell (other forwarders than Namewire, and older ones).
-    privileges: Option<PrivilegesStatus>,
-    /// Packets dropped, by reason; reasons that never occurred are left out. `None`: the
-    /// forwarder does not tell (other forwarders than Namewire).
+    /// What its process may do.
+    privileges: Option<ProcessPrivileges>,
+    /// Packets dropped, by reason; reasons that never occurred are left out.
     drops: Option<BTreeMap<String, u64>>,
     /// What happened in normal work, by name.
     events: Option<BTreeMap<String, u64>>,
@@ -75,30 +64,13 @@ impl TagTreeStatus {
     }
 }
 
-#[derive(Serialize)]
-struct PrivilegesStatus {
-    user: u64,
-    capabilities: Vec<String>,
-    no_new_privileges: bool,
-}
-
-impl PrivilegesStatus {
-    fn of(privileges: &ProcessPrivileges) -> Self {
-        PrivilegesStatus {
-            user: privileges.user,
-            capabilities: privileges.capabilities.split_whitespace().map(str::to_owned).collect(),
-            no_new_privileges: privileges.no_new_privileges,
-        }
-    }
-
-    fn text(&self) -> String {
-        let capabilities = match &self.capabilities[..] {
-            [] => "no capability".to_owned(),
-            some => some.join(" "),
-        };
-        let gain = if self.no_new_privileges { "can gain none" } else { "can gain some by programs" };
-        format!("user {}, {capabilities}, {gain}", self.user)
-    }
+fn privileges_text(privileges: &ProcessPrivileges) -> String {
+    let capabilities = match &privileges.capabilities[..] {
+        "" => "no capability",
+        some => some,
+    };
+    let gain = if privileges.no_new_privileges { "can gain none" } else { "can gain some by programs" };
+    format!("user {}, {capabilities}, {gain}", privileges.user)
 }
 
 fn fib_text(fib: &FibUsage) -> String {
@@ -109,38 +81,23 @@ fn fib_text(fib: &FibUsage) -> String {
 
 pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let general: ForwarderStatus = client.forwarder_status().await?;
-    let drops: Option<Vec<DropCounter>> = client.status_list("status", "drops").await.ok();
-    let store = Usage::fetch(&client, &general.nfd_version).await;
-    let fib = own_usage(&client, &general.nfd_version, "fib").await;
-    let privileges: Option<Vec<ProcessPrivileges>> = match is_namewire(&general.nfd_version) {
-        true => client.status_list("status", "privileges").await.ok(),
-        false => None,
-    };
-    let trees: Vec<TagTree> = match is_namewire(&general.nfd_version) {
-        true => client.status_list("tags", "trees").await.unwrap_or_default(),
+    let state = client.state(&[Part::Drops, Part::CsUsage, Part::FibUsage, Part::Privileges]).await?;
+    let trees: Vec<TagTree> = match state.is_of_namewire() {
+        true => client.list().await.unwrap_or_default(),
         false => Vec::new(),
     };
-    let (events, drops) = drops.map(told_apart).unzip();
+    let (events, drops) = state.is_of_namewire().then(|| told_apart(state.drops)).unzip();
+    let general = state.general.unwrap_or_default();
     let status = Status {
         tag_trees: trees.iter().map(TagTreeStatus::of).collect(),
-        fib,
-        privileges: privileges.and_then(|entries| entries.first().map(PrivilegesStatus::of)),
-        store,
+        fib: state.fib_usage,
+        privileges: state.privileges,
+        store: state.cs_usage,
         drops,
         events,
         transport: client.transport().map(|uri| uri.to_string()).unwrap_or_default(),
-        version: general.nfd_version,
-        start_time_ms: general.start_timestamp_ms,
         uptime_ms: general.current_timestamp_ms.saturating_sub(general.start_timestamp_ms),
-        fib_entries: general.n_fib_entries,
-        pit_entries: general.n_pit_entries,
-        cs_entries: general.n_cs_entries,
-        name_tree_entries: general.n_name_tree_entries,
-        measurements_entries: general.n_measurements_entries,
-        packets: general.packets,
-        satisfied_interests: general.n_satisfied_interests,
-        unsatisfied_interests: general.n_unsatisfied_interests,
+        general,
     };
     global.output().print(&status, || text(&status))?;
     Ok(())
@@ -149,7 +106,7 @@ pub(crate) async fn execute(global: &Global) -> Result<(), Failure> {
 /// `namewire status --holders`.
 pub(crate) async fn execute_holders(global: &Global) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let holdings: Vec<PoolHolding> = client.status_list("status", "holders").await?;
+    let holdings: Vec<PoolHolding> = client.list().await?;
     global.output().print(&holdings, || holders_text(&holdings))?;
     Ok(())
 }
@@ -171,7 +128,7 @@ fn told_apart(counters: Vec<DropCounter>) -> (BTreeMap<String, u64>, BTreeMap<St
 }
 
 fn text(s: &Status) -> String {
-    let uptime = quantity::ms(s.uptime_ms);
+    let (uptime, of) = (quantity::ms(s.uptime_ms), &s.general);
     let counts = |counts: &BTreeMap<String, u64>| {
         counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join("  ")
     };
@@ -181,24 +138,24 @@ fn text(s: &Status) -> String {
         Some(drops) => counts(drops),
     };
     let mut lines = vec![
-        ("Forwarder", format!("version {}, up {uptime}, at {}", s.version, s.transport)),
+        ("Forwarder", format!("version {}, up {uptime}, at {}", of.nfd_version, s.transport)),
         (
             "Interests",
             format!(
                 "in {}  out {}  satisfied {}  unsatisfied {}",
-                s.packets.in_interests, s.packets.out_interests, s.satisfied_interests, s.unsatisfied_interests
+                of.packets.in_interests, of.packets.out_interests, of.n_satisfied_interests, of.n_unsatisfied_interests
             ),
         ),
-        ("Data", format!("in {}  out {}", s.packets.in_data, s.packets.out_data)),
-        ("Nacks", format!("in {}  out {}", s.packets.in_nacks, s.packets.out_nacks)),
-        ("Entries", format!("FIB {}  PIT {}  Content Store {}", s.fib_entries, s.pit_entries, s.cs_entries)),
+        ("Data", format!("in {}  out {}", of.packets.in_data, of.packets.out_data)),
+        ("Nacks", format!("in {}  out {}", of.packets.in_nacks, of.packets.out_nacks)),
+        ("Entries", format!("FIB {}  PIT {}  Content Store {}", of.n_fib_entries, of.n_pit_entries, of.n_cs_entries)),
         ("FIB", s.fib.as_ref().map_or_else(|| NOT_TOLD.to_owned(), fib_text)),
-        ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), Usage::text)),
+        ("Store", s.store.as_ref().map_or_else(|| NOT_TOLD.to_owned(), cs::usage_text)),
         ("Drops", drops),
     ];
     lines.extend(s.events.iter().filter(|events| !events.is_empty()).map(|events| ("Events", counts(events))));
-    lines.extend(s.privileges.iter().map(|privileges| ("Process", privileges.text())));
-    lines.extend(s.store.iter().flat_map(Usage::counts));
+    lines.extend(s.privileges.iter().map(|privileges| ("Process", privileges_text(privileges))));
+    lines.extend(s.store.iter().flat_map(cs::counts));
     lines.extend(s.tag_trees.iter().map(|tree| ("TagNet", tree.text())));
     fields(&lines)
 }

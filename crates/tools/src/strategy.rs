@@ -37,16 +37,10 @@ pub(crate) enum Command {
 }
 
 #[derive(Serialize)]
-struct Choice {
-    prefix: String,
-    strategy: String,
-}
-
-#[derive(Serialize)]
 struct Applied {
-    name: String,
-    prefix: String,
-    strategy: String,
+    name: NameBuf,
+    #[serde(flatten)]
+    choice: StrategyChoice,
 }
 
 #[derive(Serialize)]
@@ -68,27 +62,22 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
     let client = global.connect().await?;
     match command {
         Command::List => {
-            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
-            let choices: Vec<Choice> = choices
-                .into_iter()
-                .map(|choice| Choice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() })
-                .collect();
+            let choices: Vec<StrategyChoice> = client.list().await?;
             global.output().print(&choices, || {
                 let mut rows = vec![vec!["PREFIX".to_owned(), "STRATEGY".to_owned()]];
-                rows.extend(choices.iter().map(|choice| vec![choice.prefix.clone(), choice.strategy.clone()]));
+                rows.extend(choices.iter().map(|choice| vec![choice.name.to_string(), choice.strategy.to_string()]));
                 table(&rows, "no strategy choices")
             })?;
         }
         Command::Show { name } => {
-            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
+            let choices: Vec<StrategyChoice> = client.list().await?;
             let covers = |choice: &&StrategyChoice| choice.name.as_name().is_prefix_of(&name.as_name());
             let longest = choices.iter().filter(covers).max_by_key(|choice| choice.name.len());
-            let Some(StrategyChoice { name: prefix, strategy, .. }) = longest else {
+            let Some(choice) = longest.cloned() else {
                 return Err(Failure::not_found(format!("no strategy choice covers {name}")));
             };
-            let applied =
-                Applied { name: name.to_string(), prefix: prefix.to_string(), strategy: strategy.to_string() };
-            global.output().print(&applied, || format!("{name}: {strategy}, chosen for {prefix}\n"))?;
+            let text = format!("{name}: {}, chosen for {}\n", choice.strategy, choice.name);
+            global.output().print(&Applied { name, choice }, || text)?;
         }
         Command::Set { prefix, strategy } => {
             let parameters = ControlParameters {
@@ -100,12 +89,12 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
             let done = done.map_err(|error| refused(error, &strategy))?.body.unwrap_or(parameters);
             // The answer has the version that was chosen.
             let strategy = done.strategy.unwrap_or(strategy);
-            let choice = Choice { prefix: prefix.to_string(), strategy: strategy.to_string() };
-            global.output().print(&choice, || format!("strategy of {} is {}\n", choice.prefix, choice.strategy))?;
+            let choice = StrategyChoice { name: prefix, strategy };
+            global.output().print(&choice, || format!("strategy of {} is {}\n", choice.name, choice.strategy))?;
         }
         Command::Unset { prefix } => {
             // The command succeeds also where there is no choice, so look first.
-            let choices: Vec<StrategyChoice> = client.status_list("strategy-choice", "list").await?;
+            let choices: Vec<StrategyChoice> = client.list().await?;
             if choices.iter().all(|choice| choice.name != prefix) {
                 let hint = format!("`namewire strategy show {prefix}` says which one applies");
                 return Err(Failure::not_found(format!("{prefix} has no strategy choice of its own; {hint}")));

@@ -132,6 +132,7 @@ fn face(id: u64, local: &str) -> FaceStatus {
         port: None,
         state: None,
         path_mtu: None,
+        link: Default::default(),
     }
 }
 

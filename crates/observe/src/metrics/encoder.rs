@@ -73,8 +73,8 @@ fn write_header(text: &mut String, metric: &Metric, format: Format) {
     };
     let _ = writeln!(text, "# HELP {name} {}", metric.help);
     let _ = writeln!(text, "# TYPE {name} {kind}");
-    if format == Format::OpenMetrics && !metric.unit.is_empty() {
-        let _ = writeln!(text, "# UNIT {name} {}", metric.unit);
+    if format == Format::OpenMetrics && !metric.unit().is_empty() {
+        let _ = writeln!(text, "# UNIT {name} {}", metric.unit());
     }
 }
 

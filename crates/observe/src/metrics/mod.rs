@@ -1,8 +1,9 @@
 //! Metrics: a snapshot as text for Prometheus and for other readers of OpenMetrics.
 //!
 //! Contract: [`families`] lists every metric once, with its type, unit, labels and meaning. The text and
-//! docs/reference/metrics.md are both made from that list. A family without a sample is left out, as is a value that is
-//! not a number.
+//! docs/reference/metrics.md are both made from that list. Numbers of datasets are metrics by their declaration
+//! ([`Fact`]); only what is computed has a family here. A family without a sample is left out, as is a value that is not
+//! a number.
 //!
 //! Cardinality is bounded: [`FACES_MAX`] faces (those with the smallest numbers, so that series do not come and go
 //! with the load), [`ROWS_MAX`] rows of any other kind. Reasons that never dropped anything are left out.
@@ -20,7 +21,7 @@ mod workers;
 mod tests;
 
 use crate::snapshot::{Answers, Face, Snapshot};
-use namewire_packet::nfd::{PacketCount, PacketCounts};
+use namewire_packet::nfd::{Fact, FactKind};
 use std::{borrow::Cow, sync::LazyLock};
 
 pub use encoder::{Format, encode};
@@ -36,8 +37,6 @@ pub struct Metric {
     pub name: Cow<'static, str>,
     /// What its values mean.
     pub kind: Kind,
-    /// The unit, which then also ends the name. Empty: a count without unit.
-    pub unit: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// One sentence for people.
@@ -46,14 +45,13 @@ pub struct Metric {
 }
 
 /// Where the samples of a family come from.
-#[derive(Clone, Copy)]
 enum Collect {
     By(fn(&View, &mut Samples)),
-    /// A count of packets of each face.
-    OfFaces(&'static PacketCount),
-    /// A count of packets of each worker.
-    OfWorkers(&'static PacketCount),
+    Of(Box<dyn Fn(&View, &mut Samples) + Send + Sync>),
 }
+
+/// Units that end a name.
+const UNITS: [&str; 4] = ["bytes", "entries", "ratio", "seconds"];
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,34 +104,50 @@ enum Value {
 
 /// All metrics, in the order of the text.
 pub fn families() -> impl Iterator<Item = &'static Metric> {
-    static OF_WORKERS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
-        let of = |count| Metric::packets("namewire_worker_", count, Collect::OfWorkers(count)).labels(workers::WORKER);
-        PacketCounts::ALL.iter().map(of).collect()
-    });
-    static OF_FACES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
-        let of = |count| Metric::packets("namewire_face_", count, Collect::OfFaces(count)).labels(faces::FACE);
-        PacketCounts::ALL.iter().map(of).collect()
-    });
-    [node::METRICS, workers::METRICS, &OF_WORKERS, faces::METRICS, &OF_FACES, tables::METRICS].into_iter().flatten()
+    static DERIVED: LazyLock<[Vec<Metric>; 3]> =
+        LazyLock::new(|| [workers::derived(), faces::derived(), tables::derived()]);
+    let [workers, faces, tables] = &*DERIVED;
+    [node::METRICS, workers::METRICS, workers, faces::METRICS, faces, tables::METRICS, tables].into_iter().flatten()
+}
+
+/// The metrics of a dataset's numbers. `each` passes each of its entries, with the values of the labels.
+fn of_facts<T: 'static>(
+    prefix: &str,
+    labels: &'static [&'static str],
+    facts: &'static [Fact<T>],
+    each: fn(&View, &mut dyn FnMut(&[&str], &T)),
+) -> impl Iterator<Item = Metric> {
+    let metric = move |fact: &'static Fact<T>| Metric {
+        name: Cow::Owned(format!("{prefix}{}", fact.name)),
+        kind: match fact.kind {
+            FactKind::Counter => Kind::Counter,
+            FactKind::Gauge => Kind::Gauge,
+        },
+        labels,
+        help: fact.help,
+        collect: Collect::Of(Box::new(move |view, samples| {
+            each(view, &mut |labels, entry| (fact.of)(entry).into_iter().for_each(|value| samples.add(labels, value)));
+        })),
+    };
+    facts.iter().map(metric)
 }
 
 impl Metric {
     const fn gauge(name: &'static str, help: &'static str, collect: fn(&View, &mut Samples)) -> Self {
         let (name, collect) = (Cow::Borrowed(name), Collect::By(collect));
-        Self { name, kind: Kind::Gauge, unit: "", labels: &[], help, collect }
+        Self { name, kind: Kind::Gauge, labels: &[], help, collect }
     }
 
-    /// The counter of one count of packets.
-    fn packets(prefix: &str, count: &'static PacketCount, collect: Collect) -> Self {
-        let name = Cow::Owned(format!("{prefix}{}", count.name));
-        Self { name, kind: Kind::Counter, unit: "", labels: &[], help: count.help, collect }
+    /// The unit, which ends the name. Empty: a count without unit.
+    pub fn unit(&self) -> &'static str {
+        let is_end = |unit: &&&str| self.name.strip_suffix(**unit).is_some_and(|rest| rest.ends_with('_'));
+        UNITS.iter().find(is_end).copied().unwrap_or_default()
     }
 
     fn collect(&self, view: &View<'_>, samples: &mut Samples) {
-        match self.collect {
+        match &self.collect {
             Collect::By(collect) => collect(view, samples),
-            Collect::OfFaces(count) => faces::each(view, samples, |face| Some((count.of)(&face.counters.packets))),
-            Collect::OfWorkers(count) => workers::each(view, samples, |worker| Some((count.of)(&worker.packets))),
+            Collect::Of(collect) => collect(view, samples),
         }
     }
 
@@ -159,11 +173,6 @@ impl Metric {
         self
     }
 
-    const fn unit(mut self, unit: &'static str) -> Self {
-        self.unit = unit;
-        self
-    }
-
     const fn labels(mut self, labels: &'static [&'static str]) -> Self {
         self.labels = labels;
         self
@@ -182,7 +191,7 @@ impl Metric {
 impl<'a> View<'a> {
     fn of(snapshot: &'a Snapshot) -> Self {
         let mut faces: Vec<&Face> = snapshot.faces.iter().collect();
-        faces.sort_by_key(|face| face.id);
+        faces.sort_by_key(|face| face.about.id);
         faces.truncate(FACES_MAX);
         Self { snapshot, faces }
     }
@@ -191,17 +200,17 @@ impl<'a> View<'a> {
 impl Samples {
     /// The one sample of a family without labels.
     fn only(&mut self, value: impl Into<Value>) {
-        self.add([], value);
+        self.add(&[], value);
     }
 
-    fn add<const N: usize>(&mut self, label_values: [&str; N], value: impl Into<Value>) {
-        let label_values = label_values.into_iter().map(str::to_owned).collect();
+    fn add(&mut self, label_values: &[&str], value: impl Into<Value>) {
+        let label_values = label_values.iter().map(|&value| value.to_owned()).collect();
         self.rows.push(Sample { label_values, part: None, value: value.into() });
     }
 
     /// A histogram: the counts of values up to each bound and above the one before.
-    fn add_histogram<const N: usize>(&mut self, label_values: [&str; N], answers: &Answers) {
-        let label_values: Vec<String> = label_values.into_iter().map(str::to_owned).collect();
+    fn add_histogram(&mut self, label_values: &[&str], answers: &Answers) {
+        let label_values: Vec<String> = label_values.iter().map(|&value| value.to_owned()).collect();
         let mut add = |part, value| {
             self.rows.push(Sample { label_values: label_values.clone(), part: Some(part), value });
         };

@@ -4,12 +4,11 @@ use super::{FACES_MAX, Metric, ROWS_MAX};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::info("namewire_build", &["version"], "The version of the router.", |view, samples| {
-        samples.add([&view.snapshot.version], 1u64);
+        samples.add(&[&view.snapshot.version], 1u64);
     }),
     Metric::gauge("namewire_start_time_seconds", "When the router started, since 1970.", |view, samples| {
         samples.only(view.snapshot.start_unix_ms as f64 / 1000.0);
-    })
-    .unit("seconds"),
+    }),
     Metric::gauge("namewire_start_warnings", "Warnings when the router started.", |view, samples| {
         samples.only(view.snapshot.notes.len());
     }),
@@ -31,13 +30,13 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     Metric::counter("namewire_drops", "Packets dropped anywhere in the node.", |view, samples| {
         for drop in view.snapshot.drops.iter().filter(|drop| drop.count > 0).take(ROWS_MAX) {
-            samples.add([&drop.reason], drop.count);
+            samples.add(&[&drop.reason], drop.count);
         }
     })
     .labels(&["reason"]),
     Metric::counter("namewire_events", "What happened in normal work, anywhere in the node.", |view, samples| {
         for event in view.snapshot.events.iter().filter(|event| event.count > 0).take(ROWS_MAX) {
-            samples.add([&event.reason], event.count);
+            samples.add(&[&event.reason], event.count);
         }
     })
     .labels(&["event"]),

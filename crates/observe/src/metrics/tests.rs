@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use super::encoder::escaped;
 use super::{FACES_MAX, Format, Kind, Metric, encode, families};
-use crate::snapshot::{Answers, ContentPrefix, DropCount, Face, Pool, Route, Snapshot, Worker};
-use namewire_packet::nfd::{FaceCounters, PacketCounts};
+use crate::snapshot::{Answers, Face, FaceAbout, Pool, Route, Snapshot, Worker};
+use namewire_packet::nfd::{CsPrefixUsage, DropCounter, FaceCounters, LinkCounts, PacketCounts};
 
 const NASTY: &str = "a\"b\\c\nd{}=,é";
 
@@ -18,33 +18,36 @@ fn full(face_count: u64) -> Snapshot {
         in_bytes: 120,
         out_bytes: 0,
     };
-    let drops = vec![DropCount { reason: "no-route".into(), count: 3 }, DropCount { reason: "none".into(), count: 0 }];
-    let face = |id| Face {
+    let drops =
+        vec![DropCounter { reason: "no-route".into(), count: 3 }, DropCounter { reason: "none".into(), count: 0 }];
+    let about = |id| FaceAbout {
         id,
         remote: format!("udp4://192.0.2.1:{id}"),
         local: NASTY.into(),
         state: "up".into(),
         mtu: 1500,
-        counters,
         drops: drops.clone(),
         rtt_ms: Some(12.5),
         loss: Some(0.25),
-        answers: Some(Answers { buckets: vec![(0.001, 3), (0.25, 2)], slower: 1, sum_s: 4.5, unanswered: 9 }),
         idle_ms: Some(40),
         ..Default::default()
     };
+    let answers = Answers { buckets: vec![(0.001, 3), (0.25, 2)], slower: 1, sum_s: 4.5, unanswered: 9 };
+    let link = LinkCounts { frames_retransmitted: Some(5), congestion_marked: Some(6) };
+    let face = |id| Face { about: about(id), counters, link, answers: Some(answers.clone()), recent: None };
     let mut snapshot = Snapshot {
         version: "0.1.0".into(),
         start_unix_ms: 1_700_000_000_500,
-        workers: vec![Worker { number: 0, busy_ratio: Some(0.5), ..Default::default() }],
+        workers: vec![Worker { busy_ratio: Some(0.5), ..Default::default() }],
         faces: (1..=face_count).rev().map(face).collect(),
         routes: vec![Route::default()],
         drops,
-        events: vec![DropCount { reason: "limit.cs-evicted".into(), count: 7 }],
+        events: vec![DropCounter { reason: "limit.cs-evicted".into(), count: 7 }],
         pools: vec![Pool { name: "faces".into(), used: 3, capacity: 10, holders: 2, refused: 1 }],
         ..Default::default()
     };
-    snapshot.cs.prefixes = vec![ContentPrefix { prefix: "/x".into(), hits: 1, misses: 2, insertions: 3 }];
+    snapshot.cs.usage.prefixes =
+        vec![CsPrefixUsage { prefix: "/x".parse().unwrap(), hits: 1, misses: 2, insertions: 3 }];
     snapshot
 }
 
@@ -111,7 +114,6 @@ fn names_follow_the_rules() {
         assert!(names.insert(&metric.name), "{} occurs twice", metric.name);
         assert!(metric.name.starts_with("namewire_"));
         assert!(!metric.name.ends_with("_total") && !metric.name.ends_with("_info"), "{}", metric.name);
-        assert!(metric.unit.is_empty() || metric.name.ends_with(&format!("_{}", metric.unit)), "{}", metric.name);
         assert!(metric.help.ends_with('.') && !metric.help.contains(['\\', '\n', '"', '|']), "{}", metric.name);
     }
 }
@@ -129,8 +131,8 @@ fn a_thousand_faces_have_metrics_and_the_rest_is_counted() {
 fn repeated_labels_and_values_that_are_no_numbers_are_left_out() {
     let mut snapshot = full(2);
     snapshot.drops = vec![snapshot.drops[0].clone(), snapshot.drops[0].clone()];
-    snapshot.faces[0].rtt_ms = Some(f64::NAN);
-    snapshot.faces[1].rtt_ms = Some(f64::INFINITY);
+    snapshot.faces[0].about.rtt_ms = Some(f64::NAN);
+    snapshot.faces[1].about.rtt_ms = Some(f64::INFINITY);
     let text = encode(&snapshot, Format::Prometheus);
     assert_eq!(text.matches("\nnamewire_drops_total{").count(), 1);
     assert!(!text.contains("namewire_face_rtt_seconds"));
@@ -215,7 +217,7 @@ fn row(metric: &Metric) -> String {
         Kind::Histogram => "histogram",
     };
     let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-    let unit = if metric.unit.is_empty() { "–" } else { metric.unit };
+    let unit = if metric.unit().is_empty() { "–" } else { metric.unit() };
     let labels = if labels.is_empty() { "–".to_owned() } else { labels.join(", ") };
     format!("| `{}` | {kind} | {unit} | {labels} | {} |\n", metric.sample_name(), metric.help)
 }

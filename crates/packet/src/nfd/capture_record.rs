@@ -12,11 +12,7 @@ use super::{
     element::element,
     face_attributes::protocol_enum,
     field::NfdError,
-    numbers::types::{
-        CAPTURE_DECISION, CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_FRAME_BYTES, CAPTURE_FRAME_LEN, CAPTURE_IS_OUT,
-        CAPTURE_LEFT, CAPTURE_LIFETIME, CAPTURE_MISSED, CAPTURE_MORE, CAPTURE_NAME_CUT, CAPTURE_PACKET_KIND,
-        CAPTURE_REASON, CAPTURE_TIME, CAPTURE_TO, CAPTURE_VERDICT, CAPTURE_WORKER, FACE_ID, LOCAL_URI, URI,
-    },
+    numbers::types::{CAPTURE_DECISION, CAPTURE_FACE, CAPTURE_FRAME, CAPTURE_LEFT, FACE_ID, LOCAL_URI, URI},
 };
 use crate::{
     FaceId, NameBuf,
@@ -28,7 +24,7 @@ pub const MAX_RECORD_BYTES: usize = 16 << 10;
 
 element! {
     element CAPTURE_FACE:
-    /// A face whose frames follow: 128 { 105 face, 114 remote FaceUri, 129 local FaceUri }.
+    /// A face whose frames follow.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct CaptureFace {
         /// Its number.
@@ -42,33 +38,33 @@ element! {
 
 element! {
     element CAPTURE_FRAME:
-    /// A frame: 129 { 105 face, 128 sent?, 129 time, 130 size, 131 its first bytes }.
+    /// A frame.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct CaptureFrame {
         /// The face that received it, or that it was sent on.
         pub face: FaceId = FACE_ID,
         /// True if the forwarder sent it.
-        pub is_sent: bool = CAPTURE_IS_OUT,
+        pub is_sent: bool = 128,
         /// Nanoseconds since 1970.
-        pub time_ns: u64 = CAPTURE_TIME,
+        pub time_ns: u64 = 129,
         /// Its size on the link.
-        pub len: u64 = CAPTURE_FRAME_LEN,
+        pub len: u64 = 130,
         /// Its first bytes: all of them, or as many as the capture keeps.
-        pub bytes: Box<[u8]> = CAPTURE_FRAME_BYTES,
+        pub bytes: Box<[u8]> = 131,
     }
 }
 
 element! {
     element CAPTURE_LEFT:
-    /// The end of a face's part in the capture: 130 { 105 face, 132 missed frames, 133 reason ? }.
+    /// The end of a face's part in the capture.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct CaptureLeft {
         /// Its number; [`FaceId::INVALID`] if the frames missed are of faces without such a record.
         pub face: FaceId = FACE_ID,
         /// Frames that found no room in the capture.
-        pub missed: u64 = CAPTURE_MISSED,
+        pub missed: u64 = 132,
         /// Why the face closed; `None` if it did not.
-        pub reason: Option<String> = CAPTURE_REASON,
+        pub reason: Option<String> = 133,
     }
 }
 
@@ -96,32 +92,31 @@ protocol_enum! {
 
 element! {
     element CAPTURE_DECISION:
-    /// A decision: 131 { 105 face, 129 time, 134 kind, 7 name, 135 cut?, 136 verdict, 133 reason ?, 137 face of each
-    /// copy *, 138 further copies, 139 worker, 140 lifetime ? }.
+    /// A decision.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct CaptureDecision {
         /// The face that the packet came from.
         pub face: FaceId = FACE_ID,
         /// Nanoseconds since 1970.
-        pub time_ns: u64 = CAPTURE_TIME,
+        pub time_ns: u64 = 129,
         /// What came.
-        pub kind: PacketKind = CAPTURE_PACKET_KIND,
+        pub kind: PacketKind = 134,
         /// Its name.
         pub name: NameBuf = NAME,
         /// True if the name has more components.
-        pub is_name_cut: bool = CAPTURE_NAME_CUT,
+        pub is_name_cut: bool = 135,
         /// What became of it.
-        pub verdict: Verdict = CAPTURE_VERDICT,
+        pub verdict: Verdict = 136,
         /// Why it was dropped or refused, for example `no-route`.
-        pub reason: Option<String> = CAPTURE_REASON,
+        pub reason: Option<String> = 133,
         /// The faces that got something because of it: the packet, the stored Data or the Nack.
-        pub to: Vec<FaceId> = CAPTURE_TO,
+        pub to: Vec<FaceId> = 137,
         /// Further faces, which are not named.
-        pub more: u64 = CAPTURE_MORE,
+        pub more: u64 = 138,
         /// The worker that decided, from 0.
-        pub worker: u64 = CAPTURE_WORKER,
+        pub worker: u64 = 139,
         /// How long an Interest waits for its answer, in milliseconds.
-        pub lifetime_ms: Option<u64> = CAPTURE_LIFETIME,
+        pub lifetime_ms: Option<u64> = 140,
     }
 }
 

@@ -3,9 +3,8 @@
 use super::{
     element::element,
     numbers::types::{
-        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, COUNT, CS_CAPACITY_BYTES, CS_POLICY_NAME,
-        DEFAULT_CONGESTION_THRESHOLD, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, LOG_LEVELS, MASK,
-        MTU, ORIGIN, STRATEGY, URI,
+        BASE_CONGESTION_MARKING_INTERVAL, CAPACITY, CONTROL_PARAMETERS, COST, DEFAULT_CONGESTION_THRESHOLD,
+        EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MTU, ORIGIN, STRATEGY, URI,
     },
 };
 use crate::{
@@ -35,12 +34,12 @@ element! {
         /// Content Store capacity in packets.
         pub capacity: Option<u64> = CAPACITY,
         /// Number of packets to erase, or erased.
-        pub count: Option<u64> = COUNT,
+        pub count: Option<u64> = 132,
         /// Bits of a route, face or Content Store; or the packets that an advertisement of tags asks for
         /// ([`super::TagServes`]).
         pub flags: Option<u64> = FLAGS,
         /// The bits of `flags` that are set.
-        pub mask: Option<u64> = MASK,
+        pub mask: Option<u64> = 112,
         /// Name of a strategy.
         pub strategy: Option<NameBuf> = STRATEGY,
         /// Lifetime of a route, or of an advertisement of tags, in milliseconds.
@@ -55,12 +54,12 @@ element! {
         pub mtu: Option<u64> = MTU,
         /// Content Store policy, as `filter/fifo` (admission and eviction) or `fifo`. This field is Namewire's own; its
         /// type number is even, so other programs ignore it.
-        pub cs_policy: Option<String> = CS_POLICY_NAME,
+        pub cs_policy: Option<String> = 33_024,
         /// Content Store capacity in bytes. This field is Namewire's own, as `cs_policy` is.
-        pub cs_capacity_bytes: Option<u64> = CS_CAPACITY_BYTES,
+        pub cs_capacity_bytes: Option<u64> = 33_026,
         /// The tags that an application advertises. This field is Namewire's own; only commands of `tags` have it.
         pub tags: Option<TagList> = TAGS,
         /// Levels of the log, as `info,faces=debug`. This field is Namewire's own; only `log/set` has it.
-        pub log_levels: Option<String> = LOG_LEVELS,
+        pub log_levels: Option<String> = 33_028,
     }
 }

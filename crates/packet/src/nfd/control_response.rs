@@ -1,20 +1,16 @@
 //! ControlResponse: the answer to a command.
 
-use super::{
-    ControlParameters,
-    element::element,
-    numbers::types::{CONTROL_PARAMETERS, CONTROL_RESPONSE, STATUS_CODE, STATUS_TEXT},
-};
+use super::{ControlParameters, element::element, numbers::types::CONTROL_PARAMETERS};
 
 element! {
-    message CONTROL_RESPONSE:
+    message 101:
     /// Answer to a command (management.md §4).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ControlResponse {
         /// 200 for success; others as in HTTP.
-        pub code: u64 = STATUS_CODE,
+        pub code: u64 = 102,
         /// The code in words.
-        pub text: String = STATUS_TEXT,
+        pub text: String = 103,
         /// What was done, or what conflicts (409).
         pub body: Option<ControlParameters> = CONTROL_PARAMETERS,
     }

@@ -15,6 +15,20 @@ pub trait DatasetEntry: Sized {
     fn decode(wire: &[u8]) -> Result<Self, NfdError>;
 }
 
+/// An element that a dataset of its own lists.
+pub trait Dataset: DatasetEntry {
+    /// Module and name under `/localhost/nfd`: `status/drops`.
+    const NAME: &'static str;
+
+    /// Reads the whole dataset.
+    ///
+    /// # Errors
+    /// As [`decode_dataset`].
+    fn decode_all(content: &[u8]) -> Result<Vec<Self>, NfdError> {
+        decode_dataset(content)
+    }
+}
+
 /// Reads a dataset: the Contents of all its segments joined in order.
 ///
 /// # Errors

@@ -2,11 +2,7 @@
 //!
 //! This dataset is ours; NFD has no such dataset.
 
-use super::{
-    element::element,
-    face_attributes::protocol_enum,
-    numbers::types::{DATASET_ENTRY, DROP_COUNT, DROP_NAME_CUT, DROP_REASON, DROP_TIME, FACE_ID, PACKET_KIND},
-};
+use super::{element::element, face_attributes::protocol_enum, numbers::types::FACE_ID};
 use crate::{FaceId, NameBuf, tlv::types::NAME};
 
 protocol_enum! {
@@ -24,24 +20,44 @@ protocol_enum! {
 }
 
 element! {
-    element DATASET_ENTRY:
-    /// One entry of `status/dropped`: 128 { 128 reason text, 129 time ?, 130 kind, 105 face ?, 7 name ?, 131 cut?,
-    /// 132 count }.
+    dataset "status/dropped":
+    /// One entry of `status/dropped`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DroppedPacket {
         /// Where and why, as in `status/drops`: `engine.no-route`.
-        pub reason: String = DROP_REASON,
+        pub reason: String = 128,
         /// When, in milliseconds since 1970. 0: links count drops and do not note the time.
-        pub time_ms: u64 = DROP_TIME,
-        /// What was dropped.
-        pub kind: PacketKind = PACKET_KIND,
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+        pub time_ms: u64 = 129,
+        /// What was dropped. JSON has [`DroppedPacket::what`].
+        #[cfg_attr(feature = "serde", serde(skip))]
+        pub kind: PacketKind = 130,
         /// The face that it came from; for a drop of a link, the face of the link.
-        pub face: Option<FaceId> = FACE_ID,
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+        pub face: Option<FaceId> = FACE_ID as "face_id",
         /// Its name, if it has one.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         pub name: Option<NameBuf> = NAME,
         /// True if the name has more components.
-        pub is_name_cut: bool = DROP_NAME_CUT,
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+        pub is_name_cut: bool = 131 as "name_is_cut",
         /// 1 for a packet; for a link, the frames dropped so far.
-        pub count: u64 = DROP_COUNT,
+        pub count: u64 = 132,
     }
+}
+
+impl DroppedPacket {
+    /// A link dropped it: frames, without a time.
+    pub const fn is_of_link(&self) -> bool {
+        is_zero(&self.time_ms)
+    }
+
+    /// What was dropped, in a word.
+    pub const fn what(&self) -> &'static str {
+        if self.is_of_link() { "frame" } else { self.kind.word() }
+    }
+}
+
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

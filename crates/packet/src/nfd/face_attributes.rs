@@ -36,6 +36,14 @@ macro_rules! protocol_enum {
             }
         }
 
+        /// As its word.
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+
         impl std::str::FromStr for $name {
             type Err = crate::nfd::UnknownWord;
 

@@ -2,7 +2,7 @@
 
 use super::{
     element::element,
-    numbers::types::{COST, DATASET_ENTRY, FACE_ID, NESTED_RECORD},
+    numbers::types::{COST, FACE_ID},
 };
 use crate::{FaceId, NameBuf, tlv::types::NAME};
 
@@ -19,13 +19,13 @@ element! {
 }
 
 element! {
-    element DATASET_ENTRY:
+    dataset "fib/list":
     /// One entry of `fib/list` (management.md §6.2).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FibEntry {
         /// The prefix.
-        pub name: NameBuf = NAME,
+        pub name: NameBuf = NAME as "prefix",
         /// Next hops by cost.
-        pub next_hops: Vec<NextHopRecord> = NESTED_RECORD,
+        pub next_hops: Vec<NextHopRecord> = 129,
     }
 }

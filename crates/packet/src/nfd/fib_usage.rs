@@ -2,24 +2,18 @@
 //!
 //! This dataset is ours: NFD's `status/general` has the number of entries only, and its clients refuse unknown fields.
 
-use super::{
-    element::element,
-    numbers::types::{CAPACITY, DATASET_ENTRY, FIB_BYTES, FIB_DESIGN, FIB_LOSSY},
-};
+use super::{element::element, numbers::types::CAPACITY};
 
 element! {
-    element DATASET_ENTRY:
-    /// The entry of `fib/usage`: 128 { 128 design text, 131 most entries, 132 bytes now, 133 1 if lossy }.
+    dataset "fib/usage":
+    /// The entry of `fib/usage`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct FibUsage {
         /// Its name in the configuration.
-        pub design: String = FIB_DESIGN,
-        /// Capacity in entries.
-        pub capacity_entries: u64 = CAPACITY,
-        /// Bytes of memory; both copies, if the design keeps two.
-        pub bytes: u64 = FIB_BYTES,
+        pub design: String = 128,
+        pub capacity_entries: u64 = CAPACITY => Gauge: "Prefixes that the FIB can hold.",
+        pub bytes: u64 = 132 => Gauge: "Bytes that the FIB uses.",
         /// Names without a route may be forwarded as if they had one.
-        pub is_lossy: bool = FIB_LOSSY,
+        pub is_lossy: bool = 133,
     }
 }

@@ -178,3 +178,10 @@ impl<'a> Fields<'a> {
         found.map(|(_, value)| T::read(type_number, value)).collect()
     }
 }
+
+/// Two digits for each byte.
+#[cfg(feature = "serde")]
+pub(super) fn as_hex<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    serializer.serialize_str(&digits)
+}

@@ -3,57 +3,49 @@
 //! These datasets are ours; NFD has no such datasets. They follow the protocol's rules, so that any management client
 //! can fetch them.
 
-use super::{
-    element::element,
-    numbers::types::{
-        DATASET_ENTRY, LOG_AREA, LOG_FIELD, LOG_FIELD_NAME, LOG_FIELD_VALUE, LOG_LEVEL, LOG_MESSAGE, LOG_NUMBER,
-        LOG_TIME,
-    },
-};
+use super::element::element;
 
 element! {
-    element DATASET_ENTRY:
-    /// One entry of `log/recent`: 128 { 128 number, 129 time, 130 level text, 131 area text, 132 message text,
-    /// 133 field * }.
+    dataset "log/recent":
+    /// One entry of `log/recent`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct LogRecord {
         /// The number of the line since the start, from 1. A gap shows that lines are no longer kept.
-        pub number: u64 = LOG_NUMBER,
+        pub number: u64 = 128,
         /// Milliseconds since 1970.
-        pub unix_ms: u64 = LOG_TIME,
+        pub unix_ms: u64 = 129,
         /// `error`, `warn`, `info`, `debug` or `trace`.
-        pub level: String = LOG_LEVEL,
+        pub level: String = 130,
         /// The part of the router, for example `faces`.
-        pub area: String = LOG_AREA,
+        pub area: String = 131,
         /// What happened, for example `face closed`.
-        pub message: String = LOG_MESSAGE,
+        pub message: String = 132,
         /// To what, and why.
-        pub fields: Vec<LogField> = LOG_FIELD,
+        pub fields: Vec<LogField> = 133,
     }
 }
 
 element! {
     element:
-    /// 133 { 128 name text, 129 value text }: one detail of a [`LogRecord`].
+    /// One detail of a [`LogRecord`].
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct LogField {
         /// For example `face`.
-        pub name: String = LOG_FIELD_NAME,
+        pub name: String = 128,
         /// For example `259`.
-        pub value: String = LOG_FIELD_VALUE,
+        pub value: String = 129,
     }
 }
 
 element! {
-    element DATASET_ENTRY:
-    /// One entry of `log/levels`: 128 { 131 area text, 130 level text }.
+    dataset "log/levels":
+    /// One entry of `log/levels`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct LogAreaLevel {
         /// The part of the router.
-        pub area: String = LOG_AREA,
+        pub area: String = 131,
         /// The least important level that it logs, or `off`.
-        pub level: String = LOG_LEVEL,
+        pub level: String = 130,
     }
 }
 

@@ -1,52 +1,19 @@
 //! Packets by kind and direction, as everybody counts them who counts packets: faces, workers, the whole forwarder.
-//!
-//! The one declaration has the field, its type number on the wire and its meaning. The fields of datasets, the JSON of
-//! tools and of the observer, and the metrics follow from it.
 
-use super::{
-    element::{Member, element},
-    field::{Fields, NfdError},
-    numbers::types::{N_IN_DATA, N_IN_INTERESTS, N_IN_NACKS, N_OUT_DATA, N_OUT_INTERESTS, N_OUT_NACKS},
-};
+use super::element::element;
 
-/// One of the counts.
-pub struct PacketCount {
-    /// As in JSON, and at the end of a metric's name: `in_interests`.
-    pub name: &'static str,
-    /// One sentence for people.
-    pub help: &'static str,
-    /// Reads it.
-    pub of: fn(&PacketCounts) -> u64,
-}
-
-macro_rules! packet_counts {
-    ($($field:ident = $number:ident, $help:literal;)+) => {
-        element! {
-            fields:
-            /// How many packets passed, by kind and direction.
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-            #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
-            pub struct PacketCounts {
-                $(#[doc = $help] pub $field: u64 = $number,)+
-            }
-        }
-
-        impl PacketCounts {
-            /// Each of them, in the order of the wire.
-            pub const ALL: &'static [PacketCount] = &[
-                $(PacketCount { name: stringify!($field), help: $help, of: |counts| counts.$field },)+
-            ];
-        }
-    };
-}
-
-packet_counts! {
-    in_interests = N_IN_INTERESTS, "Interests received.";
-    in_data = N_IN_DATA, "Data received.";
-    in_nacks = N_IN_NACKS, "Nacks received.";
-    out_interests = N_OUT_INTERESTS, "Interests sent.";
-    out_data = N_OUT_DATA, "Data sent.";
-    out_nacks = N_OUT_NACKS, "Nacks sent.";
+element! {
+    fields:
+    /// How many packets passed, by kind and direction.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PacketCounts {
+        pub in_interests: u64 = 144 => Counter: "Interests received.",
+        pub in_data: u64 = 145 => Counter: "Data received.",
+        pub in_nacks: u64 = 151 => Counter: "Nacks received.",
+        pub out_interests: u64 = 146 => Counter: "Interests sent.",
+        pub out_data: u64 = 147 => Counter: "Data sent.",
+        pub out_nacks: u64 = 152 => Counter: "Nacks sent.",
+    }
 }
 
 impl PacketCounts {
@@ -68,15 +35,5 @@ impl PacketCounts {
     /// Packets sent, of any kind.
     pub fn sent(&self) -> u64 {
         self.outgoing().into_iter().fold(0, u64::saturating_add)
-    }
-}
-
-/// Its fields are among those of the element that contains it; the type number is that of its first field.
-impl Member for PacketCounts {
-    fn write_member(&self, out: &mut Vec<u8>, _: u32) {
-        self.write_fields(out);
-    }
-    fn read_member(fields: &Fields<'_>, _: u32) -> Result<Self, NfdError> {
-        PacketCounts::read_fields(fields)
     }
 }

@@ -3,26 +3,22 @@
 //! This dataset is ours; NFD has no such dataset. A pool is something that the router has a limited amount of. A holder
 //! is a remote host, a user of this machine, or whatever else counts as one.
 
-use super::{
-    element::element,
-    numbers::types::{DATASET_ENTRY, POOL_CAPACITY, POOL_HELD, POOL_HOLDER, POOL_NAME, POOL_REFUSED},
-};
+use super::element::element;
 
 element! {
-    element DATASET_ENTRY:
-    /// One entry of `status/holders`: 128 { 128 pool text, 129 holder text ?, 130 capacity, 131 held, 132 refused }.
+    dataset "status/holders":
+    /// One entry of `status/holders`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct PoolHolding {
         /// The pool, for example `faces`.
-        pub pool: String = POOL_NAME,
+        pub pool: String = 128,
         /// The holder, for example an address. `None`: all holders together.
-        pub holder: Option<String> = POOL_HOLDER,
+        pub holder: Option<String> = 129,
         /// What the pool has, over all workers.
-        pub capacity: u64 = POOL_CAPACITY,
+        pub capacity: u64 = 130,
         /// What the holder has of it.
-        pub held: u64 = POOL_HELD,
+        pub held: u64 = 131,
         /// How often the holder was refused more.
-        pub refused: u64 = POOL_REFUSED,
+        pub refused: u64 = 132,
     }
 }

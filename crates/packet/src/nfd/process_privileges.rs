@@ -2,21 +2,25 @@
 //!
 //! This dataset is ours; NFD has no such dataset.
 
-use super::{
-    element::element,
-    numbers::types::{DATASET_ENTRY, PROCESS_CAPABILITIES, PROCESS_NO_NEW_PRIVILEGES, PROCESS_USER},
-};
+use super::element::element;
 
 element! {
-    element DATASET_ENTRY:
-    /// The entry of `status/privileges`: 128 { 128 user, 129 capabilities text, 130 1 if none can be gained }.
+    dataset "status/privileges":
+    /// The entry of `status/privileges`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct ProcessPrivileges {
         /// The number of the process's user.
-        pub user: u64 = PROCESS_USER,
+        pub user: u64 = 128,
         /// Its capabilities, as capabilities(7) names them, in small letters: `net-raw net-admin`. Empty: none.
-        pub capabilities: String = PROCESS_CAPABILITIES,
+        #[cfg_attr(feature = "serde", serde(serialize_with = "words"))]
+        pub capabilities: String = 129,
         /// The process cannot gain privileges by executing a program (`no_new_privs`).
-        pub no_new_privileges: bool = PROCESS_NO_NEW_PRIVILEGES,
+        pub no_new_privileges: bool = 130,
     }
+}
+
+/// A list of the words in a text.
+#[cfg(feature = "serde")]
+fn words<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(text.split_whitespace())
 }

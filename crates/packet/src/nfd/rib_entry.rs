@@ -2,7 +2,7 @@
 
 use super::{
     element::element,
-    numbers::types::{COST, DATASET_ENTRY, EXPIRATION_PERIOD, FACE_ID, FLAGS, NESTED_RECORD, ORIGIN, ROUTE_CONTESTED},
+    numbers::types::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN},
 };
 use crate::{FaceId, NameBuf, tlv::types::NAME};
 
@@ -23,18 +23,18 @@ element! {
         pub expiration_period_ms: Option<u64> = EXPIRATION_PERIOD,
         /// Our addition: the prefix is under `/localhost`, and another user has a route for it or for a shorter prefix
         /// there. Either may answer. `None` if not.
-        pub is_contested: Option<bool> = ROUTE_CONTESTED,
+        pub is_contested: Option<bool> = 33_032,
     }
 }
 
 element! {
-    element DATASET_ENTRY:
+    dataset "rib/list":
     /// One entry of `rib/list` (management.md §6.2).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RibEntry {
         /// The prefix.
         pub name: NameBuf = NAME,
         /// Its routes.
-        pub routes: Vec<Route> = NESTED_RECORD,
+        pub routes: Vec<Route> = 129,
     }
 }

@@ -4,10 +4,7 @@
 //! This dataset is ours; NFD has none like it. It follows the protocol's rules, so that any management client can fetch
 //! it.
 
-use super::{
-    element::element,
-    numbers::types::{DATASET_ENTRY, SETTING_KEY, SETTING_PLACE, SETTING_SOURCE, SETTING_VALUE},
-};
+use super::element::element;
 
 /// The words of [`SettingInForce::source`].
 pub mod setting_source {
@@ -22,19 +19,18 @@ pub mod setting_source {
 }
 
 element! {
-    element DATASET_ENTRY:
-    /// One entry of `status/settings`: 128 { 128 key text, 129 value text, 130 source text, 131 place text ? }.
+    dataset "status/settings":
+    /// One entry of `status/settings`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
     pub struct SettingInForce {
         /// The key of a configuration file with its section, for example `cs.capacity`.
-        pub key: String = SETTING_KEY,
+        pub key: String = 128,
         /// The value as a configuration file has it (TOML).
-        pub value: String = SETTING_VALUE,
+        pub value: String = 129,
         /// One of [`setting_source`].
-        pub source: String = SETTING_SOURCE,
+        pub source: String = 130,
         /// Where the source says so.
-        pub place: Option<String> = SETTING_PLACE,
+        pub place: Option<String> = 131,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_logging::Log;
-use namewire_management::{Environment, Times};
+use namewire_management::Times;
 use namewire_packet::{
     FaceId,
     nfd::{FaceCounters, FaceUri},
@@ -133,6 +133,7 @@ impl Node {
         let totals = |face| {
             let (counters, time) = (self.face_counters(face), times.get(face).copied().unwrap_or_default());
             Totals {
+                span_ms: 0,
                 in_packets: counters.packets.received(),
                 in_bytes: counters.in_bytes,
                 out_packets: counters.packets.sent(),

@@ -10,23 +10,24 @@ use super::{Control, faces::FaceRecord, node::Node};
 use crate::{
     answer_times::{AnswerTimes, answered},
     pool_report::PoolReport,
-    privileges,
 };
 use namewire_configuration::text::Origin;
 use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
-use namewire_management::Environment;
 use namewire_node_model::counters::is_event;
 use namewire_observe::{
-    snapshot::{
-        Answers, ContentPrefix, ContentStore, DropCount, Face, Fib, LastDrop, NextHop, Pit, Pool, Privileges, Route,
-        Snapshot, StrategyChoice, Worker,
-    },
+    snapshot::{Answers, ContentStore, Face, FaceAbout, Fib, LastDrop, NextHop, Pit, Pool, Route, Snapshot, Worker},
     source::SettingsInForce,
 };
-use namewire_packet::FaceId;
-use namewire_worker::unix_ms;
-use std::collections::BTreeMap;
+use namewire_packet::{
+    FaceId,
+    nfd::{DropCounter, DroppedPacket, FaceHealth, FaceState, FaceStatus, NodeState, Part},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+    sync::atomic::Ordering,
+};
 
 /// Routes and faces of a copy.
 const ROUTES_MAX: usize = 20_000;
@@ -34,34 +35,43 @@ const FACES_MAX: usize = 20_000;
 /// Strategies among the settings of a copy.
 const STRATEGIES_MAX: usize = 1000;
 
+/// What a copy is made of.
+const PARTS: [Part; 10] = [
+    Part::General,
+    Part::Faces,
+    Part::Health,
+    Part::Strategies,
+    Part::FibUsage,
+    Part::Cs,
+    Part::CsUsage,
+    Part::Drops,
+    Part::Dropped,
+    Part::Privileges,
+];
+
 impl Control {
     pub(super) fn snapshot(&self) -> Snapshot {
-        let (node, status) = (&self.node, self.node.forwarder_status());
-        let counters = node.drop_counters().into_iter();
-        let counters = counters.map(|drop| DropCount { reason: drop.reason, count: drop.count });
-        let (events, drops) = counters.partition(|counter| is_event(&counter.reason));
+        let node = &self.node;
+        let mut state = self.management.state(node.times(), &PARTS, node);
+        let status = state.general.take().unwrap_or_default();
+        let (events, drops) = mem::take(&mut state.drops).into_iter().partition(|counter| is_event(&counter.reason));
         Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             start_unix_ms: status.start_timestamp_ms,
-            now_unix_ms: unix_ms(),
-            workers: node.workers_shown(),
-            faces: node.faces_shown(),
+            now_unix_ms: status.current_timestamp_ms,
+            faces: node.faces_shown(&state),
+            workers: node.worker_loads().into_iter().map(|load| Worker { busy_ratio: None, load }).collect(),
             routes: self.routes_shown(),
             drops,
             events,
-            last_drops: node.last_drops_shown(),
+            last_drops: state.dropped.into_iter().filter(|packet| !packet.is_of_link()).map(last_drop).collect(),
             pools: node.pools_shown(),
-            cs: node.content_store_shown(),
-            fib: self.fib_shown(),
-            privileges: privileges_shown(),
+            cs: ContentStore { info: state.cs.unwrap_or_default(), usage: state.cs_usage.unwrap_or_default() },
+            fib: Fib { entries: status.n_fib_entries, usage: state.fib_usage.unwrap_or_default() },
+            privileges: state.privileges.unwrap_or_default(),
             pit: Pit { entries: status.n_pit_entries, capacity_entries: node.pit_capacity_entries },
-            strategies: self
-                .management
-                .strategies()
-                .dataset()
-                .map(|choice| StrategyChoice { prefix: choice.name.to_string(), strategy: choice.strategy.to_string() })
-                .collect(),
+            strategies: state.strategies,
             ..Snapshot::default()
         }
     }
@@ -94,16 +104,6 @@ impl Control {
         });
         routes.collect()
     }
-
-    fn fib_shown(&self) -> Fib {
-        let usage = self.node.fib_usage();
-        Fib {
-            design: usage.design,
-            entries: self.management.fib_entries() as u64,
-            bytes: usage.bytes,
-            capacity_entries: usage.capacity_entries,
-        }
-    }
 }
 
 /// The name of a process and its number. The process may have ended, or be hidden from us.
@@ -115,88 +115,58 @@ fn process_shown(pid: i32) -> String {
     }
 }
 
-fn privileges_shown() -> Privileges {
-    let of = privileges::of_process();
-    Privileges {
-        user: of.user,
-        capabilities: of.capabilities.split_whitespace().map(str::to_owned).collect(),
-        no_new_privileges: of.no_new_privileges,
+fn last_drop(packet: DroppedPacket) -> LastDrop {
+    LastDrop {
+        time_unix_ms: packet.time_ms,
+        reason: packet.reason,
+        packet: packet.kind.to_string(),
+        face: packet.face.map(|face| face.0),
+        name: packet.name.map(|name| format!("{name}{}", if packet.is_name_cut { "/…" } else { "" })),
     }
 }
 
 impl Node {
-    fn workers_shown(&self) -> Vec<Worker> {
-        let shown = (0..self.workers.len()).map(|number| {
-            let status = self.shared.status(number as u8);
-            let counters = &status.counters;
-            Worker {
-                number: number as u64,
-                busy_ratio: None, // the source knows two moments
-                pit_entries: status.pit_entries,
-                cs_entries: status.cs_entries,
-                cs_bytes: status.cs_bytes,
-                packets: counters.packets(),
-                satisfied: counters.satisfied + counters.fingerprints_satisfied,
-                unsatisfied: counters.unsatisfied,
-                cs_hits: counters.cs_hits,
-                cs_misses: counters.cs_misses,
-            }
+    fn faces_shown(&self, state: &NodeState) -> Vec<Face> {
+        let times = AnswerTimes::of(&self.shared);
+        let health: HashMap<FaceId, &FaceHealth> = state.health.iter().map(|health| (health.face, health)).collect();
+        let dynamic = state.faces.iter().filter_map(|status| Some((status, self.faces.get(status.face_id)?)));
+        let shown = dynamic.take(FACES_MAX).map(|(status, record)| {
+            let id = status.face_id;
+            self.face_shown(status, record, health.get(&id).copied(), times.get(id))
         });
         shown.collect()
     }
 
-    fn faces_shown(&self) -> Vec<Face> {
-        let times = AnswerTimes::of(&self.shared);
-        let faces = self.faces.iter().take(FACES_MAX);
-        faces.map(|(face, record)| self.face_shown(*face, record, &times)).collect()
-    }
-
-    fn face_shown(&self, face: FaceId, record: &FaceRecord, times: &AnswerTimes) -> Face {
-        let info = &record.info;
-        let time = times.get(face).copied().unwrap_or_default();
-        let heard_ns = record.counters.last_received_ns.load(std::sync::atomic::Ordering::Relaxed);
-        Face {
-            id: face.0,
-            remote: info.remote.to_string(),
-            process: info.credentials.as_ref().map(|peer| process_shown(peer.pid)),
-            local: info.local.to_string(),
-            scope: info.scope.to_string(),
-            persistency: info.persistency.to_string(),
-            link_type: info.link_type.to_string(),
-            mtu: info.mtu as u64,
-            state: self.state_shown(face).to_owned(),
+    fn face_shown(
+        &self,
+        status: &FaceStatus,
+        record: &FaceRecord,
+        health: Option<&FaceHealth>,
+        time: Option<&UpstreamTime>,
+    ) -> Face {
+        let heard_ns = record.counters.last_received_ns.load(Ordering::Relaxed);
+        let about = FaceAbout {
+            id: status.face_id.0,
+            remote: status.uri.clone(),
+            process: record.info.credentials.as_ref().map(|peer| process_shown(peer.pid)),
+            local: status.local_uri.clone(),
+            scope: status.face_scope.to_string(),
+            persistency: status.face_persistency.to_string(),
+            link_type: status.link_type.to_string(),
+            mtu: status.mtu.unwrap_or_default(),
+            state: FaceHealth::state_word(health, status.state.unwrap_or(FaceState::Up)).to_owned(),
             since_unix_ms: Some(record.since_unix_ms),
-            counters: self.face_counters(face),
             drops: LinkDrop::named(&record.counters.snapshot().drops)
                 .filter(|(_, count)| *count > 0)
-                .map(|(reason, count)| DropCount { reason: reason.to_owned(), count })
+                .map(|(reason, count)| DropCounter { reason: reason.to_owned(), count })
                 .collect(),
-            port: self.port_of(&info.local),
-            rtt_ms: (time.last_ns > 0).then_some(time.last_ns as f64 / 1e6),
-            loss: loss(&time),
-            answers: answers(&time),
+            port: status.port.clone(),
+            rtt_ms: time.filter(|time| time.last_ns > 0).map(|time| time.last_ns as f64 / 1e6),
+            loss: health.and_then(FaceHealth::loss),
             idle_ms: (heard_ns > 0).then(|| self.shared.now_ns().saturating_sub(heard_ns) / 1_000_000),
-        }
-    }
-
-    fn state_shown(&self, face: FaceId) -> &'static str {
-        match self.recent.of(face) {
-            _ if self.faces.is_down(face) => "down",
-            Some(recent) if recent.is_degraded() => "degraded",
-            _ => "up",
-        }
-    }
-
-    fn last_drops_shown(&self) -> Vec<LastDrop> {
-        let packets = self.dropped_packets().into_iter().filter(|packet| packet.time_ms > 0); // links note no time
-        let shown = packets.map(|packet| LastDrop {
-            time_unix_ms: packet.time_ms,
-            reason: packet.reason,
-            packet: packet.kind.to_string(),
-            face: packet.face.map(|face| face.0),
-            name: packet.name.map(|name| format!("{name}{}", if packet.is_name_cut { "/…" } else { "" })),
-        });
-        shown.collect()
+        };
+        let recent = health.and_then(|health| health.recent);
+        Face { about, counters: status.counters, link: status.link, answers: time.and_then(answers), recent }
     }
 
     fn pools_shown(&self) -> Vec<Pool> {
@@ -211,32 +181,6 @@ impl Node {
         }
         pools.into_values().collect()
     }
-
-    fn content_store_shown(&self) -> ContentStore {
-        let (info, usage) = (self.cs_info(), self.cs_usage());
-        let prefixes = usage.prefixes.into_iter().map(|prefix| ContentPrefix {
-            prefix: prefix.prefix.to_string(),
-            hits: prefix.hits,
-            misses: prefix.misses,
-            insertions: prefix.insertions,
-        });
-        ContentStore {
-            policy: usage.policy,
-            admission: usage.admission,
-            entries: info.n_cs_entries,
-            bytes: usage.bytes,
-            capacity_bytes: usage.capacity_bytes,
-            hits: info.n_hits,
-            misses: info.n_misses,
-            prefixes: prefixes.collect(),
-        }
-    }
-}
-
-/// The share of Interests that expired; `None` if none was sent.
-fn loss(time: &UpstreamTime) -> Option<f64> {
-    let all = answered(time) + time.unanswered;
-    (all > 0).then(|| time.unanswered as f64 / all as f64)
 }
 
 fn answers(time: &UpstreamTime) -> Option<Answers> {

@@ -20,17 +20,18 @@ use namewire_configuration::{
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
 use namewire_faces::LinkDrop;
 use namewire_management::{
-    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyChoices, StrategyError, StrategyRegistry, TagPlane,
+    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
 };
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{
-        self, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceHealth, FaceUri, FibUsage,
-        ForwarderStatus, PacketKind, PoolHolding, ProcessPrivileges, SettingInForce, StrategyChoice, cs_flags,
+        ChannelStatus, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter, DroppedPacket, FaceCounters,
+        FaceHealth, FaceStatus, FaceUri, FibUsage, ForwarderStatus, NodeState, PacketKind, Part, SettingInForce,
+        StrategyChoice, WorkerLoad, cs_flags,
     },
 };
 use namewire_tables::CsPolicy;
-use namewire_worker::unix_ms;
+use namewire_worker::{WorkerStatus, unix_ms};
 use std::sync::atomic::Ordering;
 
 impl StrategyRegistry for Node {
@@ -66,13 +67,26 @@ impl Node {
     }
 }
 
-impl Environment for Node {
-    fn face_counters(&self, face: FaceId) -> nfd::FaceCounters {
-        if face == FaceId::INTERNAL {
-            return self.counts.internal;
+impl Node {
+    /// What a face received and sent; zeros if it is unknown.
+    pub(super) fn face_counters(&self, face: FaceId) -> FaceCounters {
+        match self.faces.get(face) {
+            Some(record) => record.counters.passed(),
+            None if face == FaceId::INTERNAL => self.counts.internal,
+            None => FaceCounters::default(),
         }
-        let Some(record) = self.faces.get(face) else { return nfd::FaceCounters::default() };
-        record.counters.passed()
+    }
+
+    /// What management does not know of a face.
+    fn complete(&self, face: &mut FaceStatus) {
+        let id = face.face_id;
+        face.counters = self.face_counters(id);
+        face.expiration_period_ms = self.faces.expiration(id).map(|left| left.as_millis() as u64);
+        face.path_mtu = self.faces.path_mtu(id);
+        if let Some(record) = self.faces.get(id) {
+            face.port = self.links.port_of(&record.info.local).map(str::to_owned);
+            face.link = record.counters.link();
+        }
     }
 
     fn face_health(&self) -> Vec<FaceHealth> {
@@ -92,18 +106,6 @@ impl Environment for Node {
             }
         });
         health.collect()
-    }
-
-    fn face_expiration_ms(&self, face: FaceId) -> Option<u64> {
-        self.faces.expiration(face).map(|left| left.as_millis() as u64)
-    }
-
-    fn port_of(&self, local: &FaceUri) -> Option<String> {
-        self.links.port_of(local).map(str::to_owned)
-    }
-
-    fn face_path_mtu(&self, face: FaceId) -> Option<u64> {
-        self.faces.path_mtu(face)
     }
 
     fn forwarder_status(&self) -> ForwarderStatus {
@@ -169,18 +171,6 @@ impl Environment for Node {
         packets
     }
 
-    fn pool_holdings(&self) -> Vec<PoolHolding> {
-        PoolReport::of(&self.shared).holdings()
-    }
-
-    fn process_privileges(&self) -> ProcessPrivileges {
-        privileges::of_process()
-    }
-
-    fn settings_in_force(&self, strategies: &StrategyChoices) -> Vec<SettingInForce> {
-        self.settings_with(strategies.dataset())
-    }
-
     fn cs_info(&self) -> CsInfo {
         let status = self.shared.total_status();
         CsInfo {
@@ -234,6 +224,52 @@ impl Environment for Node {
         }
     }
 
+    pub(super) fn worker_loads(&self) -> Vec<WorkerLoad> {
+        let load = |number: usize| {
+            let status = *self.shared.status(number as u8);
+            let WorkerStatus { counters, busy_ns, pit_entries, cs_entries, cs_bytes, .. } = status;
+            WorkerLoad {
+                number: number as u64,
+                busy_ns,
+                pit_entries,
+                cs_entries,
+                cs_bytes,
+                packets: counters.packets(),
+                satisfied: counters.satisfied + counters.fingerprints_satisfied,
+                unsatisfied: counters.unsatisfied,
+                cs_hits: counters.cs_hits,
+                cs_misses: counters.cs_misses,
+            }
+        };
+        (0..self.workers.len()).map(load).collect()
+    }
+
+    fn channels(&self) -> impl Iterator<Item = FaceUri> {
+        self.listening.channels.iter().chain(self.websockets.channels()).cloned().chain(self.links.channels())
+    }
+}
+
+impl Environment for Node {
+    fn fill(&self, part: Part, state: &mut NodeState) {
+        match part {
+            Part::General => state.general = Some(self.forwarder_status()),
+            Part::Faces => state.faces.iter_mut().for_each(|face| self.complete(face)),
+            Part::Health => state.health = self.face_health(),
+            Part::Channels => {
+                state.channels = self.channels().map(|uri| ChannelStatus { local_uri: uri.to_string() }).collect();
+            }
+            Part::Strategies => {}
+            Part::FibUsage => state.fib_usage = Some(self.fib_usage()),
+            Part::Cs => state.cs = Some(self.cs_info()),
+            Part::CsUsage => state.cs_usage = Some(self.cs_usage()),
+            Part::Drops => state.drops = self.drop_counters(),
+            Part::Dropped => state.dropped = self.dropped_packets(),
+            Part::Holders => state.holders = PoolReport::of(&self.shared).holdings(),
+            Part::Privileges => state.privileges = Some(privileges::of_process()),
+            Part::Settings => state.settings = self.settings_with(state.strategies.iter().cloned()),
+        }
+    }
+
     fn resolve_cs_policy(&self, text: &str) -> Result<String, String> {
         parse_policy(text, self.cs.settings().policy).map(policy_text).map_err(|error| error.to_string())
     }
@@ -248,10 +284,6 @@ impl Environment for Node {
 
     fn log_plane(&mut self) -> Option<&mut dyn LogPlane> {
         self.log.as_mut().map(|log| log as &mut dyn LogPlane)
-    }
-
-    fn channels(&self) -> Vec<FaceUri> {
-        self.listening.channels.iter().chain(self.websockets.channels()).cloned().chain(self.links.channels()).collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! `namewire face create`, `update` and `destroy`.
 
-use super::flag_words;
 use crate::{
     ExitCode, Failure, Global,
     cs::Switch,
@@ -128,7 +127,7 @@ impl ChangedFace {
             local_uri,
             persistency: persistency.map(|persistency| persistency.to_string()).unwrap_or_default(),
             mtu_bytes: face.mtu,
-            flags: flag_words(face.flags.unwrap_or(0)),
+            flags: face_flags::words(face.flags.unwrap_or(0)),
             base_congestion_marking_interval_ns: face.base_congestion_marking_interval_ns,
             default_congestion_threshold_bytes: face.default_congestion_threshold_bytes,
         }
@@ -187,7 +186,7 @@ async fn change_face(
 }
 
 fn refused_words(refused: &ControlParameters) -> String {
-    let mut words = flag_words(refused.flags.unwrap_or(0) | refused.mask.unwrap_or(0));
+    let mut words = face_flags::words(refused.flags.unwrap_or(0) | refused.mask.unwrap_or(0));
     words.extend(refused.face_persistency.map(|_| "this persistency"));
     words.extend(refused.mtu.map(|_| "an MTU"));
     if words.is_empty() { "these properties".to_owned() } else { words.join(", ") }

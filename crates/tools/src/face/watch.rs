@@ -22,34 +22,14 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Event {
     sequence: u64,
-    event: String,
-    face_id: u64,
-    remote_uri: String,
-    local_uri: String,
-    scope: String,
-    persistency: String,
-    link_type: String,
-    flags: Vec<&'static str>,
+    #[serde(flatten)]
+    event: FaceEventNotification,
 }
 
 impl Event {
-    fn new(sequence: u64, event: &FaceEventNotification) -> Self {
-        Event {
-            sequence,
-            event: event.kind.to_string(),
-            face_id: event.face_id.0,
-            remote_uri: event.uri.clone(),
-            local_uri: event.local_uri.clone(),
-            scope: event.face_scope.to_string(),
-            persistency: event.face_persistency.to_string(),
-            link_type: event.link_type.to_string(),
-            flags: super::flag_words(event.flags),
-        }
-    }
-
     fn text(&self) -> String {
-        let Event { event, face_id, remote_uri, local_uri, persistency, .. } = self;
-        format!("{event:<9}  face {face_id}  {remote_uri}  at {local_uri}  {persistency}")
+        let FaceEventNotification { kind, face_id, uri, local_uri, face_persistency, .. } = &self.event;
+        format!("{:<9}  face {face_id}  {uri}  at {local_uri}  {face_persistency}", kind.word())
     }
 }
 
@@ -74,7 +54,7 @@ fn print(global: &Global, notification: &Notification) -> Result<bool, Failure> 
     }
     match FaceEventNotification::decode(&notification.content) {
         Ok(event) => {
-            let event = Event::new(notification.sequence, &event);
+            let event = Event { sequence: notification.sequence, event };
             global.output().print_line(&event, || event.text())?;
             Ok(true)
         }

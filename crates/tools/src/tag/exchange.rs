@@ -169,7 +169,7 @@ pub(super) async fn pull(global: &Global, args: Pull) -> Result<(), Failure> {
 /// Asks a router that may have dropped a packet whether it is in a tree, and in this one. It does not say so by itself.
 /// Routers that do not answer are taken to be.
 async fn check_tree(tags: &TagClient, wanted: Option<u16>) -> Result<(), Failure> {
-    let trees = tables::fetch::<TagTree>(tags.client(), "trees");
+    let trees = tables::fetch::<TagTree>(tags.client());
     match (tokio::time::timeout(QUESTION_TIMEOUT, trees).await, wanted) {
         (Ok(Err(refused)), _) if refused.code() == ExitCode::Failed => Err(refused),
         (Ok(Ok(trees)), Some(wanted)) if trees.iter().all(|tree| tree.tree != u64::from(wanted)) => {

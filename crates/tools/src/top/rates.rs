@@ -202,6 +202,7 @@ pub(super) mod tests {
             port: None,
             state: Some(FaceState::Up),
             path_mtu: None,
+            link: Default::default(),
         }
     }
 

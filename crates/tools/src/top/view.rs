@@ -115,42 +115,18 @@ fn packet_rate(packets_per_second: f64) -> String {
     quantity::scaled(packets_per_second, "/s")
 }
 
-fn state(face: &FaceRow) -> String {
-    face.status.state.map_or("-", FaceState::word).to_owned()
-}
-
 const COLUMNS: &[Column<FaceRow>] = &[
-    Column { heading: "ID", rank: 0, is_number: true, cell: |face| face.status.face_id.to_string() },
-    Column { heading: "STATE", rank: 1, is_number: false, cell: state },
-    Column { heading: "REMOTE", rank: 0, is_number: false, cell: |face| face.status.uri.clone() },
-    Column { heading: "IN", rank: 0, is_number: true, cell: |face| face.rate_text(|rates| rates.in_bytes, bit_rate) },
-    Column { heading: "OUT", rank: 0, is_number: true, cell: |face| face.rate_text(|rates| rates.out_bytes, bit_rate) },
-    Column {
-        heading: "PKT IN",
-        rank: 2,
-        is_number: true,
-        cell: |face| face.rate_text(|rates| rates.in_packets, packet_rate),
-    },
-    Column {
-        heading: "PKT OUT",
-        rank: 2,
-        is_number: true,
-        cell: |face| face.rate_text(|rates| rates.out_packets, packet_rate),
-    },
-    Column {
-        heading: "TOTAL IN",
-        rank: 3,
-        is_number: true,
-        cell: |face| quantity::bytes(face.status.counters.in_bytes),
-    },
-    Column {
-        heading: "TOTAL OUT",
-        rank: 3,
-        is_number: true,
-        cell: |face| quantity::bytes(face.status.counters.out_bytes),
-    },
-    Column { heading: "PERSISTENCY", rank: 4, is_number: false, cell: |face| face.status.face_persistency.to_string() },
-    Column { heading: "LOCAL", rank: 5, is_number: false, cell: |face| face.status.local_uri.clone() },
+    Column::number("ID", 0, |face| face.status.face_id.to_string()),
+    Column::text("STATE", 1, |face| face.status.state.map_or("-", FaceState::word).to_owned()),
+    Column::text("REMOTE", 0, |face| face.status.uri.clone()),
+    Column::number("IN", 0, |face| face.rate_text(|rates| rates.in_bytes, bit_rate)),
+    Column::number("OUT", 0, |face| face.rate_text(|rates| rates.out_bytes, bit_rate)),
+    Column::number("PKT IN", 2, |face| face.rate_text(|rates| rates.in_packets, packet_rate)),
+    Column::number("PKT OUT", 2, |face| face.rate_text(|rates| rates.out_packets, packet_rate)),
+    Column::number("TOTAL IN", 3, |face| quantity::bytes(face.status.counters.in_bytes)),
+    Column::number("TOTAL OUT", 3, |face| quantity::bytes(face.status.counters.out_bytes)),
+    Column::text("PERSISTENCY", 4, |face| face.status.face_persistency.to_string()),
+    Column::text("LOCAL", 5, |face| face.status.local_uri.clone()),
 ];
 
 /// Everything that the screen shows.
