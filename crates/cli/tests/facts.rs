@@ -22,7 +22,7 @@ use std::{
 const MAPS: [&str; 2] = ["drops", "events"];
 
 /// Datasets, each with the fields that contain fields.
-const DATASETS: [(&str, &[&str]); 22] = [
+const DATASETS: [(&str, &[&str]); 23] = [
     ("faces/list", &["128"]),
     ("faces/channels", &["130"]),
     ("faces/health", &["128", "128.134"]),
@@ -42,6 +42,7 @@ const DATASETS: [(&str, &[&str]); 22] = [
     ("status/holders", &["128"]),
     ("status/privileges", &["128"]),
     ("status/settings", &["128"]),
+    ("status/workers", &["128"]),
     ("status/name/%07%06%08%04kept", &["128", "128.131", "128.143", "128.143.129"]),
     ("status/name/%07%06%08%04wait", &["128", "128.130", "128.130.138"]),
     ("faces/query/%96%06%83%04udp4", &["128"]),
@@ -61,9 +62,10 @@ const CHANGES: [&[&str]; 7] = [
     &["log", "set", "drops=debug"],
 ];
 
-const VIEWS: [&[&str]; 17] = [
+const VIEWS: [&[&str]; 18] = [
     &["status"],
     &["status", "--holders"],
+    &["status", "--workers"],
     &["face", "list"],
     &["face", "show", FACE],
     &["route", "list"],

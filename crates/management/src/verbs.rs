@@ -1,8 +1,8 @@
 //! The table of all that a client can ask of management: one row for each verb and each dataset.
 //!
 //! Source: management.md §5 (fields of commands), §6 (datasets). A new verb is a row here and its handler. Each part of
-//! what the node says of itself ([`Part`]) is a row by itself; any other dataset is a row whose function encodes it. The
-//! dispatcher itself knows no verb.
+//! what the node says of itself ([`Part`]) is a row by itself; any other dataset is a row whose function encodes it.
+//! The dispatcher itself knows no verb.
 //!
 //! Cost: a request compares its module and verb with the rows, one after the other.
 

@@ -83,7 +83,7 @@ fn every_dataset_says_what_the_node_knows() {
 #[test]
 fn datasets_of_ours_say_what_the_router_knows() {
     let mut bench = Bench::new();
-    for part in [Part::Holders, Part::Dropped, Part::Health] {
+    for part in [Part::Holders, Part::Dropped, Part::Health, Part::Workers] {
         let content = bench.fetch(&format!("/localhost/nfd/{}", part.name()));
         assert!(!content.is_empty() && content == bench.router.part(part).encode(part), "{part:?}");
     }

@@ -12,7 +12,7 @@ use namewire_packet::{
     nfd::{
         ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsPolicyUsage, CsPrefixUsage, CsUsage, DropCounter,
         DroppedPacket, FaceHealth, FacePersistency, FaceScope, FaceUri, FibUsage, ForwarderStatus, LinkType, NodeState,
-        PacketKind, Part, PoolHolding, ProcessPrivileges,
+        PacketKind, Part, PoolHolding, ProcessPrivileges, WorkerLoad,
     },
     tlv,
 };
@@ -135,6 +135,7 @@ impl Environment for Router {
                 let uris = ["udp4://0.0.0.0:6363", "unix:///run/nfd/nfd.sock"];
                 state.channels = uris.map(|uri| ChannelStatus { local_uri: uri.to_owned() }).into();
             }
+            Part::Workers => state.workers = vec![WorkerLoad { busy_ns: 5, ..WorkerLoad::default() }],
             Part::Strategies | Part::Settings => {}
         }
     }

@@ -162,6 +162,9 @@ enum Command {
         /// Show who holds how much of the router's pools: faces, queues, memory.
         #[arg(long)]
         holders: bool,
+        /// Show what each worker thread holds and does, and the share of time in which it had work
+        #[arg(long, conflicts_with = "holders")]
+        workers: bool,
     },
     /// Watch a running router in the terminal: rates, faces, tables, drops
     Top(top::Args),
@@ -233,8 +236,9 @@ impl Tool {
 
     async fn command(self, global: &Global) -> Result<(), Failure> {
         match self.0 {
-            Command::Status { holders: false } => status::execute(global).await,
-            Command::Status { holders: true } => status::execute_holders(global).await,
+            Command::Status { holders: true, .. } => status::execute_holders(global).await,
+            Command::Status { workers: true, .. } => status::execute_workers(global).await,
+            Command::Status { .. } => status::execute(global).await,
             Command::Top(args) => top::execute(global, args).await,
             Command::Explain(args) => explain::execute(global, args).await,
             Command::Drops(args) => drops::execute(global, args).await,

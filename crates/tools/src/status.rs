@@ -3,12 +3,12 @@
 use crate::{
     Failure, Global,
     cs::{self, NOT_TOLD},
-    output::fields,
+    output::{fields, table},
     quantity,
 };
 use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::{
-    CsUsage, DropCounter, FibUsage, ForwarderStatus, Part, PoolHolding, ProcessPrivileges, TagTree,
+    CsUsage, DropCounter, FibUsage, ForwarderStatus, Part, PoolHolding, ProcessPrivileges, TagTree, WorkerLoad,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -109,6 +109,34 @@ pub(crate) async fn execute_holders(global: &Global) -> Result<(), Failure> {
     let holdings: Vec<PoolHolding> = client.list().await?;
     global.output().print(&holdings, || holders_text(&holdings))?;
     Ok(())
+}
+
+/// `namewire status --workers`.
+pub(crate) async fn execute_workers(global: &Global) -> Result<(), Failure> {
+    let client = global.connect().await?;
+    let state = client.state(&[Part::Workers]).await?;
+    let general = state.general.unwrap_or_default();
+    let uptime_ms = general.current_timestamp_ms.saturating_sub(general.start_timestamp_ms);
+    global.output().print(&state.workers, || workers_text(&state.workers, uptime_ms))?;
+    Ok(())
+}
+
+fn workers_text(workers: &[WorkerLoad], uptime_ms: u64) -> String {
+    let heading = ["WORKER", "BUSY", "INTERESTS IN", "DATA IN", "PIT", "CS", "CS BYTES", "CS HITS"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(workers.iter().map(|of| {
+        vec![
+            of.number.to_string(),
+            format!("{:.1} %", of.busy_ns as f64 / 10_000.0 / uptime_ms.max(1) as f64),
+            of.packets.in_interests.to_string(),
+            of.packets.in_data.to_string(),
+            of.pit_entries.to_string(),
+            of.cs_entries.to_string(),
+            quantity::bytes(of.cs_bytes),
+            of.cs_hits.to_string(),
+        ]
+    }));
+    table(&rows, NOT_TOLD)
 }
 
 fn holders_text(holdings: &[PoolHolding]) -> String {

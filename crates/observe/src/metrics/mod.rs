@@ -2,8 +2,8 @@
 //!
 //! Contract: [`families`] lists every metric once, with its type, unit, labels and meaning. The text and
 //! docs/reference/metrics.md are both made from that list. Numbers of datasets are metrics by their declaration
-//! ([`Fact`]); only what is computed has a family here. A family without a sample is left out, as is a value that is not
-//! a number.
+//! ([`Fact`]); only what is computed has a family here. A family without a sample is left out, as is a value that is
+//! not a number.
 //!
 //! Cardinality is bounded: [`FACES_MAX`] faces (those with the smallest numbers, so that series do not come and go
 //! with the load), [`ROWS_MAX`] rows of any other kind. Reasons that never dropped anything are left out.

@@ -67,9 +67,9 @@ pub enum FactKind {
 /// stands alone in a list. `dataset "module/name"` makes it the entry (type 128, or the number that follows) of that
 /// dataset. `message NUMBER` lets it travel alone as well.
 ///
-/// A field is `name: type = number`. With `as "key"`, JSON has it under this key, otherwise under the field's name. With
-/// `or value`, it may be absent on the wire. With `=> Counter: "help"` or
-/// `=> Gauge: "help"` it is a [`Fact`], whose help is its documentation; a word before the colon is its name there.
+/// A field is `name: type = number`. With `as "key"`, JSON has it under this key, otherwise under the field's name.
+/// With `or value`, it may be absent on the wire. With `=> Counter: "help"` or `=> Gauge: "help"` it is a [`Fact`],
+/// whose help is its documentation; a word before the colon is its name there.
 macro_rules! element {
     ($kind:ident: $(#[$about:meta])* pub struct $($rest:tt)+) => {
         crate::nfd::element::element! { @struct [$kind] $(#[$about])* pub struct $($rest)+ }
@@ -86,7 +86,8 @@ macro_rules! element {
         pub struct $name:ident {
             $(
                 $(#[$doc:meta])*
-                pub $field:ident: $value:ty = $number:tt $(as $key:literal)? $(or $default:expr)? $(=> $fact:ident $($alias:ident)?: $help:literal)?,
+                pub $field:ident: $value:ty = $number:tt $(as $key:literal)? $(or $default:expr)?
+                    $(=> $fact:ident $($alias:ident)?: $help:literal)?,
             )+
         }
     ) => {

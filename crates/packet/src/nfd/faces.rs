@@ -68,7 +68,7 @@ element! {
         // Our additions come after all others, where other programs stop to read.
         /// In words, how frames of an Ethernet face get to the router; our addition.
         pub port: Option<String> = 33_026,
-        /// Whether it can send at present; our addition. JSON has a word that says more: [`super::FaceHealth::state_word`].
+        /// Whether it can send at present; our addition. JSON has [`super::FaceHealth::state_word`].
         #[cfg_attr(feature = "serde", serde(skip))]
         pub state: Option<FaceState> = 33_028,
         /// Largest frame in bytes that its path takes, if that is less than its MTU; our addition.

@@ -7,7 +7,7 @@
 
 use super::{
     ChannelStatus, CsInfo, CsUsage, Dataset, DatasetEntry, DropCounter, DroppedPacket, FaceHealth, FaceStatus,
-    FibUsage, ForwarderStatus, NfdError, PoolHolding, ProcessPrivileges, SettingInForce, StrategyChoice,
+    FibUsage, ForwarderStatus, NfdError, PoolHolding, ProcessPrivileges, SettingInForce, StrategyChoice, WorkerLoad,
 };
 
 /// Declares the parts: variant, field, and what the dataset holds.
@@ -72,6 +72,8 @@ node_state! {
     Cs cs: Option<CsInfo>,
     /// The Content Store in bytes, by policy and by prefix.
     CsUsage cs_usage: Option<CsUsage>,
+    /// The worker threads.
+    Workers workers: Vec<WorkerLoad>,
     /// Packets dropped, by reason, and limits that were reached.
     Drops drops: Vec<DropCounter>,
     /// The last packets dropped, and the frames that each link dropped.
@@ -128,6 +130,7 @@ mod tests {
     fn each_part_is_a_dataset_of_its_own_and_is_read_back() {
         let state = NodeState {
             general: Some(ForwarderStatus { n_pit_entries: 7, ..Default::default() }),
+            workers: vec![WorkerLoad { number: 1, cs_misses: 4, ..Default::default() }; 2],
             drops: vec![DropCounter { reason: "engine.no-route".to_owned(), count: 3 }],
             cs: Some(CsInfo { capacity: 5, ..Default::default() }),
             ..NodeState::default()

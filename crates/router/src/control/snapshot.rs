@@ -36,7 +36,7 @@ const FACES_MAX: usize = 20_000;
 const STRATEGIES_MAX: usize = 1000;
 
 /// What a copy is made of.
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part::General,
     Part::Faces,
     Part::Health,
@@ -44,6 +44,7 @@ const PARTS: [Part; 10] = [
     Part::FibUsage,
     Part::Cs,
     Part::CsUsage,
+    Part::Workers,
     Part::Drops,
     Part::Dropped,
     Part::Privileges,
@@ -61,7 +62,7 @@ impl Control {
             start_unix_ms: status.start_timestamp_ms,
             now_unix_ms: status.current_timestamp_ms,
             faces: node.faces_shown(&state),
-            workers: node.worker_loads().into_iter().map(|load| Worker { busy_ratio: None, load }).collect(),
+            workers: state.workers.into_iter().map(|load| Worker { busy_ratio: None, load }).collect(),
             routes: self.routes_shown(),
             drops,
             events,

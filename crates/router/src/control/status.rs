@@ -224,7 +224,7 @@ impl Node {
         }
     }
 
-    pub(super) fn worker_loads(&self) -> Vec<WorkerLoad> {
+    fn worker_loads(&self) -> Vec<WorkerLoad> {
         let load = |number: usize| {
             let status = *self.shared.status(number as u8);
             let WorkerStatus { counters, busy_ns, pit_entries, cs_entries, cs_bytes, .. } = status;
@@ -262,6 +262,7 @@ impl Environment for Node {
             Part::FibUsage => state.fib_usage = Some(self.fib_usage()),
             Part::Cs => state.cs = Some(self.cs_info()),
             Part::CsUsage => state.cs_usage = Some(self.cs_usage()),
+            Part::Workers => state.workers = self.worker_loads(),
             Part::Drops => state.drops = self.drop_counters(),
             Part::Dropped => state.dropped = self.dropped_packets(),
             Part::Holders => state.holders = PoolReport::of(&self.shared).holdings(),
