@@ -1,4 +1,5 @@
-//! The straight way for packets in the usual form accepts and refuses what the general way does, and reads the same.
+//! The fast parser for packets in the usual form accepts and refuses the same packets as the general parser, and reads
+//! the same fields from them.
 
 use namewire_packet::{Data, Interest, Name, PacketError, tlv};
 use proptest::{collection::vec, prelude::*, sample::select};

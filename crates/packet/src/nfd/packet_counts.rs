@@ -1,7 +1,7 @@
-//! Packets by kind and direction, as everybody counts them who counts packets: faces, workers, the whole forwarder.
+//! Packet counters by kind and direction. Faces, workers and the whole forwarder have the same ones.
 //!
-//! The one declaration has the field, its type number on the wire and its meaning. The fields of datasets, the JSON of
-//! tools and of the observer, and the metrics follow from it.
+//! One declaration states the field, the type number on the wire and the meaning of each counter. The fields of
+//! datasets, the JSON of tools and of the observer, and the metrics are derived from it.
 
 use super::{
     element::{Member, element},
