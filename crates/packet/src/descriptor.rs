@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_descriptor_never_says_no_by_mistake(a in tag_set(), b in tag_set()) {
+        fn a_descriptor_has_no_false_negatives(a in tag_set(), b in tag_set()) {
             prop_assert!(!a.is_subset_of(&b) || a.descriptor().is_subset_of(&b.descriptor()));
         }
 

@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_have_their_order_and_unknown_ones_their_rule() {
+    fn elements_in_the_wrong_order_and_unknown_odd_elements_are_refused() {
         let element = |type_number: u32| {
             let mut out = Vec::new();
             tlv::write_tlv(&mut out, type_number, b"?");
