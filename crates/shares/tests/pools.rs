@@ -1,4 +1,4 @@
-//! Pools against an oracle that is slow and obviously right, and the promises of the rule.
+//! Pools against an oracle that is slow and obviously right, and tests of what the rule guarantees.
 
 use namewire_shares::{Class, Groups, Holder, HolderId, HolderTable, Holding, Pool, PoolConfig, Refusal};
 use proptest::prelude::*;
