@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_local_rights_uses_local_reserves() {
+    fn only_local_holders_use_local_reserves() {
         assert_eq!(of("127.0.0.1", true).class(), Class::Local);
         assert_eq!(of("::1", true), of("127.0.0.1", true));
         assert_eq!(of("127.0.0.1", false).class(), Class::Remote);
