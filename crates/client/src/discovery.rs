@@ -6,7 +6,8 @@
 //! by client.conf is final: if that forwarder does not answer, nothing else is tried, because a connection to another
 //! forwarder would be worse than an error.
 //!
-//! The same environment and file name the key chain (`Environment::key_chain_location`, feature `key-chain`).
+//! The location of the key chain comes from the same environment and file (`Environment::key_chain_location`, feature
+//! `key-chain`).
 //!
 //! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`, the configured directory,
 //! `/etc/ndn`; only the first that exists counts) and `face.cpp`.

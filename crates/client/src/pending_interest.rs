@@ -1,8 +1,9 @@
 //! Pending Interests: which of our Interests does this packet answer?
 //!
 //! A hash map leads from a name (TLV-VALUE) to the Interests pending under this name. Data is looked up under its own
-//! name. While a CanBePrefix or implicit-digest Interest is pending, it is also looked up under its shorter prefixes
-//! and its full name. One Data satisfies every Interest it matches; a Nack answers the one that carries its nonce.
+//! name. While a CanBePrefix or implicit-digest Interest is pending, Data is also looked up under all prefixes of its
+//! name and under its full name. One Data satisfies every Interest that it matches. A Nack ends the Interest whose
+//! nonce it carries.
 //!
 //! Cost: a Data takes one look-up; if prefix Interests are pending, it takes one per component.
 //! Limit: the caller bounds the number of entries ([`crate::PENDING_INTERESTS_MAX`]).

@@ -1,6 +1,6 @@
 //! The state vector: the highest known sequence number of each producer.
 //!
-//! Producers are kept in the canonical order of names, and for one name by bootstrap time, the order on the wire.
+//! The vector keeps producers in the order of the wire format: by name in canonical order, then by bootstrap time.
 //! Cost: lookups take O(log n), merges O(m log n).
 
 use std::collections::BTreeMap;

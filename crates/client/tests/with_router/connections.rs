@@ -1,4 +1,4 @@
-//! What a client does after its router has started again.
+//! What a client does after its router has restarted.
 
 use crate::node::Node;
 use namewire_client::{

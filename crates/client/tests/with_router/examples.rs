@@ -1,4 +1,4 @@
-//! The programs of the folder examples, as processes. The router starts again where that is the question.
+//! The programs of the folder examples, as processes. Some tests restart the router.
 
 use crate::node::Node;
 use std::{
