@@ -301,7 +301,7 @@ mod tests {
 
     #[cfg(feature = "key-chain")]
     #[test]
-    fn the_key_chain_is_where_environment_or_file_say() {
+    fn environment_or_file_locate_the_key_chain() {
         let dir = tempfile::tempdir().unwrap();
         let mut env = environment(dir.path());
         let places = |env: &Environment| {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_its_place() {
+    fn an_invalid_setting_is_reported_with_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let mut env = environment(dir.path());
         env.transport = Some("nonsense".into());

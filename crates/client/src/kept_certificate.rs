@@ -189,7 +189,7 @@ mod tests {
     const NOW_MS: u64 = 1_795_254_446_000;
 
     #[test]
-    fn a_certificate_that_another_program_made_the_default_is_told() {
+    fn a_new_default_certificate_of_another_program_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let location = KeyChainLocation::new(None, None, home.path()).unwrap();
         let chain = KeyChain::open_or_create(&location, home.path()).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_old_while_certificate_and_reason_are_the_same() {
+    fn a_warning_is_a_repetition_if_certificate_and_reason_are_the_same() {
         let due = |hours: u64, why: &str| CertificateEvent::Due {
             certificate: NameBuf::default(),
             left: Duration::from_secs(3600 * hours),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn data_takes_exactly_what_it_matches() {
+    fn data_satisfies_exactly_the_interests_that_it_matches() {
         let data = DataBuilder::new(name("/a/b/c")).content(b"x").sign_digest();
         let data = Data::parse(&data).unwrap();
         let mut full = name("/a/b/c");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nack_takes_its_nonce_only() {
+    fn a_nack_ends_only_the_interest_with_its_nonce() {
         let mut table = PendingInterests::default();
         let with_nonce = |n| InterestBuilder::new(name("/a")).nonce(Nonce([0, 0, 0, n]));
         insert(&mut table, with_nonce(1), 1);

@@ -265,7 +265,7 @@ mod tests {
     proptest! {
         /// Whatever fails: each number is stored or lost, and none is fetched twice at the same time.
         #[test]
-        fn everything_ends(fails in prop::collection::vec(any::<bool>(), 1..64), last in 1_u64..200) {
+        fn every_publication_is_stored_or_lost_in_the_end(fails in prop::collection::vec(any::<bool>(), 1..64), last in 1_u64..200) {
             let (mut backlog, mut now_ms, mut lost, mut stored) = (Backlog::new(0), 0, 0, 0);
             backlog.learn(last);
             let mut fails = fails.iter().cycle();

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn two_answers_that_together_tell_all_keep_us_silent() {
+    fn two_answers_that_together_have_all_news_suppress_ours() {
         let mut group = joined(Version::V2, &[("/a", 7), ("/b", 1)]);
         group.on_interest(&v2(&[]), at(10_000), 0.5, anyone).unwrap();
         group.on_interest(&v2(&[("/a", 7)]), at(10_100), 0.5, anyone).unwrap();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn version_3_repeats_what_the_members_signed() {
+    fn version_3_repeats_data_that_members_signed() {
         let mut group = joined(Version::V3, &[]);
         assert!(group.on_timer(at(0), 0.5).is_empty(), "nothing to tell yet");
         let both = parameters(Version::V3, &vector(&[("/a", 1), ("/b", 1)], 1_600_000_000));

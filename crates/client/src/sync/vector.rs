@@ -104,7 +104,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_merge_tells_what_is_new_and_takes_who_is_admitted() {
+    fn a_merge_returns_the_news_and_adds_only_admitted_producers() {
         let (alice, bob) = (producer("/alice", 0), producer("/bob", 0));
         let (mut ours, mut theirs) = (StateVector::default(), StateVector::default());
         ours.raise(&alice, 3);
