@@ -1,4 +1,4 @@
-//! Archive: Data one after the other in a file, to move them to another store or to keep a copy.
+//! Archive: a file of Data packets back to back, to move them to another store or to keep a copy.
 //!
 //! Source: the stream of TCP bulk insertion (repo-protocol §2): Data packets without anything between them. So an
 //! archive can be sent to any repository that takes bulk insertions, and a recorded stream is an archive.

@@ -1,7 +1,7 @@
 //! Statistics: what a repository has done since its start.
 //!
 //! Every thread adds to the same atomic counters, once for a batch. [`Statistics::snapshot`] reads them without a lock,
-//! so counts of one moment may differ by what happened during the reading.
+//! so its counts may differ by what happened while it read them.
 
 use crate::{
     log_lines,

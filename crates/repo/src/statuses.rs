@@ -1,9 +1,10 @@
 //! Statuses: how far each command is, for the clients that ask.
 //!
-//! A status is known by the verb and the RequestNo. It exists before the notification is acknowledged, and 60 s after
-//! the command's end. A later command of the same bytes takes the place of an earlier one (repo-protocol §3.3).
+//! The verb and the RequestNo identify a status. It exists from before the acknowledgement of the notification until 60
+//! s after the command's end. A later command of the same bytes takes the place of an earlier one (repo-protocol §3.3).
 //!
-//! Limits: the caller bounds commands under way; [`ENDED_MAX`] ended ones are kept, of which the oldest goes first.
+//! Limits: the caller bounds the commands in progress. [`ENDED_MAX`] statuses of ended commands are kept; beyond that
+//! the oldest is dropped.
 
 use crate::command::{CommandResult, RequestNo};
 use std::{

@@ -1,4 +1,4 @@
-//! Question: does every store do what the store in memory does, through any changes?
+//! Question: does every store do what the store in memory does, after any sequence of changes?
 
 mod redis_stores;
 

@@ -1,5 +1,5 @@
-//! Question: does a store in Redis do what the store in memory does, in one server and in a cluster, and what does it
-//! do without its servers?
+//! Question: does a store in Redis do what the store in memory does, in one server and in a cluster? And what does it
+//! do when its servers are gone?
 
 mod servers;
 

@@ -1,4 +1,4 @@
-//! What is put is there: also after a restart, and no longer after a deletion.
+//! Data that a client put can be fetched, also after a restart, and no longer after a deletion.
 
 use crate::router::{Network, ask, bytes, memory, name, object, produce, settings};
 use namewire_client::{Discovery, FetchOptions, SegmentFetch};

@@ -1,4 +1,4 @@
-//! Sync groups: what members publish is stored, also what they publish while the repository is away.
+//! Sync groups: the repository stores what members publish, also what they published while it was down.
 
 use crate::router::{Network, memory, name, settings};
 use namewire_client::{

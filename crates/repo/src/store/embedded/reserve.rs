@@ -2,8 +2,8 @@
 //!
 //! Question: how can a store on a full disk make room, if each change writes new pages before it frees any?
 //!
-//! A file beside the store holds [`RESERVE_BYTES`] of the disk. When the disk is full, a deletion removes this file and
-//! goes on. What is stored after that waits until the reserve is there again.
+//! A separate file takes [`RESERVE_BYTES`] of the disk. When the disk is full, a deletion removes this file and
+//! continues. Later insertions wait until the file exists again.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
