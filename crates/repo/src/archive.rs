@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exported_is_imported() {
+    fn exported_data_is_imported() {
         let bytes = archive_of(0..3000);
         let (store, other) = (MemoryStore::new(u64::MAX), MemoryStore::new(u64::MAX));
         let written = import(&store, Slowly(&bytes), || 7, |_| {}).unwrap();

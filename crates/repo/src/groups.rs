@@ -213,7 +213,7 @@ mod tests {
     use crate::store::{Change, memory::MemoryStore};
 
     #[test]
-    fn a_store_remembers_groups_and_how_far_they_are() {
+    fn a_store_remembers_groups_and_their_progress() {
         let store = MemoryStore::new(u64::MAX);
         let name = |uri: &str| uri.parse::<NameBuf>().unwrap();
         let producer = Producer { name: name("/alice"), bootstrap_s: 7 };

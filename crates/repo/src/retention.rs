@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_or_stale_goes() {
+    fn data_that_is_too_old_or_stale_is_deleted() {
         let times = [10_000, 30_000, 20_000];
         assert_eq!(remaining(&store(&times), &rule(), 90_000), times);
         let by_age = Rule { age_ms_max: Some(15_000), ..rule() };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_bytes_the_oldest_go() {
+    fn the_oldest_data_is_deleted_if_there_are_too_many_bytes() {
         // Each Data has 107 bytes.
         let times: Vec<u64> = (0..5_000).map(|number| number * 7_919 % 5_000 * 1_000).collect();
         let by_bytes = Rule { bytes_max: Some(107 * 100), ..rule() };
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bound_holds(times in proptest::collection::vec(0..100_000_000_u64, 0..300), records in 0..300_u64) {
+        fn the_bound_on_bytes_holds(times in proptest::collection::vec(0..100_000_000_u64, 0..300), records in 0..300_u64) {
             let by_bytes = Rule { bytes_max: Some(107 * records), ..rule() };
             let kept = remaining(&store(&times), &by_bytes, 0);
             prop_assert!(kept.len() as u64 <= records);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn greed_leaves_something_for_everybody() {
+    fn greedy_faces_leave_places_for_others() {
         let shares = Shares::new(100);
         let first = takes(&shares, 1, true);
         let second = takes(&shares, 2, true);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_becomes_free() {
+    async fn a_waiting_face_gets_the_next_free_place() {
         let shares = Shares::<Holder>::new(2);
         let place = shares.try_take(None, true).unwrap();
         assert!(shares.try_take(None, true).is_none(), "one of two places is the others'");

@@ -341,7 +341,7 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     #[test]
-    fn what_is_added_is_seen() {
+    fn a_snapshot_shows_what_was_added() {
         let statistics = Statistics::default();
         statistics.add_reads(99, 90, 9000, Duration::from_micros(5));
         statistics.add_reads(1, 0, 0, Duration::from_millis(3));

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_later_command_of_the_same_bytes_takes_the_place() {
+    async fn a_later_command_of_the_same_bytes_replaces_the_status() {
         let statuses = Statuses::default();
         let first = statuses.begin(Verb::Insert, [1; 32], CommandResult::of_code(status::RUNNING));
         let second = statuses.begin(Verb::Insert, [1; 32], CommandResult::of_code(status::QUEUED));

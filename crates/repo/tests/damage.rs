@@ -219,7 +219,7 @@ fn listed(store: &dyn Store) -> Result<Entries, StoreError> {
 }
 
 #[test]
-fn a_damaged_sqlite_file_ends_nothing() {
+fn a_damaged_sqlite_file_does_not_end_the_process() {
     let open =
         |folder: &Path, index| SqliteStore::open(folder, SqliteOptions { index, sync: Sync::Os, bytes_max: 1 << 40 });
     let entries = entries();

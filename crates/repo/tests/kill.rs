@@ -94,7 +94,7 @@ fn child_that_inserts_until_it_is_killed() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acknowledged_data_survives_a_kill() {
     let rounds = std::env::var("NAMEWIRE_KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(1);

@@ -155,7 +155,7 @@ async fn version_3_has_other_names_and_groups_can_be_configured() {
 }
 
 #[tokio::test]
-async fn a_face_that_tells_of_many_producers_leaves_places_for_others() {
+async fn a_face_that_announces_many_producers_leaves_places_for_others() {
     let network = Network::start();
     let alice = Publisher::start(&network, "/alice/chat").await;
     let mallory = Publisher::start(&network, "/mallory/chat").await;

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_is_spent_only_when_it_may() {
+    fn a_reserve_is_removed_only_when_this_is_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(folder.path());
         assert!(!reserve.open_during(|| reserve.spend()), "there is none");
