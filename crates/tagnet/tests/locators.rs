@@ -1,4 +1,5 @@
-//! Locators on whole trees: every destination is reached along the tree, labels are short, forged ones do no harm.
+//! Locators on whole trees: packets reach every destination along the tree, labels are short, and forged labels do no
+//! harm.
 //!
 //! The twin of forwarding climbs from the destination to the root ([`next_hops`]); the twin of the labels writes codes
 //! as text ([`written_labels`]).

@@ -1,6 +1,7 @@
-//! Stepped tables: one packet at a time, whose search goes on over several batches.
+//! Stepped tables: forward one packet at a time, with a search that may continue over several batches.
 //!
-//! The tables stay as they are from the first step of a packet to its last, so what control changes waits until then.
+//! The tables stay as they are from the first step of a packet to its last, so changes by the control thread wait until
+//! then.
 
 use super::{Arrival, LiveTablesReader, TagDrop, TagScratch, TagTransmit};
 use namewire_packet::{FaceId, tag::TagPacket};

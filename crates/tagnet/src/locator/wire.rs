@@ -5,8 +5,8 @@
 //!         │ tree │ node_id │ ifx_list │ mask │       or        │ tree │ node_id │ ifx_list │ mask │
 //! ```
 //!
-//! All integers are big-endian, as the numbers of NDN packets. The length tells the two forms apart. The long form is
-//! only for labels that need it: so a locator has one encoding, and two locators are equal if their bytes are.
+//! All integers are big-endian, as in NDN packets. The two forms differ in length. The long form is only for labels
+//! that need it: so a locator has one encoding, and two locators are equal if their bytes are.
 //!
 //! [`Locator::parse`] refuses other lengths, bits of a list after its mask, and a long form without need. `parse`
 //! cannot tell whether a node has the label.

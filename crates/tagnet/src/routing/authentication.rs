@@ -11,12 +11,12 @@
 //! ```
 //!
 //! The code is over everything else in the envelope (RFC 2104). *Challenge* is a random number of the sender for this
-//! link, *echo* the last one that it heard from the neighbour. A packet whose echo is not our challenge may be one that
-//! was recorded: all that a router takes of it is the challenge, and that only from a neighbour that has not answered
-//! for a while. So two routers hear each other from their second hello on. A challenge is replaced after
-//! [`CHALLENGE_MS`]; within that time, hellos and announcements have numbers.
+//! link, *echo* the last challenge that it received from the neighbour. A packet whose echo is not our challenge may be
+//! a recorded one. The router takes only the challenge from such a packet, and only if the neighbour has not answered
+//! for a while. So two routers accept each other's packets from their second hello on. A challenge is replaced after
+//! [`CHALLENGE_MS`]; within that time, the numbers of hellos and announcements make recorded ones recognizable.
 //!
-//! Limits: one neighbour for each face. Whoever has the key can say anything.
+//! Limits: one neighbour for each face. A router that has the key can claim anything.
 
 use super::RoutingRefusal;
 use hmac::{Hmac, KeyInit, Mac};

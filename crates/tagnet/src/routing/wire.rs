@@ -1,4 +1,4 @@
-//! Wire: what routers tell each other about trees and advertisements.
+//! Wire: the messages between routers about trees and advertisements.
 //!
 //! Two packets, each for one neighbour. Integers are big-endian. In a tree with a key they travel in envelopes
 //! (`authentication.rs`).
