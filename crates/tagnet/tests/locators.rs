@@ -120,7 +120,7 @@ fn every_pair_of_every_tree_of_up_to_seven_nodes() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn invalid_trees_are_refused() {
     let of = |parents: &[Option<u32>]| TreeLabels::<u16>::of(parents).unwrap_err();
     assert_eq!(of(&[]), TreeError::NoRoot);
     assert_eq!(of(&[Some(0)]), TreeError::NoRoot);

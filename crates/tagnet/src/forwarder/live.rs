@@ -463,7 +463,7 @@ mod tests {
 
     /// The story: a step that left a descriptor as a later step would leave it made the tables forget the later one.
     #[test]
-    fn each_step_is_counted_though_two_do_the_same() {
+    fn each_step_counts_even_if_two_steps_make_the_same_change() {
         let mut tables = LiveTables::new(100).unwrap();
         let [mut first, mut second, mut third] = [(); 3].map(|()| tables.reader());
         tables.change([(descriptor(1), Some(set(1, 1)))]);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_neighbour_should_not_send_is_refused() {
+    fn invalid_sizes_and_labels_of_neighbours_are_refused() {
         let of = |label: Label, sizes: &[u32]| Assignment::of(label, sizes).unwrap_err();
         assert_eq!(of(Label::root(), &[1, 0]), AssignmentError::EmptySubtree);
         assert_eq!(of(Label::root(), &[65_536]), AssignmentError::TooManyNodes);

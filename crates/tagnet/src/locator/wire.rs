@@ -127,7 +127,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_parsed_is_what_would_be_written(bytes in proptest::collection::vec(any::<u8>(), 8..15)) {
+        fn a_parsed_locator_is_written_back_unchanged(bytes in proptest::collection::vec(any::<u8>(), 8..15)) {
             if let Ok(locator) = Locator::parse(&bytes) {
                 prop_assert_eq!(&locator.to_bytes()[..], &bytes[..]);
             }

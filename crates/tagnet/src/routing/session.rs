@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_waits_for_what_it_confirmed_has_forgotten_it() {
+    fn a_neighbour_that_waits_for_a_confirmed_entry_has_forgotten_it() {
         let mut sender = Session::new(5);
         sender.push(entry(1));
         assert_eq!(sender.confirmed(5, 1, 0), Standing::Followed);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_started_again_is_told_so() {
+    fn a_neighbour_that_restarted_is_recognized() {
         let mut sender = Session::new(5);
         sender.push(entry(1));
         assert_eq!(sender.confirmed(0, 0, 0), Standing::Followed, "it has not heard yet");

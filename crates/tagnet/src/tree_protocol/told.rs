@@ -160,7 +160,7 @@ mod tests {
 
     /// Two routers that learn of a root's end at different times would believe each other for ever.
     #[test]
-    fn what_is_old_is_believed_by_nobody_even_if_it_is_forgotten() {
+    fn no_router_believes_an_old_number_even_after_it_forgot_it() {
         let (told, times) = (told(), TreeTimes::default());
         let now_ms = 10_000 + times.root_dead_ms + FORGET_MS;
         let ghost = |sequence| HeardClaim { root: 1, sequence, distance: 0, raised_ms: 10_000 };

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_refuses() {
+    fn a_full_space_refuses() {
         let mut space = Space::new(10, 8);
         assert_eq!([space.allocate(8, 0), space.allocate(3, 0), space.allocate(2, 0)], [Some(0), None, Some(8)]);
         space.release(0, 8);
