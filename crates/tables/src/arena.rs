@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A block stores the size of the block before it, if that one is free (0 = it is in use). Two free blocks
-//! are never neighbours. The uppermost bit of `units` says whether the block itself is free. The free
-//! blocks of a class form a list, newest first.
+//! are never neighbours. The uppermost bit of `units` is set if the block itself is free. The free blocks
+//! of a class form a list, newest first.
 //!
 //! Cost: an allocation reads 1 line: the block's first, which the owner writes anyway. It also writes the
 //! head of the following block, most often in the block's last line. Freeing a block costs the same, and 2

@@ -1,4 +1,4 @@
-//! The kernel refuses memory for a larger Content Store. The test has a process of its own, because the
+//! The kernel refuses memory for a larger Content Store. The test runs in a separate process, because the
 //! limit holds for the whole process.
 
 use namewire_tables::{CsArrival, CsPolicy, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle};

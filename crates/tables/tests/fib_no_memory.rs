@@ -1,5 +1,5 @@
-//! The kernel refuses memory for a larger index. The test has a process of its own, because the limit holds
-//! for the whole process.
+//! The kernel refuses memory for a larger index. The test runs in a separate process, because the limit
+//! holds for the whole process.
 
 use namewire_tables::{Fib, FibRefusal, HashKey};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
