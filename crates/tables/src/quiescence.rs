@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pinned_reader_may_hold_waits_and_nothing_else() {
+    fn only_what_a_pinned_reader_may_hold_waits() {
         let domain = Arc::new(Domain::new());
         let (mut early, mut late) = (Reader::new(&domain), Reader::new(&domain));
         let mut retired = Retired::new(&domain);

@@ -12,7 +12,7 @@ impl Recycle for NoRecords {
 }
 
 #[test]
-fn limits_that_cannot_grow_stay_and_the_refusal_is_said() {
+fn limits_that_cannot_grow_stay_and_the_refusal_is_reported() {
     for lookup in PrefixLookup::ALL {
         limits_stay(lookup);
     }

@@ -9,7 +9,7 @@ fn name(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn an_index_that_cannot_double_is_a_refusal_that_passes() {
+fn an_index_that_cannot_double_refuses_until_there_is_memory() {
     let mut fib = Fib::new(1_000_000, HashKey::from_seed(1));
     let insert = |fib: &mut Fib, number| fib.insert(&name(number), &[], 7, false).map(|inserted| inserted.replaced);
     // 8, doubled 13 times: the next index takes 1 MiB.

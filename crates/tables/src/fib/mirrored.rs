@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_copy_refuses_later_waits_and_readers_go_on() {
+    fn an_operation_that_one_copy_refuses_waits_and_readers_go_on() {
         let mut mirrored = Mirrored::new(sum(5), sum(9));
         let mut reader = mirrored.reader();
         assert_eq!(mirrored.change(7), Ok(1), "by the copy with more room");

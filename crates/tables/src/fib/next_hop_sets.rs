@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_places_of_their_own() {
+    fn each_number_has_a_separate_place() {
         let mut expected = (0..SEGMENTS).flat_map(|segment| (0..FIRST_SEGMENT << segment).map(move |at| (segment, at)));
         assert!((0..100_000).all(|number| expected.next() == Some(place(number))));
         assert_eq!(place(u32::MAX), (SEGMENTS - 1, FIRST_SEGMENT - 1), "every number has a place");

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflowed_is_counted_by_eighths() {
+    fn overflow_entries_are_counted_by_the_lowest_three_bits() {
         let mut bucket = Bucket::zeroed();
         for class in (0..255).map(|number| Class(number << 3 | 5)) {
             assert!(bucket.count_overflowed(class) && bucket.may_have_overflowed(class));
