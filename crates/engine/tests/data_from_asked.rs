@@ -1,4 +1,5 @@
-//! Data only from who was asked: forged answers go nowhere and are not stored; honest ones of every kind pass.
+//! Data only from faces that were asked: forged answers are neither sent nor stored; honest ones of every kind
+//! pass.
 
 use namewire_engine::{DataFrom, DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope};
 use namewire_shares::HolderId;

@@ -1,7 +1,7 @@
 //! Links go down while Interests wait for them.
 //!
 //! The story: an Interest whose next hop's link went down waited until it expired, and was sent elsewhere only if its
-//! consumer asked again. Now it is sent to another next hop at once, and only once, with a nonce of its own.
+//! consumer asked again. Now it is sent to another next hop at once, and only once, with a new nonce.
 
 use namewire_engine::{DropReason, FaceId};
 use namewire_packet::{Interest, NackReason};

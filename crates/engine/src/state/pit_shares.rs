@@ -1,9 +1,9 @@
 //! PIT shares: how much of the PIT may one holder have, and how much one of its faces?
 //!
 //! Source: ours. Yuan15 §5.7.2 leaves floods of unanswerable Interests to statistics and countermeasures. The rule is
-//! that of [`namewire_shares::pool`], with reserves for local applications and for management. It is applied twice: a
-//! holder may have a new entry while it has its share of what is free for its class, and a face may have it while the
-//! face waits for no more than its share of what its holder may still take.
+//! that of [`namewire_shares::pool`], with reserves for local applications and for management. It is applied twice. The
+//! first limit is for the holder: its entries must stay below its share of what is free for its class. The second is
+//! for the face: the Interests that it waits for must stay below its share of what its holder may still take.
 //!
 //! ```text
 //!   entries  │ free for remote holders │ reserve of local ones │ reserve of management │
@@ -28,8 +28,8 @@
 //! | `long-interests` | bytes of Interests and names too long for the entry | the same |
 //!
 //! The [core role](crate::state::core_role)'s fingerprints have no share: an entry belongs to no face, and takes 8
-//! bytes. A flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name,
-//! within the share.
+//! bytes. A flooding face can fill the table of fingerprints. Interests that find no room in this table are kept by
+//! name, within the share.
 //!
 //! A long name is charged to every entry that has it, though it is kept once.
 //!
