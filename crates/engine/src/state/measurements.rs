@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_gives_up_what_would_end_first_and_counts_it() {
+    fn a_full_table_replaces_the_entry_that_would_end_first_and_counts_it() {
         let mut table = measurements(8);
         for key in 0..8 {
             table.find_or_insert(key, ms(0), 1000 - key);

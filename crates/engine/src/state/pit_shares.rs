@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn floods_leave_what_the_rule_says() {
+    fn floods_leave_the_part_that_the_rule_guarantees() {
         let usable = 65_536.0 * 13.0 / 16.0;
         let holder = |number: usize| HolderId::from_index(300 + number).unwrap();
         for holders in 1..=6 {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_beyond_a_share_while_it_is_easy() {
+    fn no_holder_exceeds_its_share_while_few_entries_are_in_use() {
         for (entries, share) in [(1_000, 80), (1_000, 50), (1_000, 10), (16, 80), (0, 80), (1_000, 100), (65_536, 99)] {
             let mut shares = shares(entries, share);
             let (face, holder) = (FaceId(300), HolderId::ANY_REMOTE);
