@@ -4,7 +4,7 @@
 //! [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a branch that is
 //! always taken the same way.
 //!
-//! To add a policy, be it of a paper, trivial or our own (an admission has the same places under its own names):
+//! To add a policy (of a paper, trivial or new; an admission has the same places under its own names):
 //!
 //! 1. its module: a file in this folder, which implements [`Eviction`] or [`Admission`], and `pub mod` in `mod.rs`;
 //! 2. a variant of [`EvictionName`] with its name in configuration; `ALL` and the look-up by name follow from it;

@@ -1,15 +1,15 @@
-//! Random: the entry to evict is chosen at random, each with the same probability.
+//! Random: evicts an entry chosen at random, each with the same probability.
 //!
 //! Source: Takemasa19 §5.4 (the eviction behind TinyLFU, and one of those that Filter is compared with). Slots lie in
-//! an array without holes: the last one takes the place of one that leaves.
+//! an array without holes: when an entry leaves, the last slot takes its place.
 //!
 //! ```text
 //! slots: | 7 | 3 | 9 | 4 |          number k of the sequence, scaled to 4: the index of a victim
 //! ```
 //!
 //! The random numbers are a sequence in which each number can be computed alone (SplitMix64: Steele, Lea and Flood
-//! 2014), so a batch knows its victims ahead. A newcomer's number is drawn once and holds until an entry is inserted
-//! or leaves. The next newcomer draws another. Otherwise one popular victim would turn many newcomers away.
+//! 2014), so a batch knows its victims in advance. A newcomer draws one number, which holds until an entry is inserted
+//! or leaves. The next newcomer draws another one. Otherwise one popular victim would keep out many newcomers.
 //!
 //! Cost: a hit writes nothing. A victim costs 1 line of the array, prefetched by the batch, and the mark of the last
 //! entry in the array, which is moved and in cache. Bytes: an entry takes 4. Writers: the owner.
