@@ -499,7 +499,7 @@ mod tests {
     use namewire_tables::fib::FibRefusal;
 
     #[test]
-    fn every_design_has_a_name_of_its_own_and_can_be_made() {
+    fn every_design_has_a_unique_name_and_can_be_made() {
         for (place, design) in FibDesign::ALL.into_iter().enumerate() {
             assert_eq!(design.name().parse(), Ok(design));
             assert!(FibDesign::ALL[..place].iter().all(|other| other.name() != design.name()));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_address_cannot_name_is_refused() {
+    fn sizes_beyond_the_address_range_are_refused() {
         let mut heap = WordHeap::new(PageSize::Base).unwrap();
         assert!(heap.reserve(u32::MAX as usize, 1).is_err());
         assert!(heap.reserve(10 << 20, 1).is_ok());

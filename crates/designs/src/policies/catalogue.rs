@@ -26,7 +26,7 @@
 //!
 //! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`, and `has_its_own_mind` in
 //!   `crates/router/tests/node/content_store.rs`;
-//! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` of
+//! - an eviction that keeps the order of entries it takes over: `eviction_order_is_kept_after_a_change` of
 //!   `cs_policy.rs`;
 //! - an admission that the lab is to measure: `BEHIND` in `lab/src/experiments/cache_policies/contestant.rs`.
 

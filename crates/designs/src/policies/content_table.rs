@@ -342,7 +342,7 @@ mod tests {
 
     /// The clock is shortly before its end, or long before: the same entries go.
     #[test]
-    fn time_rolls_over_unseen() {
+    fn a_clock_that_rolls_over_changes_no_victim() {
         const ENTRIES: u32 = 1_000;
         let run = |now| {
             let (mut table, mut names) = full(LastUse { now }, ENTRIES);
@@ -364,7 +364,7 @@ mod tests {
 
     /// An entry that is not requested stays old, however long that lasts.
     #[test]
-    fn what_is_old_does_not_become_new() {
+    fn an_old_entry_never_looks_recent() {
         let (mut table, mut names) = full(LastUse::default(), 24);
         let statistic = |table: &ContentTable<LastUse>, names: &Vec<NamedEntry>, slot: u32| {
             let (bucket, entry) = bucket_and_entry(names.mark(slot).place);

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn to_be_asked_changes_nothing() {
+    fn a_query_changes_nothing() {
         let mut filter = filter(4, 2);
         for (hash, admitted) in [(7, false), (7, true), (0, true), (1, true), (1, false), (1, false)] {
             filter.request(name(hash));

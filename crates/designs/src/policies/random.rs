@@ -127,7 +127,7 @@ mod tests {
 
     /// The first numbers of the generator, as its authors' program prints them for seed 1234567.
     #[test]
-    fn lots_are_those_of_split_mix() {
+    fn random_numbers_are_those_of_split_mix() {
         let mut lots = Lots { seed: 1_234_567, next: 0 };
         let expected = [6_457_827_717_110_365_317_u64, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         for number in expected {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_are_even() {
+    fn random_numbers_are_evenly_distributed() {
         let mut lots = Lots { seed: 1, next: 0 };
         let mut counts = [0_u32; 10];
         (0..100_000).for_each(|_| counts[lots.draw(10) as usize] += 1);

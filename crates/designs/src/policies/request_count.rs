@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_comes_in() {
+    fn data_with_the_least_number_of_requests_is_admitted() {
         for (least, admitted) in [(None, [false, false, true, true]), (Some(3), [false, false, false, true])] {
             let mut admission = RequestCount::new(RequestCountOptions { least });
             let admits = |requests| {

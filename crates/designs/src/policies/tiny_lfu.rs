@@ -163,7 +163,7 @@ mod tests {
 
     /// The victim is looked for only where it matters; if there is none, the Data is admitted.
     #[test]
-    fn nothing_that_nobody_asked_for_and_anything_into_an_empty_store() {
+    fn data_is_admitted_without_a_victim_but_not_without_a_request() {
         let mut admission = TinyLfu::new(10, TinyLfuOptions::default(), PageSize::Base).unwrap();
         assert!(!admission.admits(&Newcomer::default(), || unreachable!("it does not matter")));
         admission.request(0);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_keeps_what_it_is_told_slot_by_slot() {
+    fn an_entry_keeps_the_values_of_each_slot() {
         let mut entries = NameEntries::new(0, PageSize::Base).unwrap();
         let first = entries.add(&NAME, 3).unwrap();
         let second = entries.add(b"", 1).unwrap();

@@ -489,7 +489,7 @@ mod tests {
 
         /// Stored rules lead where they should, default rules nowhere, whatever happened before.
         #[test]
-        fn stored_and_default_rules_are_told_apart(
+        fn stored_and_default_rules_are_distinguished(
             names in names(),
             operations in prop::collection::vec((any::<prop::sample::Index>(), leads(), 0..3_u8), 1..100),
             bits in prop::sample::select(vec![0_u32, 2, 24]),

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_pairs_are_used_again_and_fragments_are_written_anew() {
+    fn freed_pairs_are_reused_and_fragments_are_rewritten() {
         const NAMES: usize = 1000;
         let mut tries = Tries::new(Fingerprints { bits: 16, components: 1 }, NAMES);
         let mut rng = fastrand::Rng::with_seed(3);
