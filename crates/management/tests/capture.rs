@@ -1,4 +1,4 @@
-//! Commands of `capture`, over a router that only writes down what it is asked for.
+//! Commands of `capture`, over a router that only records the requests of management.
 
 use namewire_management::{CapturePlane, CaptureRefusal, PeerCredentials, Subject, Times, TrustConfig, WantedCapture};
 use namewire_packet::{
