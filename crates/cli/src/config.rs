@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) enum Command {
     /// Print a configuration file with every key, its default and what it means
     Default,
-    /// Check a configuration file; exit code 1 if a router would not take it
+    /// Check a configuration file; exit code 1 if a router would reject it
     Check {
         /// Configuration file of Namewire
         #[arg(value_name = "FILE", required_unless_present = "nfd_conf", conflicts_with = "nfd_conf")]
@@ -18,7 +18,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         nfd_conf: Option<PathBuf>,
     },
-    /// Print what `namewire run` with the same options would have in effect, or what a running router has
+    /// Print the settings that `namewire run` would use with the same options, or those of a running router
     Show(Box<Show>),
 }
 

@@ -34,7 +34,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found
 enum Command {
     /// Run a router
     Run(Box<run::Args>),
-    /// Run a router in the place of NFD: its options, its configuration file, its exit codes
+    /// Run a router as a replacement of NFD, with its options, its configuration file and its exit codes
     Nfd(nfd::Args),
     /// Print, check and show configuration files
     #[command(subcommand)]
@@ -45,7 +45,7 @@ enum Command {
     Completions(completions::Args),
     /// Write the manual pages of all commands
     Manual(manual::Args),
-    /// Command lines and output of NFD's nfdc, for scripts written against it
+    /// Take the command lines of NFD's nfdc and print its output, for scripts written for it
     #[command(disable_help_flag = true)]
     Nfdc {
         /// As nfdc takes them; `namewire nfdc help` lists the commands

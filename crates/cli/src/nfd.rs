@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Configuration file [default: /etc/ndn/nfd.conf, else /usr/local/etc/ndn/nfd.conf]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// List the modules of NFD that the section log of the configuration file may name with effect
+    /// List the modules of NFD whose names have an effect in the section log of the configuration file
     #[arg(short, long)]
     modules: bool,
     /// Print the version

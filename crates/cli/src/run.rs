@@ -50,25 +50,25 @@ pub(crate) struct Args {
     /// Configuration file of NFD; the router warns about the sections that it ignores
     #[arg(long, value_name = "FILE")]
     pub(crate) nfd_conf: Option<PathBuf>,
-    /// Keep faces, routes and strategies that commands make in this file, and make them again at the start
+    /// State file: the router saves faces, routes and strategies made by commands, and restores them at the start
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// If the state file cannot be read, rename it and start without it
     #[arg(long)]
     pub(crate) ignore_state: bool,
-    /// UDP address to listen on, or a port of all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    /// UDP address to listen on, or a port on all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
     #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
     pub(crate) listen_udp: Vec<Addresses>,
     /// Do not listen on UDP
     #[arg(long, conflicts_with = "listen_udp")]
     pub(crate) no_udp: bool,
-    /// TCP address to listen on, or a port of all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
+    /// TCP address to listen on, or a port on all addresses; repeatable [default: 0.0.0.0:6363 and [::]:6363]
     #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
     pub(crate) listen_tcp: Vec<Addresses>,
     /// Do not listen on TCP
     #[arg(long, conflicts_with = "listen_tcp")]
     pub(crate) no_tcp: bool,
-    /// WebSocket address to listen on, or a port of all addresses; repeatable, for example 0.0.0.0:9696
+    /// WebSocket address to listen on, or a port on all addresses; repeatable, for example 0.0.0.0:9696
     #[arg(long, value_name = "ADDR:PORT", value_parser = addresses::of_all)]
     pub(crate) listen_ws: Vec<Addresses>,
     /// Address to listen on for WebSocket over TLS, repeatable
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// Interfaces not to use, repeatable
     #[arg(long = "no-interface", value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) denied_interfaces: Vec<InterfacePattern>,
-    /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next place that can be made]
+    /// Unix socket for applications [default: /run/nfd/nfd.sock, or the next default path that can be created]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// Unix socket for applications that share memory with the router (memif) [default: none]
@@ -108,7 +108,7 @@ pub(crate) struct Args {
     /// Permanent face to make at the start, repeatable, for example udp://host:6363
     #[arg(long = "face", value_name = "URI")]
     pub(crate) faces: Vec<Uri>,
-    /// Route to add at the start, repeatable; the face is made if need be
+    /// Route to add at the start, repeatable; the router makes the face if there is none
     #[arg(long = "route", value_name = "PREFIX=URI", value_parser = parse_route)]
     pub(crate) routes: Vec<(Prefix, Uri)>,
     /// Strategy to choose at the start, repeatable, for example /chat=multicast
@@ -124,7 +124,7 @@ pub(crate) struct Args {
     /// prints all
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = AnySetting, hide_possible_values = true)]
     pub(crate) assignments: Vec<Assignment>,
-    /// Keep privileges that the router does not need, as root or by capabilities
+    /// Keep all privileges (of root, or capabilities), even those that the router does not need
     #[arg(long)]
     pub(crate) keep_privileges: bool,
     /// What to log on standard error, by area, for example info,faces=debug: see docs/observe.md [default: info, or

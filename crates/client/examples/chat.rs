@@ -1,5 +1,5 @@
-//! A chat of a sync group: what anybody says, everybody reads. Each line of standard input is published; the program
-//! goes on listening after the last.
+//! A chat in a sync group: every member receives all messages. The program publishes each line of its standard input,
+//! and continues to listen after the last line.
 //!
 //! `cargo run -p namewire-client --example chat -- /chat/v=3 /alice`
 

@@ -1,5 +1,5 @@
-//! Answers under the name of an identity with Data that its key signs, publishes the certificate of the key, and renews
-//! it before it expires. It runs until it is ended.
+//! Answers Interests under the name of an identity. The identity's key signs the answers. The program also publishes
+//! the certificate of that key, and renews it before it expires. It runs until it is stopped.
 //!
 //! `namewire key make /alice`, then
 //! `cargo run -p namewire-client --features key-chain --example kept_key -- /alice`

@@ -1,4 +1,4 @@
-//! Answers every Interest under /example, until it is ended.
+//! Answers every Interest under /example, until it is stopped.
 //!
 //! `cargo run -p namewire-client --example producer`
 

@@ -1,4 +1,4 @@
-//! Publishes a file in segments, until it is ended.
+//! Publishes a file in segments, until it is stopped.
 //!
 //! `cargo run -p namewire-client --example publish_file -- holiday.mp4 /me/holiday`
 

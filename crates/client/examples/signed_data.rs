@@ -1,8 +1,8 @@
-//! Signs Data with a key, and accepts only Data that a chain of certificates leads to.
+//! Signs Data with a key, and accepts Data only if a chain of certificates connects its key to a trust anchor.
 //!
 //! Alice's key signs Bob's certificate, Bob's key signs a packet. Carol trusts Alice only; she finds Bob's certificate
-//! by the name in the packet. Mallory's packets are refused. A forwarder sends no Interest back
-//! to where it came from, so the producer has a connection of its own.
+//! by the name in the packet. Mallory's packets are refused. A forwarder sends no Interest back to the face from which
+//! it came, so producer and consumer have separate connections.
 //!
 //! `cargo run -p namewire-client --example signed_data`
 

@@ -1,4 +1,4 @@
-//! Asks for one packet, and accepts it only if a chain of certificates leads to the anchor.
+//! Asks for one packet, and accepts it only if a chain of certificates connects its key to the anchor.
 //!
 //! `cargo run -p namewire-client --example trusting_consumer -- ANCHOR NAME`, with the file of `namewire key
 //! export-cert` as ANCHOR

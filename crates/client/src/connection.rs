@@ -1,4 +1,4 @@
-//! The connection of a client, and how it comes back.
+//! The connection of a client, and how the client restores it.
 //!
 //! Question: what does an application notice when its forwarder starts again?
 //!

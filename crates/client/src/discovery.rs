@@ -6,7 +6,8 @@
 //! by client.conf is final: if that forwarder does not answer, nothing else is tried, because a connection to another
 //! forwarder would be worse than an error.
 //!
-//! The same environment and file name the key chain (`Environment::key_chain_location`, feature `key-chain`).
+//! The location of the key chain comes from the same environment and file (`Environment::key_chain_location`, feature
+//! `key-chain`).
 //!
 //! Source: ndn-cxx `util/config-file.cpp` (search order of client.conf: `$HOME/.ndn`, the configured directory,
 //! `/etc/ndn`; only the first that exists counts) and `face.cpp`.
@@ -300,7 +301,7 @@ mod tests {
 
     #[cfg(feature = "key-chain")]
     #[test]
-    fn the_key_chain_is_where_environment_or_file_say() {
+    fn environment_or_file_locate_the_key_chain() {
         let dir = tempfile::tempdir().unwrap();
         let mut env = environment(dir.path());
         let places = |env: &Environment| {
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_its_place() {
+    fn an_invalid_setting_is_reported_with_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let mut env = environment(dir.path());
         env.transport = Some("nonsense".into());

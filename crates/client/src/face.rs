@@ -5,10 +5,9 @@
 //! and writes it with one call. So packets queued in the same turn of the runtime share a system call. No task holds
 //! the lock across an await.
 //!
-//! A received packet is a bare Interest, Data or tag packet, or an LpPacket. Of its headers, Nack, PitToken,
-//! CongestionMark and IncomingFaceId are used; other legal headers are ignored. A packet is sent bare unless it needs a
-//! header.
-//! [`crate::reassembly`] joins fragments (UDP).
+//! A received packet is a bare Interest, Data or tag packet, or an LpPacket. The client uses the headers Nack,
+//! PitToken, CongestionMark and IncomingFaceId, and ignores other legal ones. A packet is sent bare unless it needs a
+//! header. [`crate::reassembly`] joins fragments (UDP).
 //!
 //! Limits: if the send queue has [`SEND_QUEUE_BYTES_MAX`], senders wait. A frame above [`FRAME_BYTES_MAX`] closes a
 //! stream; a datagram above it is dropped. If the queue of a producer is full, further Interests are dropped and

@@ -1,5 +1,5 @@
-//! Looks after the certificate of a key on disk: renews it where the issuer's key is at hand, and warns in time where
-//! it is not.
+//! Watches the certificate of a key on disk. If the issuer's key is in the same key chain, it renews the certificate in
+//! time; if not, it warns in time.
 //!
 //! ```no_run
 //! use namewire_client::{
@@ -21,13 +21,13 @@
 //! # }
 //! ```
 //!
-//! [`namewire_security::key_chain::Expiry`] says when a certificate is due. If another program makes a new certificate
-//! the default of the key, that one counts, too.
+//! [`namewire_security::key_chain::Expiry`] defines when a certificate is due. If another program gives the key a new
+//! default certificate, the watch continues with that one.
 //!
 //! Cost: one look into the key chain each [`LOOK_EVERY`], or earlier if the certificate becomes due earlier; the file
 //! is read on a thread for blocking work. A warning is repeated each [`TELL_EVERY`].
 //!
-//! Limits: at most one renewal in [`PAUSE_MIN`], however short the certificates are.
+//! Limits: at most one renewal in [`PAUSE_MIN`], however short the validity of the certificates is.
 
 use namewire_packet::NameBuf;
 use namewire_security::{
@@ -189,7 +189,7 @@ mod tests {
     const NOW_MS: u64 = 1_795_254_446_000;
 
     #[test]
-    fn a_certificate_that_another_program_made_the_default_is_told() {
+    fn a_new_default_certificate_of_another_program_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let location = KeyChainLocation::new(None, None, home.path()).unwrap();
         let chain = KeyChain::open_or_create(&location, home.path()).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_old_while_certificate_and_reason_are_the_same() {
+    fn a_warning_is_a_repetition_if_certificate_and_reason_are_the_same() {
         let due = |hours: u64, why: &str| CertificateEvent::Due {
             certificate: NameBuf::default(),
             left: Duration::from_secs(3600 * hours),

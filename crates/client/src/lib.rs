@@ -35,14 +35,14 @@
 //!
 //! | you want to | use |
 //! | --- | --- |
-//! | find the forwarder | [`Client::connect`]; [`discovery`] says where it looks, [`transport_uri`] how one is named |
+//! | find the forwarder | [`Client::connect`]; [`discovery`] lists where it looks, [`transport_uri`] how to name one |
 //! | ask for one packet | [`Client::express`], [`Client::express_trusted`] |
 //! | answer Interests | [`Client::serve`] with a closure, [`Client::interests`] as a stream |
 //! | fetch and publish objects of many packets | [`SegmentFetch`], [`SegmentPublisher`] |
-//! | sign | [`security::Signer`], of a key of yours; with the feature `key-chain`, of `security::key_chain` on disk |
-//! | renew certificates, and hear of it before they expire | `keep_certificate` (feature `key-chain`) |
+//! | sign | [`security::Signer`], with your key; feature `key-chain`: with keys on disk (`security::key_chain`) |
+//! | renew certificates, and get a warning before they expire | `keep_certificate` (feature `key-chain`) |
 //! | trust only some keys | [`Validator`] |
-//! | learn what others of a group published | [`sync::SyncGroup`] |
+//! | learn what other members of a group published | [`sync::SyncGroup`] |
 //! | find Data by sets of tags | [`tag::TagClient`] |
 //! | command the forwarder, and read its state | [`Client::control`], [`Client::dataset`], [`NotificationStream`] |
 //!

@@ -6,7 +6,7 @@
 //! Datasets are fetched as segmented objects and decoded after joining, because NFD cuts entries in the middle.
 //!
 //! Commands and datasets have the prefix `/localhost/nfd`. If the face is not local, route commands have the prefix
-//! `/localhop/nfd`: a forwarder takes them from such a face under no other prefix.
+//! `/localhop/nfd`: a forwarder accepts commands from such a face only under this prefix.
 
 use crate::{
     client::{Client, fresh_nonce},

@@ -1,11 +1,11 @@
 //! Notification streams: what a forwarder announces as it happens, for example `/localhost/nfd/faces/events`.
 //!
-//! Source: management.md §6.4, as ndn-cxx's notification subscriber follows it. A first Interest (CanBePrefix and
-//! MustBeFresh) gets the latest notification while it is fresh, or else the next one. From then on, an Interest for the
-//! next sequence number waits for it. After a time-out the subscriber asks for the latest again: the next one may be so
-//! old that the forwarder no longer has it.
+//! Source: management.md §6.4, and the behaviour of ndn-cxx's notification subscriber. A first Interest (CanBePrefix
+//! and MustBeFresh) gets the latest notification while it is fresh, or else the next one. From then on, an Interest for
+//! the next sequence number is always pending. After a time-out the subscriber asks for the latest notification again,
+//! because the forwarder may have dropped the next one.
 //!
-//! Limit: a forwarder keeps a few notifications. Those that it has forgotten when they are asked for are counted.
+//! Limit: a forwarder keeps only a few notifications. The subscriber counts those that it missed.
 
 use crate::{client::Client, connection::Backoff, express_error::ExpressError};
 use namewire_packet::{InterestBuilder, NameBuf, tlv::types::SEQUENCE_NUM_COMPONENT};

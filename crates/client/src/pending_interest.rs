@@ -1,8 +1,9 @@
 //! Pending Interests: which of our Interests does this packet answer?
 //!
 //! A hash map leads from a name (TLV-VALUE) to the Interests pending under this name. Data is looked up under its own
-//! name. While a CanBePrefix or implicit-digest Interest is pending, it is also looked up under its shorter prefixes
-//! and its full name. One Data satisfies every Interest it matches; a Nack answers the one that carries its nonce.
+//! name. While a CanBePrefix or implicit-digest Interest is pending, Data is also looked up under all prefixes of its
+//! name and under its full name. One Data satisfies every Interest that it matches. A Nack ends the Interest whose
+//! nonce it carries.
 //!
 //! Cost: a Data takes one look-up; if prefix Interests are pending, it takes one per component.
 //! Limit: the caller bounds the number of entries ([`crate::PENDING_INTERESTS_MAX`]).
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn data_takes_exactly_what_it_matches() {
+    fn data_satisfies_exactly_the_interests_that_it_matches() {
         let data = DataBuilder::new(name("/a/b/c")).content(b"x").sign_digest();
         let data = Data::parse(&data).unwrap();
         let mut full = name("/a/b/c");
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nack_takes_its_nonce_only() {
+    fn a_nack_ends_only_the_interest_with_its_nonce() {
         let mut table = PendingInterests::default();
         let with_nonce = |n| InterestBuilder::new(name("/a")).nonce(Nonce([0, 0, 0, n]));
         insert(&mut table, with_nonce(1), 1);

@@ -3,8 +3,8 @@
 //! [`Client::serve`] registers a prefix and calls a closure for each Interest. [`Client::interests`] gives them as a
 //! stream instead. Both register the prefix again when the forwarder comes back.
 //!
-//! A producer of many answers takes the Interests that wait with [`InterestStream::next_batch`] and sends the answers
-//! with [`Client::send_replies`]: one lock and one wake-up for all.
+//! A busy producer takes all waiting Interests with [`InterestStream::next_batch`] and sends all answers with
+//! [`Client::send_replies`]: one lock and one wake-up for the batch.
 //!
 //! Limits: at most [`InterestOptions::queue_max`] wait in each stream; more are dropped and counted, or get a Nack.
 //! [`Client::serve`] works on [`SERVED_AT_ONCE_MAX`] Interests at the same time.

@@ -1,7 +1,7 @@
 //! Fetches a segmented object: finds its version, gets all segments, and writes them in order.
 //!
-//! 1. **Version** (file `version_discovery.rs`): RDR metadata if published, else the
-//!    first segment that answers a prefix Interest.
+//! 1. **Version** (file `version_discovery.rs`): from RDR metadata if the producer publishes it, else from the first
+//!    segment that answers a prefix Interest.
 //! 2. **Segments**: as many in flight as the congestion window allows. A segment that has not arrived after the RTO is
 //!    requested again with a new nonce, at most [`FetchOptions::retries_max`] times. The RTO is shorter than the
 //!    InterestLifetime, so forwarders still have the earlier Interest. They treat the later one as a retransmission and

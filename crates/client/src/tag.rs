@@ -16,15 +16,16 @@
 //! ```
 //!
 //! Commands go by NFD management (`/localhost/nfd/tags`), packets over the same connection. An application sends with
-//! tree 0 and epoch 0, "your first tree", and without its own place: its router fills them in. A packet that arrives
-//! has them. So a reply goes to the place of the request, and a follow-up to the place of the reply
-//! ([`TagPlace`]), in the same tree and epoch. [`TagClient::in_tree`] chooses another tree for packets by tags.
+//! tree 0 and epoch 0, "your first tree", and without its own place: its router fills them in. Packets that arrive
+//! carry tree, epoch and the sender's place. So a reply goes to the place of the request, and a follow-up to the place
+//! of the reply ([`TagPlace`]), in the same tree and epoch. [`TagClient::in_tree`] chooses another tree for packets by
+//! tags.
 //!
-//! A lost packet is not sent again, as with Interests. A place is good for one epoch: when the tree changes, packets to
+//! Like an Interest, a lost packet is not sent again. A place is valid for one epoch: when the tree changes, packets to
 //! old places are lost, and the application pulls by tags again.
 //!
-//! A router forgets an application whose connection ends. So while a [`TagReceiver`] is read, it opens another
-//! connection after a loss, and tells the router again what this client advertised, and that it joined.
+//! A router forgets an application whose connection ends. So a [`TagReceiver`] that the program reads opens a new
+//! connection after a loss, and repeats the client's advertisements and its join.
 //!
 //! Limits: those of [`TagSet`]; a packet of [`TAG_PACKET_BYTES_MAX`]; [`TAG_REPLIES_MAX`] replies to a pull;
 //! [`INCOMING_TAG_PACKETS_MAX`] packets that wait for the application.

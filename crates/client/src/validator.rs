@@ -15,7 +15,7 @@
 //! The rules are those of [`namewire_security::trust`]. A certificate is fetched under the name in the KeyLocator, and
 //! kept for the next packet. If the KeyLocator names the key, and the certificate has expired meanwhile, the validator
 //! asks again: its owner may have renewed it. If Data is refused, the validator drops the certificates that it fetched
-//! for it. So a forged certificate does no harm once the true one is the answer.
+//! for it. So a forged certificate does no more harm once the network returns the true one.
 //!
 //! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision;
 //! [`namewire_security::trust::MAX_FETCHED`] are kept.

@@ -86,7 +86,7 @@ async fn after_a_time_out_it_asks_for_the_latest_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_notification_is_passed_over() {
+async fn data_that_is_no_notification_is_skipped() {
     let (_publisher, mut interests, told) = subscribe(&Forwarder::new(Weather::default()), 1).await;
     let odd: NameBuf = format!("{STREAM}/other").parse().unwrap();
     let data = DataBuilder::new(odd).freshness_ms(1000).content(b"odd").sign_digest();

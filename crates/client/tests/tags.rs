@@ -218,7 +218,7 @@ async fn a_pull_finds_the_application_and_a_follow_up_comes_back_to_it() {
 }
 
 #[test]
-fn what_is_no_place_is_refused() {
+fn an_invalid_place_is_refused() {
     for text in
         ["", "1", "0.1/80#1", "1.70000/8003", "1.70000/803#1", "1.70000/+a03#1", "1.70000/#1", "1.x/80#1", "1.2/80#-1"]
     {
@@ -258,7 +258,7 @@ async fn one_reply_too_many_is_counted() {
 }
 
 #[tokio::test]
-async fn pushes_reach_those_who_want_them_once_the_application_has_joined() {
+async fn pushes_arrive_once_the_sending_application_has_joined() {
     let router = Router::default();
     let (sender, wants, pulls_only) = (router.attach(), router.attach(), router.attach());
     let mut incoming = wants.receive().unwrap();

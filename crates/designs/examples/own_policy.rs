@@ -1,7 +1,7 @@
-//! A cache policy of one's own, measured beside `lru` and the default (docs/extending.md).
+//! A custom cache policy, measured in comparison with `lru` and the default (docs/extending.md).
 //!
 //! `cargo run --release -p namewire-designs --example own_policy -- [TRACE]`. A trace has one request per line. Without
-//! one, requests are made here: popular objects, and a scan of new ones now and then.
+//! a trace, the program generates requests: for popular objects, and now and then a scan of new ones.
 
 use namewire_tables::cs_policy::adaptive_window::AdaptiveWindow;
 use namewire_tables::cs_policy::named_entry::NamedEntry;

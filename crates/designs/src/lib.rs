@@ -13,7 +13,8 @@
 //! ([`Split`](namewire_tables::fib::Split)). A policy is a
 //! [`BoxedPolicy`](namewire_tables::content_store::policy::BoxedPolicy).
 //!
-//! Trivial ones and our own belong here too. The header of each catalogue lists every place that a new one needs.
+//! Trivial designs and policies, and new ones, belong here too. The header of each catalogue lists every place that a
+//! new one needs.
 #![forbid(unsafe_code)]
 
 pub mod city_hash;

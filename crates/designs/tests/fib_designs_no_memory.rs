@@ -1,4 +1,5 @@
-//! The kernel refuses memory to a FIB of every design. Alone in its process: the limit is the process's.
+//! The kernel refuses memory to a FIB of every design. The test runs in a separate process, because the limit holds for
+//! the whole process.
 
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, FibRefusal, HashKey, NextHop, head_room::RESERVE_BYTES};

@@ -1,5 +1,5 @@
-//! The tables allocate nothing once they are made, not even at their limits. In a file of its own, because
-//! it counts the allocations of the whole process.
+//! The tables allocate nothing once they are made, not even at their limits. The test is in a separate file, because it
+//! counts the allocations of the whole process.
 
 use namewire_designs::policies::admission::Admission;
 use namewire_designs::policies::catalogue::CachePolicy;

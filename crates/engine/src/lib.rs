@@ -13,7 +13,7 @@
 //! | why was a packet dropped? | [`DropReason`] |
 //! | what if only a fingerprint is kept? | [`state::core_role`] |
 //! | how much of the PIT may one neighbour have? | `state/pit_shares.rs` |
-//! | who gives way when the PIT is full? | `verdict/pressure.rs` |
+//! | which entry is displaced when the PIT is full? | `verdict/pressure.rs` |
 //! | which faces wanted more than they may? | [`counters::face_share`] |
 //! | which other limits took effect? | [`LimitMet`] |
 //! | which worker decides? | [`dispatch`] |
@@ -23,8 +23,8 @@
 //! | what is remembered of next hops? | [`state::measurements`] |
 //! | how long do answers of a face take? | [`state::upstream_times`] |
 //!
-//! The folders are shelves. A folder uses those before it in this list, and none after it: `ground` (faces, time, what
-//! a batch results in), `state` (what is remembered), `verdict` (where an Interest may go), `strategies`, `pipeline`,
+//! The folders are layers. A folder uses those before it in this list, and none after it: `ground` (faces, time, the
+//! output of a batch), `state` (what is remembered), `verdict` (where an Interest may go), `strategies`, `pipeline`,
 //! `events`, `schedule` (the order of a batch, and the engine). Two crates are below them, [`dispatch`] and
 //! [`counters`].
 //!

@@ -1,4 +1,5 @@
-//! Data only from who was asked: forged answers go nowhere and are not stored; honest ones of every kind pass.
+//! Data only from faces that were asked: forged answers are neither sent nor stored; honest ones of every kind
+//! pass.
 
 use namewire_engine::{DataFrom, DropReason, EngineConfig, FaceAttributes, FaceId, FaceScope};
 use namewire_shares::HolderId;
@@ -17,7 +18,7 @@ fn add_remote(node: &mut Forwarder, face: FaceId, holder: usize) {
 }
 
 #[test]
-fn who_was_not_asked_answers_nobody_and_fills_no_store() {
+fn data_of_a_face_that_was_not_asked_is_neither_sent_nor_stored() {
     for workers in [1, 4] {
         for forger in [C, L, X, H, A] {
             let mut node = node(workers);
@@ -46,7 +47,7 @@ fn data_answers_the_interests_that_its_face_was_asked_and_no_others() {
 }
 
 #[test]
-fn whoever_was_asked_may_answer_late() {
+fn a_face_that_was_asked_may_answer_late() {
     let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a/1", 1));
     node.at(1000);
@@ -69,7 +70,7 @@ fn whoever_was_asked_may_answer_late() {
 }
 
 #[test]
-fn a_peer_that_connects_anew_may_answer_what_it_was_asked_before() {
+fn a_peer_that_reconnects_may_answer_earlier_interests() {
     let (asked, again, other) = (FaceId(400), FaceId(401), FaceId(402));
     let mut node = Forwarder::default();
     add_remote(&mut node, asked, 300);
@@ -86,7 +87,7 @@ fn a_peer_that_connects_anew_may_answer_what_it_was_asked_before() {
 }
 
 #[test]
-fn management_alone_speaks_for_management() {
+fn only_management_answers_for_management() {
     for data_from in [DataFrom::Asked, DataFrom::Any] {
         let mut node = Forwarder::new(EngineConfig { data_from, ..EngineConfig::default() });
         node.route("/localhost/nfd", &[FaceId::INTERNAL]);
@@ -107,7 +108,7 @@ fn management_alone_speaks_for_management() {
 }
 
 #[test]
-fn the_rule_of_nfd_can_be_had() {
+fn data_of_any_face_can_be_accepted_as_in_nfd() {
     let mut node = Forwarder::new(EngineConfig { data_from: DataFrom::Any, ..EngineConfig::default() });
     node.route("/a", &[B]);
     node.receive(A, interest("/a/1", 1));

@@ -1,7 +1,7 @@
 //! Links go down while Interests wait for them.
 //!
 //! The story: an Interest whose next hop's link went down waited until it expired, and was sent elsewhere only if its
-//! consumer asked again. Now it is sent to another next hop at once, and only once, with a nonce of its own.
+//! consumer asked again. Now it is sent to another next hop at once, and only once, with a new nonce.
 
 use namewire_engine::{DropReason, FaceId};
 use namewire_packet::{Interest, NackReason};
@@ -126,7 +126,7 @@ fn new_interests_wait_for_a_link_that_is_down() {
 
 /// C has already sent a Nack; then B, which was asked instead, is lost. A later Nack then ends the Interest.
 #[test]
-fn a_lost_upstream_is_not_waited_for_by_those_who_count_nacks() {
+fn a_lost_upstream_does_not_delay_a_nack() {
     let mut node = Forwarder::routing("/a", &[B, C]);
     node.receive(A, interest("/a", 1));
     let sent = node.face_down(B);
@@ -174,7 +174,7 @@ fn an_answered_entry_is_sent_nowhere() {
 
 /// More Interests than one call may send: the next calls send the rest.
 #[test]
-fn all_of_them_are_sent_however_many() {
+fn every_pending_interest_is_sent_however_many_there_are() {
     let mut node = Forwarder::routing("/a", &[B, C]);
     for number in 0..3000 {
         node.receive(A, interest(&format!("/a/{number}"), number));

@@ -1,6 +1,6 @@
 //! The engine from outside: packets in, verdicts, packets out.
 //!
-//! One program: a link for each file would take longer than its tests.
+//! All tests are one program, because linking one for each file would take longer than the tests.
 
 mod content_store;
 mod core_role;

@@ -39,7 +39,7 @@ impl Asking {
 }
 
 #[test]
-fn asf_prefers_what_answers_faster_whatever_it_costs() {
+fn asf_prefers_the_faster_next_hop_at_any_cost() {
     let mut asking = Asking::new("asf/v=5/probing-interval~1000", &[B, C, D]);
     // The next hops' answer times; D does not answer.
     let rtt_ms = BTreeMap::from([(B, 40), (C, 20)]);
@@ -171,7 +171,7 @@ fn asf_retransmits_to_the_unused_then_to_the_oldest_after_its_interval() {
 }
 
 #[test]
-fn asf_without_a_next_hop_says_so() {
+fn asf_without_a_next_hop_sends_a_nack() {
     let mut node = Forwarder::default();
     node.route_with("/a", &[A], "asf");
     assert_eq!(node.receive(A, interest("/a", 1)), ["A Nack NoRoute /a #1"]);
@@ -225,7 +225,7 @@ fn asf_forgets_after_its_lifetime_and_at_its_capacity() {
 }
 
 #[test]
-fn access_goes_to_who_answered_last_and_to_all_when_that_fails() {
+fn access_asks_the_next_hop_that_answered_last_and_all_when_that_fails() {
     let mut asking = Asking::new("access", &[B, C, D]);
     assert_eq!(asking.ask(0), [B, C, D], "nothing is known: to all");
     asking.answer(20, C);
@@ -265,7 +265,7 @@ fn access_does_not_use_a_next_hop_that_is_gone_or_asks_itself() {
 }
 
 #[test]
-fn random_uses_all_next_hops_alike() {
+fn random_uses_all_next_hops_equally() {
     let mut asking = Asking::new("random", &[B, C, D]);
     let mut chosen: BTreeMap<FaceId, u32> = BTreeMap::new();
     for n in 0..3000 {
@@ -369,7 +369,7 @@ fn floods_are_suppressed() {
 
 /// A node with another strategy passes an announcement on, as NFD does, but does not store it.
 #[test]
-fn other_strategies_hand_announcements_on() {
+fn other_strategies_forward_announcements() {
     let mut node = Forwarder::routing("/", &[B]);
     let announcement = announcement("/p");
     node.receive(A, interest("/p/1", 1));

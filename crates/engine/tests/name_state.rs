@@ -29,7 +29,7 @@ fn pending_interests_are_shown_with_their_faces() {
 }
 
 #[test]
-fn stored_data_is_shown_and_no_policy_hears_of_the_look() {
+fn stored_data_is_shown_without_an_effect_on_the_policy() {
     let mut node = Forwarder::new(EngineConfig::default());
     node.route("/a", &[B]);
     node.at(0).receive(A, interest("/a/1", 1));

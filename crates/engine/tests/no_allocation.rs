@@ -1,5 +1,5 @@
 //! After its construction the engine allocates nothing: not for a packet of any kind, a timer, the limits of its
-//! tables, or changes of faces and next hops. The test has a file of its own because it counts the allocations of the
+//! tables, or changes of faces and next hops. The test is in a separate file because it counts the allocations of the
 //! whole process.
 
 use namewire_engine::{

@@ -486,7 +486,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_from_nowhere_never_panic(settings in settings(), frames in proptest::collection::vec(
+    fn random_bytes_never_panic(settings in settings(), frames in proptest::collection::vec(
         (face(), proptest::collection::vec(any::<u8>(), 0..300), headers(), any::<bool>()), 1..64,
     )) {
         let mut node = node(settings);

@@ -126,7 +126,7 @@ fn names_that_do_not_exist_do_not_move_those_that_do() {
 
 /// Names that do not exist can demote a next hop; the first Interest that exists restores it.
 #[test]
-fn the_first_real_answer_ends_what_names_that_do_not_exist_did() {
+fn the_first_real_answer_ends_a_silence_caused_by_names_that_do_not_exist() {
     let mut asking = Asking::new(&[B, C]);
     for _ in 0..3000 {
         asking.ask_in_vain();

@@ -42,7 +42,7 @@ fn another_consumer_counts_the_same_way() {
 
 /// The second name gets the PIT slot of the first.
 #[test]
-fn suppression_starts_afresh_with_every_entry() {
+fn suppression_restarts_with_every_entry() {
     let mut node = Forwarder::routing("/", &[B]);
     for (name, start) in [("/a", 0), ("/b", 1000)] {
         let times = [0, 10, 30, 70];

@@ -1,7 +1,7 @@
 //! Announced routes: `rib/announce`, and announcements that self-learning finds in the network.
 //!
 //! Source: management.md §5; forwarding.md §4.6, §6. A prefix announcement becomes a route of origin `prefixann` and
-//! cost 2048, which lives as long as the announcement says. The announcing Data is kept beside the route, so that the
+//! cost 2048, which lives as long as the announcement says. The announcing Data is kept with the route, so that the
 //! self-learning strategy can pass it on ([`Effect::Announcements`]).
 //!
 //! Authorization: the command needs the same permission as any other of `rib`. The announcing Data must satisfy the

@@ -1,17 +1,17 @@
-//! `capture`: an operator has the frames of faces copied, or decisions about packets noted, and fetches the records.
+//! `capture`: an operator starts a capture of frames or of decisions about packets, and fetches its records.
 //!
 //! The module is ours; NFD has no captures. Its commands follow the rules of the protocol.
 //!
 //! | verb | takes | answer |
 //! | --- | --- | --- |
-//! | `start` | FaceId, LocalUri (`dev://`) or neither (all); Count?: one frame in so many; Mtu?: its bytes | Name |
-//! | `start` | Name: decisions about packets under this prefix; Count?: one name in so many | Name |
+//! | `start` | FaceId, LocalUri (`dev://`) or neither (all); Count?: one frame in Count; Mtu?: bytes kept of a frame | Name |
+//! | `start` | Name: decisions about packets under this prefix; Count?: one name in Count | Name |
 //! | `add` | Name, FaceId | the same |
 //! | `stop` | Name | the same |
 //!
 //! Pieces have the names `<Name>/seq=<n>`, from 0. Their Contents, joined, are the stream of
-//! [`CaptureRecord`](namewire_packet::nfd::CaptureRecord)s; the last one has a FinalBlockId. A piece comes when there
-//! is something to tell, and after a while if there is not.
+//! [`CaptureRecord`](namewire_packet::nfd::CaptureRecord)s; the last one has a FinalBlockId. The router sends a piece
+//! when there are new records, and an empty one after a while without records.
 //!
 //! Frames and names are confidential. A capture therefore serves only the face that began it, and the router sends
 //! pieces there directly, past its tables. As an ordinary answer, a piece would also satisfy a shorter Interest with

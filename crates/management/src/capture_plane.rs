@@ -1,4 +1,4 @@
-//! What management asks of captures: to begin and end them, and to send what they caught.
+//! What management asks of captures: to begin and end them, and to send their records.
 //!
 //! Management decides who may command, and answers. The router copies the frames.
 

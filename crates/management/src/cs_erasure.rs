@@ -1,8 +1,8 @@
 //! `cs/erase`: the workers erase one after the other, and the answer waits for the last worker.
 //!
-//! Source: management.md §5. One command erases at most [`MAX_ERASED`] Data. The answer says how many Data were erased.
-//! If the command asked for more and the limit was reached, the answer repeats the limit as Capacity. Then a client
-//! sends the command again.
+//! Source: management.md §5. One command erases at most [`MAX_ERASED`] Data. The answer gives the number of erased
+//! Data. If the command asked for more and the limit was reached, the answer repeats the limit as Capacity. Then a
+//! client sends the command again.
 //!
 //! Limit: [`MAX_PENDING`] commands in progress.
 

@@ -5,8 +5,8 @@
 //! sees the new route. Clients request later segments by exact name, and get them only from the snapshot. The store
 //! keeps contents and makes packets on demand: signing 8000 bytes costs about as much as copying a few packets.
 //!
-//! The name of a request may go on behind what it asks for, for example with a signature. A snapshot belongs to what is
-//! asked for. So requests that differ only in the rest share one, and each gets packets below its own name.
+//! The name of a request may have components after the dataset's name, for example a signature. Requests that differ
+//! only in these components share one snapshot, and each gets packets below its own name.
 //!
 //! Limits: [`DatasetLimits`]; the oldest snapshots are dropped first. [`MAX_REQUEST_NAME_BYTES`]: longer requests are
 //! refused.

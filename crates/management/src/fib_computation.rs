@@ -16,9 +16,9 @@
 //! strategy-choice prefix. A strategy-choice prefix without routes becomes a *hidden* entry. A hidden entry inherits
 //! its next hops by longest prefix match, so it has the next hops that Interests would find without it.
 //!
-//! Published entries are in a table of their own, ordered by name ([`crate::prefix_tree`]). It shares the name's bytes
-//! with the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 57 bytes per entry. The forwarder holds
-//! the same entries once more, so that workers can read them without a lock.
+//! Published entries are in a separate table, ordered by name ([`crate::prefix_tree`]). It shares the name's bytes with
+//! the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 57 bytes per entry. The forwarder holds the
+//! same entries once more, so that workers can read them without a lock.
 //!
 //! A change of `/` concerns every name, and a face that closes may remove a million routes. So each call recomputes at
 //! most as many names as its caller allows, and stores where it stopped. The rest of the subtree is a *sweep*, which
@@ -37,9 +37,9 @@
 //! everything.
 //!
 //! Limits: [`MAX_NEXT_HOPS`] per entry; the cheapest are kept. A prefix has at most one sweep, and only if its subtree
-//! is larger than a call may visit. [`FibLimits`] of the forwarder's table: [`FibComputation::room_for`] says whether
-//! one more prefix fits, so that management can refuse it. An entry whose routes are going needs its place until its
-//! turn.
+//! is larger than a call may visit. [`FibLimits`] of the forwarder's table: [`FibComputation::room_for`] reports
+//! whether one more prefix fits, so that management can refuse it. An entry whose routes are being removed keeps its
+//! place until it is recomputed.
 
 use crate::{
     fib_full::FibFull,

@@ -1,9 +1,10 @@
 //! Digests of the names of a sorted list: eight bytes of each name, side by side. A binary search compares these
 //! numbers in a few cache lines, and reads names only where numbers are equal.
 //!
-//! Names in one list begin alike (`/ndn/edu/…`). So the digest takes the bytes after the part that all names of the
-//! list share, because those bytes differ. Bytes: a name takes 8. Cost: a change moves the numbers after it. If a new
-//! name shares less with the list than the others do, all digests are computed again. That cannot happen often.
+//! Names in one list begin with the same bytes (`/ndn/edu/…`). So the digest takes the bytes after the part that all
+//! names of the list share, because those bytes differ. Bytes: a name takes 8. Cost: a change moves the numbers after
+//! it. If a new name shares less with the list than the others do, all digests are computed again. That cannot happen
+//! often.
 
 /// See the module documentation. Callers pass the names as `key(place)`.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! The lines that management adds to the router's log: faces that are up, commands and their refusals, routes that
-//! come and go by themselves.
+//! The lines that management adds to the router's log: faces that come up, commands and their refusals, and routes that
+//! come and go without a command.
 //!
 //! The target of a line is an area of the log. A value is turned into text only if the line is written.
 

@@ -46,7 +46,7 @@ mod tests {
     use namewire_packet::FaceId;
 
     #[test]
-    fn equal_sets_are_one_and_go_with_their_last_use() {
+    fn equal_sets_are_stored_once_and_freed_with_their_last_use() {
         let mut sets = NextHopSets::default();
         let hops = [NextHop { face: FaceId(300), cost: 1 }];
         let (first, second, empty) = (sets.get(&hops), sets.get(&hops), sets.get(&[]));

@@ -3,8 +3,7 @@
 //! A `BTreeMap` of shared names has three disadvantages. It takes more bytes than its contents, because its nodes are
 //! half empty. It would need another table for entry numbers that stay the same. And each of its comparisons reads
 //! another name, which is not in the cache. Here the records lie in one array, and a record keeps its number until it
-//! is removed. The order consists of lists of such numbers, each beside eight bytes of the name
-//! ([`crate::key_digests`]).
+//! is removed. The order consists of lists of such numbers, each with eight bytes of the name ([`crate::key_digests`]).
 //!
 //! ```text
 //!   heads       | digest of each block's first name |

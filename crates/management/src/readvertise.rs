@@ -1,9 +1,9 @@
-//! Readvertise: tells this node's routing daemon the prefixes of the node's clients.
+//! Readvertise: announces the prefixes of this node's clients to its routing daemon.
 //!
 //! Source: forwarding.md §6.2, policy *client-to-nlsr*. A prefix with a route of one of the
 //! [`ReadvertiseConfig::origins`] is announced by a signed `/localhost/nlsr/rib/register` with its Name and the lowest
-//! Cost of these routes (NFD and NLSR since March 2025), again when that changes. It is withdrawn by `unregister` when
-//! the last such route is removed. The daemon is *present* while the RIB has a route to
+//! Cost of these routes (NFD and NLSR since March 2025). It is announced again when that Cost changes. It is withdrawn
+//! by `unregister` when the last such route is removed. The daemon is *present* while the RIB has a route to
 //! `/localhost/nlsr`. When this route is added, everything is announced; when it is removed, sending stops.
 //!
 //! ```text

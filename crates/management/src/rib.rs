@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn registering_again_replaces_and_says_whether_the_fib_cares() {
+    fn registering_again_replaces_and_reports_whether_the_fib_changes() {
         let mut rib = Rib::default();
         let a = name("/a");
         assert_eq!(rib.insert(a.as_name(), route(300, 0, Some(5))), Ok(true));

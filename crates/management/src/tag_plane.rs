@@ -1,4 +1,4 @@
-//! What management asks of TagNet: to change what applications advertised, and to say what the router knows.
+//! What management asks of TagNet: to change what applications advertise, and to report what the router knows.
 //!
 //! Management decides who may command, and answers. The router keeps the tables, because they also hold what neighbours
 //! announced.

@@ -3,7 +3,7 @@
 //! Source: management.md §8. The rules are those of [`namewire_security::trust`]. The configuration crate reads the
 //! text of a file.
 //!
-//! Limits: lists are as long as the administrator makes them.
+//! Limits: the length of lists is not limited.
 
 use namewire_security::trust::{AnchorCertificate, RulesOrAny, TrustAnchor};
 

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_its_own_face_takes_a_face() {
+    fn a_verb_that_takes_its_own_face_also_takes_a_face_id() {
         for row in TABLE {
             if let Kind::Command(command) = &row.kind
                 && command.takes_self

@@ -123,7 +123,7 @@ fn datasets_show_at_once_what_was_learned_and_forgotten() {
 }
 
 #[test]
-fn drops_show_what_was_not_believed() {
+fn drops_show_refused_announcements() {
     let mut bench = Bench::new();
     let management_drops = |bench: &mut Bench| {
         let drops: Vec<DropCounter> = decode_dataset(&bench.fetch("/localhost/nfd/status/drops")).unwrap();

@@ -275,7 +275,7 @@ fn the_router_s_user_root_and_allowed_groups_may_do_everything() {
 
 /// In a user namespace every user outside of it has this number.
 #[test]
-fn the_number_of_users_that_are_not_known_here_lets_nobody_in() {
+fn the_number_of_unknown_users_grants_no_privileges() {
     let trust = TrustConfig { allowed_gids: vec![65_534], ..Default::default() };
     let config = ManagementConfig { trust, router_uid: Some(65_534), ..Default::default() };
     let mut bench = Bench::with_config(config);
@@ -338,7 +338,7 @@ fn certificates_have_their_time() {
 }
 
 #[test]
-fn a_face_from_afar_never_uses_localhost() {
+fn a_remote_face_never_uses_localhost() {
     let operator = Identity::new("/operator", None);
     let mut bench = Bench::with_trust(granting(&operator, Privileges::ALL));
     let signed = operator.command("/localhost/nfd", "rib/register", &for_prefix("/x"));
@@ -523,7 +523,7 @@ fn localhop_is_served_only_with_rules() {
 }
 
 #[test]
-fn the_process_that_runs_the_router_needs_nobody_s_leave() {
+fn the_process_of_the_router_needs_no_permission() {
     let strictest = TrustConfig {
         peer_credentials: false,
         localhost_rib: Some(RulesOrAny::Rules(ValidatorConfig::default())),
@@ -791,7 +791,7 @@ fn a_certificate_that_does_not_come() {
 
 /// A forger answers once for another owner's name, with a certificate that leads nowhere.
 #[test]
-fn a_forged_certificate_does_not_shut_its_owner_out() {
+fn a_forged_certificate_does_not_lock_out_its_owner() {
     let anchor = Identity::new("/ndn", None);
     let site = Identity::new("/ndn/site", Some(&anchor));
     // The rules let a key of `/` sign this; there is no such certificate.
@@ -812,7 +812,7 @@ fn a_forged_certificate_does_not_shut_its_owner_out() {
 
 /// A user of `/home/joe` signs with a KeyLocator that is not a key's name, but the name of the identity above.
 #[test]
-fn who_signs_below_an_identity_is_not_that_identity() {
+fn a_key_below_an_identity_does_not_sign_as_that_identity() {
     let anchor = Identity::new("/home", None);
     let joe = Identity::new("/home/joe", Some(&anchor));
     let guest = Identity::new("/home/joe/guest", Some(&anchor));

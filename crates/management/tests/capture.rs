@@ -1,4 +1,4 @@
-//! Commands of `capture`, over a router that only writes down what it is asked for.
+//! Commands of `capture`, over a router that only records the requests of management.
 
 use namewire_management::{CapturePlane, CaptureRefusal, PeerCredentials, Subject, Times, TrustConfig, WantedCapture};
 use namewire_packet::{
@@ -80,7 +80,7 @@ fn parameters(face: Option<u64>, local_uri: Option<&str>) -> ControlParameters {
 }
 
 #[test]
-fn the_operator_alone_captures() {
+fn only_the_operator_captures() {
     let (mut bench, asked) = bench();
     for (verb, parameters) in [
         ("start", parameters(Some(UDP_FACE.0), None)),
@@ -126,7 +126,7 @@ fn members_of_allowed_groups_command_but_do_not_capture() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_parameters_are_refused() {
     let (mut bench, asked) = bench();
     let other = ControlParameters { name: Some("/other".parse().unwrap()), ..parameters(None, None) };
     for (verb, parameters, expected) in [
@@ -149,7 +149,7 @@ fn what_makes_no_sense_is_refused() {
 
 /// An answer, even a refusal, would satisfy the pending Interest of the client that the piece belongs to.
 #[test]
-fn pieces_are_the_routers_to_send_and_others_hear_nothing() {
+fn requests_for_pieces_go_to_the_router_and_get_no_answer_here() {
     let (mut bench, asked) = bench();
     let mut piece = name();
     piece.push_typed_nni(SEQUENCE_NUM_COMPONENT, 3);

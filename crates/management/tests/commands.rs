@@ -215,7 +215,7 @@ fn a_user_that_registers_without_end_leaves_room_for_others() {
 
 /// Under multicast, the default there, both are asked, and the first answer counts: users must know that they are two.
 #[test]
-fn two_users_with_one_prefix_of_this_machine_are_told() {
+fn two_users_of_one_local_prefix_are_reported() {
     let mut bench = Bench::new();
     let user = |face, number| FaceProperties {
         face: FaceId(face),

@@ -16,7 +16,7 @@ use namewire_testbed::{
 };
 
 #[test]
-fn every_dataset_says_what_the_node_knows() {
+fn every_dataset_reports_the_state_of_the_node() {
     let mut bench = Bench::new();
     let route = ControlParameters {
         face_id: Some(UDP_FACE),
@@ -81,7 +81,7 @@ fn every_dataset_says_what_the_node_knows() {
 }
 
 #[test]
-fn datasets_of_ours_say_what_the_router_knows() {
+fn our_datasets_report_the_state_of_the_router() {
     let mut bench = Bench::new();
     for part in [Part::Holders, Part::Dropped, Part::Health, Part::Workers] {
         let content = bench.fetch(&format!("/localhost/nfd/{}", part.name()));
@@ -173,7 +173,7 @@ const DATASETS: [&str; 19] = [
 /// The nfdc of python-ndn asks for datasets with signed Interests. It got 400 from each, because nothing might follow a
 /// dataset's name; NFD answers below the name of the Interest, whatever follows the verb.
 #[test]
-fn a_name_may_go_on_behind_a_dataset_s() {
+fn a_request_may_have_components_after_the_name_of_the_dataset() {
     let mut bench = Bench::new();
     let request = |name: &NameBuf| InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true);
     let filter = FaceQueryFilter { face_id: Some(UDP_FACE), ..Default::default() };

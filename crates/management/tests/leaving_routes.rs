@@ -1,9 +1,9 @@
 //! A million routes that are removed at once.
 //!
 //! The story: a routing daemon's face with 990,000 routes closed, and management was silent for 4.9 s, because one call
-//! removed, recomputed and wrote all of them. The same happened when they expired together, and when one route of `/`
-//! was removed that all had inherited. Now each call does one slice of that work, and other requests have their turn in
-//! between.
+//! removed, recomputed and wrote all of them. The same happened when they expired together, and when a route of `/` was
+//! removed that all other prefixes inherited. Now each call does one slice of that work, and the router handles other
+//! requests between two slices.
 
 use namewire_management::{FaceProperties, FibChange, NextHop};
 use namewire_packet::{

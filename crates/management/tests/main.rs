@@ -1,6 +1,6 @@
 //! Management from outside: commands, datasets, rules, and the RIB behind them.
 //!
-//! One program: a link for each file would take longer than its tests.
+//! All tests are one program, because linking one for each file would take longer than the tests.
 
 mod announcements;
 mod authorization;

@@ -66,7 +66,7 @@ fn answer(bench: &mut Bench, command: &[u8], code: u64) {
 }
 
 #[test]
-fn client_routes_are_told_refreshed_and_withdrawn() {
+fn client_routes_are_announced_refreshed_and_withdrawn() {
     let mut bench = bench();
     register(&mut bench, "/client/a", CLIENT);
     register(&mut bench, "/app", 0);
@@ -177,7 +177,7 @@ fn every_answer_below_400_is_a_success() {
 }
 
 #[test]
-fn a_daemon_that_comes_back_is_told_everything_again() {
+fn a_daemon_that_comes_back_gets_all_announcements_again() {
     let mut bench = bench();
     register(&mut bench, "/localhost/nlsr", 0);
     for number in 0..100 {
@@ -207,7 +207,7 @@ fn a_daemon_that_comes_back_is_told_everything_again() {
 }
 
 #[test]
-fn other_origins_can_be_chosen_and_nothing_is_told_by_default() {
+fn other_origins_can_be_chosen_and_by_default_nothing_is_announced() {
     let mut silent = Bench::new();
     register(&mut silent, "/localhost/nlsr", 0);
     register(&mut silent, "/client", CLIENT);
@@ -223,7 +223,7 @@ fn other_origins_can_be_chosen_and_nothing_is_told_by_default() {
 }
 
 #[test]
-fn the_daemon_is_told_the_lowest_cost_and_its_changes() {
+fn the_daemon_gets_the_lowest_cost_and_its_changes() {
     let mut bench = bench();
     register(&mut bench, "/localhost/nlsr", 255);
     let mut told = |verb: &str, face: Option<FaceId>, cost: Option<u64>| {
@@ -247,7 +247,7 @@ fn the_daemon_is_told_the_lowest_cost_and_its_changes() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_counted_and_ignored() {
+fn unsolicited_answers_are_counted_and_ignored() {
     let mut bench = bench();
     let data = DataBuilder::new(uri("/localhost/nlsr/rib/register/x")).sign_digest();
     bench.effects.clear();

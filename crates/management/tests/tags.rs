@@ -283,7 +283,7 @@ fn malformed_commands_and_other_faces_are_refused() {
 }
 
 #[test]
-fn without_tagnet_every_request_says_how_to_turn_it_on() {
+fn without_tagnet_every_answer_explains_how_to_turn_it_on() {
     let mut bench = Bench::new();
     for (verb, parameters) in [
         ("tags/advertise", advertising(&["a"], TagServes::Pull)),

@@ -4,7 +4,8 @@
 //! [`counters!`](crate::counters!) declares a struct of counters. The names under which counters are shown, their order
 //! and their sum over threads follow from the declaration. So a new counter is one line and cannot be forgotten.
 //!
-//! It is in this crate because the engine, faces, management and the router declare counters, and share no other crate.
+//! The macros are in this crate because the engine, faces, management and the router declare counters, and this is the
+//! only crate that all of them use.
 
 /// A counter, or several in a fixed shape.
 pub trait Count {

@@ -1,13 +1,13 @@
 //! Descriptor: a set of tags as a Bloom filter of 192 bits.
 //!
-//! Question: do the tags of one set all belong to another? [`Descriptor::is_subset_of`] answers in three words. That
-//! answer may be a wrong yes, never a wrong no. The edge, which has the tags themselves ([`TagSet`]), asks
+//! Question: is one set of tags a subset of another? [`Descriptor::is_subset_of`] compares three machine words. Its
+//! "yes" may be wrong, its "no" never. The edge, which has the tags themselves ([`TagSet`]), asks
 //! [`TagSet::is_subset_of`], which makes no mistake.
 //!
 //! Source: TagNet16 §2.2: 192 bits, 7 hash functions.
 //!
 //! The hash functions are independent: tag → SHA-256 → its first seven big-endian 32-bit words w → bit ⌊192 w / 2³²⌋.
-//! Every program that speaks TagNet must hash alike, so the functions have no key. Two hash functions combined modulo
+//! All TagNet programs must compute the same hashes, so the functions have no key. Two hash functions combined modulo
 //! 192 (double hashing) would give a tag few bit patterns, and false matches a thousand times as often.
 //!
 //! ```text
@@ -16,9 +16,10 @@
 //!   position  0 = the least significant bit of word 0
 //! ```
 //!
-//! Cost: a tag, one SHA-256 block, about 100 ns, at the edge only; a comparison, three ANDs.
+//! Cost: a tag takes one SHA-256 block, about 100 ns, at the edge only. A comparison takes three ANDs.
 //!
-//! Limits: [`MAX_TAGS`] tags of [`MAX_TAG_BYTES`] in a set; so a descriptor of a set has at most [`MAX_WEIGHT`] 1-bits.
+//! Limits: a set has at most [`MAX_TAGS`] tags of at most [`MAX_TAG_BYTES`] bytes, so its descriptor has at most
+//! [`MAX_WEIGHT`] 1-bits.
 
 pub use crate::tag::{DESCRIPTOR_BYTES, MAX_TAG_BYTES, MAX_TAGS};
 use sha2::{Digest, Sha256};
@@ -263,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_descriptor_never_says_no_by_mistake(a in tag_set(), b in tag_set()) {
+        fn a_descriptor_has_no_false_negatives(a in tag_set(), b in tag_set()) {
             prop_assert!(!a.is_subset_of(&b) || a.descriptor().is_subset_of(&b.descriptor()));
         }
 

@@ -4,8 +4,8 @@
 //!
 //! * **Views** ([`Interest`], [`Data`], [`Name`], [`lp::LpPacket`]) borrow the bytes. `parse` checks the whole element
 //!   once. After `Ok` no accessor can panic or fail, and none re-scans more than its own field.
-//! * **Builders** ([`InterestBuilder`], [`DataBuilder`], [`NameBuf`], [`lp::write_headers`]) say what we emit. They
-//!   always write the shortest form.
+//! * **Builders** ([`InterestBuilder`], [`DataBuilder`], [`NameBuf`], [`lp::write_headers`]) write the packets that we
+//!   send, always in the shortest form.
 //!
 //! A view proves that the bytes obey the grammar of packet format v0.3. It does not prove that a signature or a
 //! parameters digest is right: call [`Data::verify_digest_sha256`] and [`Interest::parameters_digest_is_valid`] for

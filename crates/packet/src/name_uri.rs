@@ -1,6 +1,7 @@
 //! Names as people write them: `ndn:/A/%00/seg=3` (packet-format §3.3).
 //!
-//! Follows ndn-cxx, except that a malformed percent escape is refused and not taken literally.
+//! The rules are those of ndn-cxx, with one exception: a malformed percent escape is an error; ndn-cxx
+//! takes it literally.
 
 use crate::{
     name::{Component, Name, NameBuf},

@@ -4,7 +4,7 @@
 //! variations above the mean. Strategies, reliable links and fetches use it, each with its own minimum. The caller
 //! decides on back-off, and adds no sample for a packet that it sent twice (Karn's rule, §3 and §5).
 //!
-//! It is in this crate because the three share no other crate.
+//! The module is in this crate because it is the only crate that all three use.
 
 /// Time after which an answer is overdue before the first sample: 1 s.
 pub const INITIAL_TIMEOUT_NS: u64 = 1_000_000_000;

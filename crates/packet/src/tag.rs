@@ -1,4 +1,4 @@
-//! Tag packets: what TagNet sends beside NDN packets. View and builder.
+//! Tag packets: the packets that TagNet adds to those of NDN, as a view and a builder.
 //!
 //! Source: TagNet16 §2.1: push, pull and reply; by descriptor or by locator; a fan-out limit. The encoding is ours. NDN
 //! leaves types above 32767 to applications; an NDN forwarder that does not know them drops the packet. Inside, types
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! Nonce, HopLimit and FanOut have fixed sizes, so that a router changes them in place. The filter's bits are in
-//! `namewire_tagnet::descriptor`, the label's in `namewire_tagnet::locator`: here both are bytes.
+//! `namewire_tagnet::descriptor`, the label's in `namewire_tagnet::locator`. This module treats both as bytes.
 //!
-//! Limits: the packet's, [`crate::MAX_PACKET_BYTES`]; [`MAX_TAGS`]; [`MAX_TAG_BYTES`]; [`MAX_LABEL_BYTES`].
+//! Limits: [`crate::MAX_PACKET_BYTES`] for a packet; [`MAX_TAGS`]; [`MAX_TAG_BYTES`]; [`MAX_LABEL_BYTES`].
 
 use crate::tlv::{self, Element, Reader, TlvError, offset_in, read_element, types};
 
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_have_their_order_and_unknown_ones_their_rule() {
+    fn elements_in_the_wrong_order_and_unknown_odd_elements_are_refused() {
         let element = |type_number: u32| {
             let mut out = Vec::new();
             tlv::write_tlv(&mut out, type_number, b"?");

@@ -1,7 +1,7 @@
 //! Type-Length-Value: the grammar under every NDN packet (packet-format §1).
 //!
-//! Reading refuses what the specification forbids: numbers that are not in their shortest form, types of 0 or above
-//! 2³²−1, lengths that exceed the input. Reading allocates nothing, whatever a length says.
+//! A reader refuses what the specification forbids: numbers that are not in their shortest form, types of 0 or above
+//! 2³²−1, lengths that exceed the input. It never allocates, however large a length field is.
 
 /// Type numbers (packet-format §2, NDNLPv2 §1.1).
 pub mod types {

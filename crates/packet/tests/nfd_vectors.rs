@@ -204,7 +204,7 @@ fn tables() {
 }
 
 #[test]
-fn forwarder_status_has_no_element_of_its_own() {
+fn forwarder_status_has_no_outer_element() {
     let wire = vector("M-forwarderstatus");
     let content = tlv::read_element(&wire).expect("Content");
     assert_eq!(content.type_number, tlv::types::CONTENT);

@@ -1,4 +1,5 @@
-//! The straight way for packets in the usual form accepts and refuses what the general way does, and reads the same.
+//! The fast parser for packets in the usual form accepts and refuses the same packets as the general parser, and reads
+//! the same fields from them.
 
 use namewire_packet::{Data, Interest, Name, PacketError, tlv};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -161,17 +162,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn interests_read_the_same_by_both_ways(wire in interest(), changes in changes()) {
+    fn both_parsers_agree_on_interests(wire in interest(), changes in changes()) {
         compare(&changed(wire, &changes))?;
     }
 
     #[test]
-    fn data_read_the_same_by_both_ways(wire in data(), changes in changes()) {
+    fn both_parsers_agree_on_data(wire in data(), changes in changes()) {
         compare(&changed(wire, &changes))?;
     }
 
     #[test]
-    fn elements_in_any_order_read_the_same_by_both_ways(value in elements(2), outer in 5..7_u32) {
+    fn both_parsers_agree_on_elements_in_any_order(value in elements(2), outer in 5..7_u32) {
         compare(&written(outer, &value))?;
     }
 }

@@ -9,17 +9,17 @@
 //! | another machine | the rules for commands; without rules, it is denied |
 //!
 //! The rules see the command as an Interest named `/<repo>/<verb>/<object>`, once for each object and for each
-//! RegisterPrefix. So one key may insert under one prefix and another under another.
+//! RegisterPrefix. So rules may let different keys insert under different prefixes.
 //!
-//! The router says from which face a packet came (IncomingFaceId), and which faces are local. The face of the
-//! notification and that of the command count: the first must be local, and the second local or the Content Store.
-//! If the router does not say it, because the repository's own face is not local or may not change its settings, no
-//! command counts as local.
+//! The router marks each packet with the face from which it came (IncomingFaceId), and lists the local faces. A command
+//! counts as local if its notification came from a local face, and the command itself from a local face or from the
+//! Content Store. The router does not mark packets if the repository's own face is not local or may not change its
+//! settings; then no command counts as local.
 //!
-//! Replay: the name of a command has the nonce that its notification chose, and a nonce counts once
+//! Replay: the name of a command contains the nonce of its notification, and the repository accepts each nonce once
 //! ([`crate::commands`]).
 //!
-//! Data are judged by rules of their own ([`AccessSettings::data`]). Without them, nothing is checked but digests.
+//! Data has separate rules ([`AccessSettings::data`]). Without such rules, the repository checks only digests.
 //!
 //! Limits: those of [`Validator`]; [`FACES_MAX`] faces are remembered.
 

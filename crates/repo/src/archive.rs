@@ -1,4 +1,4 @@
-//! Archive: Data one after the other in a file, to move them to another store or to keep a copy.
+//! Archive: a file of Data packets back to back, to move them to another store or to keep a copy.
 //!
 //! Source: the stream of TCP bulk insertion (repo-protocol §2): Data packets without anything between them. So an
 //! archive can be sent to any repository that takes bulk insertions, and a recorded stream is an archive.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exported_is_imported() {
+    fn exported_data_is_imported() {
         let bytes = archive_of(0..3000);
         let (store, other) = (MemoryStore::new(u64::MAX), MemoryStore::new(u64::MAX));
         let written = import(&store, Slowly(&bytes), || 7, |_| {}).unwrap();

@@ -1,11 +1,12 @@
 //! Bulk insertion: Data packets over a TCP connection, back to back.
 //!
-//! The protocol of repo-ng and ndn-python-repo has no acknowledgement. Here the end of the connection is one: when the
-//! client has closed its direction, the repository stores everything that is complete, and then closes its own. A
-//! connection with an element that is no Data, or that the store or the trust schema refuses, is reset after what came
-//! before it is stored. So a client that sees an orderly end knows that all its Data are stored.
+//! The protocol of repo-ng and ndn-python-repo has no acknowledgement. Here the end of the connection serves as one.
+//! When the client has closed its direction, the repository stores every complete Data, and then closes its own
+//! direction. If an element is not Data, or the store or the trust schema refuses it, the repository stores what came
+//! before this element, and then resets the connection. So a client that sees an orderly end knows that all its Data is
+//! stored.
 //!
-//! A full queue of the writer stops the reading, and TCP slows the client.
+//! While the writer's queue is full, the repository does not read from the connection, and TCP slows the client.
 //!
 //! Source: repo-protocol §2, §6. Limits: [`BulkSettings`]; an element has at most 8800 bytes.
 

@@ -1,8 +1,9 @@
-//! Check: reads everything that a store holds, and says what is wrong.
+//! Check: reads everything that a store holds, and reports what is wrong.
 //!
-//! Question: is every Data here, whole, and under its own name, and are the counts right?
+//! Question: is every Data complete and under its own name, and are the counts right?
 //!
-//! Cost: one pass over the store, [`CHUNK`] names for each look, so that the writer's former pages are free again soon.
+//! Cost: one pass over the store, in reads of [`CHUNK`] names. Short reads let the store soon reuse pages that the
+//! writer has replaced.
 //! Limits: the first [`PROBLEMS_MAX`] problems are described, all are counted.
 
 use crate::store::{Record, Store, StoreError};

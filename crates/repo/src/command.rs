@@ -12,7 +12,7 @@
 //! | 206 | RequestNo | 32 bytes |
 //! | 128 | nonce of a notification | bytes |
 //!
-//! Elements come in this order. Unknown even types are ignored, unknown odd ones are an error, as NDN packets have it
+//! Elements come in this order. As in NDN packets, an unknown even type is ignored and an unknown odd type is an error
 //! (repo-protocol §3.1, §6).
 //!
 //! Limits: [`OBJECTS_MAX`] objects, as many sync groups, and an answer of [`RESULT_BYTES_MAX`].

@@ -14,22 +14,23 @@
 //!                                          └─ job: waits for its turn, then fetches and stores
 //! ```
 //!
-//! A command that is denied or malformed has a status, too (403). A notification whose nonce came within
-//! [`NONCE_KEPT`] is ignored. So a recorded command cannot be carried out again with its own nonce, and with another it
-//! has another name, which its signature does not cover.
+//! A command that is denied or malformed has a status, too (403). The repository ignores a notification whose nonce it
+//! has seen within [`NONCE_KEPT`]. So a recorded command cannot be replayed. Its own nonce is ignored; with another
+//! nonce the command has another name, which its signature does not cover.
 //!
-//! Clients of ndn-python-repo before 0.4 send commands of another form, and put their question into the name
-//! ([`crate::command::earlier`]); they get answers of that form.
+//! Clients of ndn-python-repo before 0.4 send commands and status queries of another form
+//! ([`crate::command::earlier`]), and get answers of that form.
 //!
-//! The verbs are `insert`, `delete`, `sync/join`, `sync/leave`, and Namewire's own `delete prefix`, for all Data below
-//! a name. Only Namewire has a check for `sync/join` and `sync/leave`; its name is `/<repo>/sync/join check/<digest>`.
+//! The verbs are `insert`, `delete`, `sync/join`, `sync/leave`, and `delete prefix`, which only Namewire has, for all
+//! Data below a name. Only Namewire has a check for `sync/join` and `sync/leave`; its name is `/<repo>/sync/join
+//! check/<digest>`.
 //!
-//! `list` and `stats` are Namewire's own, too. The parameters of `list` are a prefix, and optionally the name after
-//! which to go on; the answer has as many Name TLVs as fit. It is empty at the end, and an application Nack if the
-//! store has no order.
+//! Only Namewire has `list` and `stats`, too. The parameters of `list` are a prefix, and optionally the name after
+//! which the list continues. The answer has as many Name TLVs as fit. At the end of the list it is empty. If the store
+//! has no order, the answer is an application Nack.
 //!
-//! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`], of which each face has a share ([`crate::shares`]);
-//! further notifications get a Nack (Congestion).
+//! Source: repo-protocol §3.2, §3.3. Limits: [`CommandLimits`]; each face has a share of them ([`crate::shares`]).
+//! Notifications beyond them get a Nack (Congestion).
 
 use crate::{
     access::push_verb,

@@ -1,4 +1,4 @@
-//! A member of a sync group: hears which publications there are, fetches them and stores them.
+//! A member of a sync group: learns which publications exist, fetches them and stores them.
 //!
 //! ```text
 //!   sync Interests ──► sync::group ─► news ──► backlog of each producer ──► fetches ──► writer
@@ -6,14 +6,15 @@
 //!         └── ours ◄───────┘                              progress: one note for each producer
 //! ```
 //!
-//! A producer's publications are looked for under both names of [`SyncNames`], and then under the one that answered.
+//! The member asks for a producer's publications under both names of [`SyncNames`], and later only under the name that
+//! got an answer.
 //!
-//! A publication may be one Data, or segments below the name. Progress is noted when the store has the Data. Sync
-//! Interests are not validated; Data are, where there are rules for Data ([`crate::access`]).
+//! A publication may be one Data, or segments below the name. The member records its progress once the store has the
+//! Data. It does not validate sync Interests; it validates Data if there are rules for Data ([`crate::access`]).
 //!
-//! Limits: [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window. A group has at most
-//! [`PRODUCERS_MAX`] producers; the faces that told of them first share this number ([`crate::shares`]). A vector of
-//! ours that does not fit in a packet is not sent.
+//! Limits: the member fetches [`FETCHES_MAX`] publications at the same time, at most a window of each producer. A group
+//! has at most [`PRODUCERS_MAX`] producers. A producer counts for the face that first announced it, and faces share
+//! this number ([`crate::shares`]). A vector of ours that does not fit in a packet is not sent.
 
 use crate::{
     command::SyncParam,

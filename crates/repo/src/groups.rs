@@ -1,8 +1,8 @@
 //! Sync groups: the repository is a member that publishes nothing, and stores what the others publish.
 //!
 //! A group is named by its sync prefix. A version at its end (`/chat/v=3`) chooses the version of the protocol; without
-//! one it is version 2. Groups are notes of the store, so a repository is their member again after a restart. What a
-//! member does is in [`crate::group_member`].
+//! one it is version 2. The store keeps a note for each group, so the repository is a member again after a restart.
+//! [`crate::group_member`] has what a member does.
 //!
 //! Limit: [`GROUPS_MAX`] groups.
 
@@ -213,7 +213,7 @@ mod tests {
     use crate::store::{Change, memory::MemoryStore};
 
     #[test]
-    fn a_store_remembers_groups_and_how_far_they_are() {
+    fn a_store_remembers_groups_and_their_progress() {
         let store = MemoryStore::new(u64::MAX);
         let name = |uri: &str| uri.parse::<NameBuf>().unwrap();
         let producer = Producer { name: name("/alice"), bootstrap_s: 7 };

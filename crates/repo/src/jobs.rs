@@ -12,9 +12,9 @@
 //! Source: repo-protocol §3.3. An insertion whose end is unknown counts as done when a segment fails. Here, unlike in
 //! ndn-python-repo, at least one packet must have come.
 //!
-//! An insertion fetches with a congestion window and hands what arrived to the writer. It does not wait for the store
-//! before it fetches on; the queue of the writer, when full, slows it. A packet counts as inserted when the store has
-//! it. If the store fails, the object fails and the fetch stops.
+//! An insertion fetches with a congestion window and hands what arrived to the writer. It continues to fetch while the
+//! store writes; a full queue of the writer slows it. A packet counts as inserted when the store has it. If the store
+//! fails, the object fails and the fetch stops.
 //!
 //! Limits: [`WINDOW_MAX`] segments in flight; [`TRIES_MAX`] tries for each; as many jobs at a time as configured.
 

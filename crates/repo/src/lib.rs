@@ -1,4 +1,4 @@
-//! Repo: an application that keeps Data for a long time, and answers Interests from what it keeps.
+//! Repo: an application that stores Data for a long time, and answers Interests with the stored Data.
 //!
 //! Question: how does a machine serve as much content as its disk holds, as fast as the disk, and never lose what it
 //! acknowledged?
@@ -11,8 +11,8 @@
 //!   TCP ──► bulk insertion ──────────────────────────────┴► writer ─┘
 //! ```
 //!
-//! Readers take the Interests that wait, up to a batch, and ask the store for all of them at once. One writer takes
-//! what waits to be stored, up to a batch, and acknowledges it when the store has it: one commit serves many.
+//! A reader takes a batch of waiting Interests, and asks the store for all of them at once. One writer takes a batch of
+//! waiting Data, and acknowledges it when the store has it: one commit serves many.
 //!
 //! | module | what it holds |
 //! | --- | --- |

@@ -1,6 +1,5 @@
-//! The lines that a repository adds to the log of its process: commands taken on, ended and refused, and failures of
-//! the store. Without a log
-//! (`namewire repo run` has none), nothing happens.
+//! The lines that a repository adds to the log of its process: commands that begin, end or are refused, and failures of
+//! the store. Without a log, as in `namewire repo run`, it adds nothing.
 
 use crate::{command::Command, shares::Holder, statistics::Refusal, store::StoreError};
 use std::fmt;

@@ -1,21 +1,21 @@
 //! Reads: threads that answer Interests from the store.
 //!
-//! Question: how fast can one look-up after the other be, if each alone would wake a thread, take a lock and make a
-//! system call?
+//! Question: how does the repository answer many Interests quickly, if a single look-up wakes a thread, takes a lock
+//! and makes a system call?
 //!
-//! A reader takes the Interests that wait, at most [`BATCH_MAX`], asks the store for all exact names with one call, and
-//! sends all answers with one call. Under load the batches grow, and the costs of waking, locking and writing are
-//! shared. Each reader is a thread, because stores block.
+//! A reader takes up to [`BATCH_MAX`] waiting Interests, asks the store for all exact names with one call, and sends
+//! all answers with one call. Under load the batches grow, and the costs of waking, locking and writing are shared.
+//! Each reader is a thread, because stores block.
 //!
 //! | Interest | answer |
 //! | --- | --- |
 //! | name | the Data of that name |
-//! | name and implicit digest | the same, if its digest is this |
+//! | name and implicit digest | the same, if it has this digest |
 //! | CanBePrefix | the first Data under the name in canonical order |
 //! | MustBeFresh | only Data whose FreshnessPeriod has not passed since it was stored |
 //!
-//! These are the rules of the Content Store (forwarding §2.2). What is not stored gets no answer, as with
-//! ndn-python-repo, or a Nack (NoRoute) if so configured.
+//! These are the rules of the Content Store (forwarding §2.2). If no stored Data matches, the Interest gets no answer,
+//! as with ndn-python-repo, or a Nack (NoRoute) if the repository is configured so.
 //!
 //! Limits: if [`QUEUE_INTERESTS_MAX`] Interests wait, further ones get a Nack (Congestion). A search for fresh Data
 //! under a prefix looks at [`SCAN_RECORDS_MAX`] records.

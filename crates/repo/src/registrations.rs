@@ -1,10 +1,10 @@
 //! Registrations: the prefixes whose Interests the router sends to the repository.
 //!
 //! Each configured prefix is registered once, at the start. A command may ask for another (RegisterPrefix). Unless a
-//! configured prefix covers it, it is registered too, and kept in the store, so that it is registered again after a
-//! restart. A deletion with the same RegisterPrefix ends it.
+//! configured prefix covers it, the repository registers it too, and keeps it in the store for the next start. A
+//! deletion with the same RegisterPrefix ends the registration.
 //!
-//! Layout: the prefixes of commands are one note in the store, Name TLVs back to back.
+//! Layout: one note in the store has the prefixes of all commands, as Name TLVs back to back.
 //!
 //! Limit: [`REQUESTED_MAX`] prefixes of commands.
 

@@ -1,4 +1,5 @@
-//! The client's side: put, delete, list and ask, at any repository that speaks the protocol of ndn-python-repo.
+//! The client's side: puts, deletes and lists Data, and asks for the status of commands, at any repository that speaks
+//! the protocol of ndn-python-repo.
 //!
 //! ```text
 //!   register /<publisher>/msg (and the object's name)
@@ -7,11 +8,10 @@
 //!   check, again and again ──► status, until it is final
 //! ```
 //!
-//! Questions for a status have a SignatureNonce, so each has a name of its own and no cache answers it.
-//! [`RemoteRepo::list`], [`RemoteRepo::statistics`] and [`RemoteRepo::delete_prefix`] work with Namewire's repository
-//! only.
+//! Each status query has a SignatureNonce and thus a unique name, so no cache answers it. [`RemoteRepo::list`],
+//! [`RemoteRepo::statistics`] and [`RemoteRepo::delete_prefix`] work with Namewire's repository only.
 //!
-//! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered questions.
+//! Source: repo-protocol §3.2. Limits: [`NOTIFY_TRIES`] notifications and [`CHECK_TRIES`] unanswered status queries.
 
 use crate::access::push_verb;
 use crate::command::{

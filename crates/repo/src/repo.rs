@@ -8,7 +8,8 @@
 //!   task                   bulk insertion ─► one task for each connection
 //! ```
 //!
-//! The client must be the repository's own: it takes every Interest that the router sends to this client.
+//! A repository needs a client that nothing else uses, because it takes every Interest that the router
+//! sends to that client.
 
 use crate::{
     access::{Access, AccessSettings},

@@ -1,16 +1,16 @@
 //! Retention: which Data a repository forgets by itself.
 //!
-//! Question: how does a store stay within its time and size, without an index of ages?
+//! Question: how does a store stay within its limits of age and size, without an index of ages?
 //!
-//! A pass reads every record below the prefix of a rule. The first reading finds what is too old, or stale if the rule
-//! says so. If what remains has more bytes than the rule allows, it also sums the bytes by age, so that a second
-//! reading knows before which time Data must go. The oldest go first.
+//! A pass reads every record below the prefix of a rule. The first reading finds Data that is too old, or stale if the
+//! rule asks for that. It also sums the bytes of all other Data by age. If these are more bytes than the rule allows,
+//! the sums give the time before which Data must go, and a second reading finds that Data. So the oldest Data goes
+//! first.
 //!
 //! Layout: a map from the second in which a Data was stored to bytes. When it has more than [`AGES_MAX`] entries, the
-//! unit doubles. So a little more may be deleted than needed: what was stored within one unit.
+//! unit doubles. So a pass may delete a little more than needed, at most the Data stored within one unit.
 //!
-//! A Data that comes between the reading and the deletion, under the name of one that is forgotten, is forgotten with
-//! it.
+//! If new Data arrives under the name of an old one between the reading and the deletion, the deletion removes it, too.
 //!
 //! Cost: one or two readings of what is below the prefix. Memory: the map, and one batch of names.
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_or_stale_goes() {
+    fn data_that_is_too_old_or_stale_is_deleted() {
         let times = [10_000, 30_000, 20_000];
         assert_eq!(remaining(&store(&times), &rule(), 90_000), times);
         let by_age = Rule { age_ms_max: Some(15_000), ..rule() };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_bytes_the_oldest_go() {
+    fn the_oldest_data_is_deleted_if_there_are_too_many_bytes() {
         // Each Data has 107 bytes.
         let times: Vec<u64> = (0..5_000).map(|number| number * 7_919 % 5_000 * 1_000).collect();
         let by_bytes = Rule { bytes_max: Some(107 * 100), ..rule() };
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bound_holds(times in proptest::collection::vec(0..100_000_000_u64, 0..300), records in 0..300_u64) {
+        fn the_bound_on_bytes_holds(times in proptest::collection::vec(0..100_000_000_u64, 0..300), records in 0..300_u64) {
             let by_bytes = Rule { bytes_max: Some(107 * records), ..rule() };
             let kept = remaining(&store(&times), &by_bytes, 0);
             prop_assert!(kept.len() as u64 <= records);

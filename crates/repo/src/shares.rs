@@ -1,12 +1,12 @@
-//! Shares: how places that all clients want are divided among holders, so that none locks out another. A holder is a
-//! face of the router, or the address of a client that connects itself.
+//! Shares: how a limited number of places is divided among holders, so that none locks out another. A holder is a face
+//! of the router, or the address of a client that connects to the repository directly.
 //!
-//! A face may take a place while it holds fewer than are free. So one face gets at most half of the places, and two
-//! that want all get a third each. Faces to other hosts are easily made, and each takes a part of what is left; so a
-//! quarter of the places is free for local faces only.
+//! A face may take a place while it holds fewer places than are free. So one face gets at most half of the places, and
+//! two that want all get a third each. A remote host can easily make more faces, and each takes a part of what is left.
+//! So a quarter of the places is for local faces only.
 //!
-//! Clients behind one face, such as those of another router, share its share. Without a router that tells faces, all
-//! share one.
+//! All clients behind one face, such as those of another router, use the share of this face. If the router does not
+//! tell the repository from which face a packet came, all clients use one share.
 
 use namewire_packet::FaceId;
 use std::{
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn greed_leaves_something_for_everybody() {
+    fn greedy_faces_leave_places_for_others() {
         let shares = Shares::new(100);
         let first = takes(&shares, 1, true);
         let second = takes(&shares, 2, true);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_becomes_free() {
+    async fn a_waiting_face_gets_the_next_free_place() {
         let shares = Shares::<Holder>::new(2);
         let place = shares.try_take(None, true).unwrap();
         assert!(shares.try_take(None, true).is_none(), "one of two places is the others'");

@@ -1,7 +1,7 @@
 //! Statistics: what a repository has done since its start.
 //!
 //! Every thread adds to the same atomic counters, once for a batch. [`Statistics::snapshot`] reads them without a lock,
-//! so counts of one moment may differ by what happened during the reading.
+//! so its counts may differ by what happened while it read them.
 
 use crate::{
     log_lines,
@@ -341,7 +341,7 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     #[test]
-    fn what_is_added_is_seen() {
+    fn a_snapshot_shows_what_was_added() {
         let statistics = Statistics::default();
         statistics.add_reads(99, 90, 9000, Duration::from_micros(5));
         statistics.add_reads(1, 0, 0, Duration::from_millis(3));

@@ -1,9 +1,10 @@
 //! Statuses: how far each command is, for the clients that ask.
 //!
-//! A status is known by the verb and the RequestNo. It exists before the notification is acknowledged, and 60 s after
-//! the command's end. A later command of the same bytes takes the place of an earlier one (repo-protocol §3.3).
+//! The verb and the RequestNo identify a status. It exists from before the acknowledgement of the notification until 60
+//! s after the command's end. A later command of the same bytes takes the place of an earlier one (repo-protocol §3.3).
 //!
-//! Limits: the caller bounds commands under way; [`ENDED_MAX`] ended ones are kept, of which the oldest goes first.
+//! Limits: the caller bounds the commands in progress. [`ENDED_MAX`] statuses of ended commands are kept; beyond that
+//! the oldest is dropped.
 
 use crate::command::{CommandResult, RequestNo};
 use std::{
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_later_command_of_the_same_bytes_takes_the_place() {
+    async fn a_later_command_of_the_same_bytes_replaces_the_status() {
         let statuses = Statuses::default();
         let first = statuses.begin(Verb::Insert, [1; 32], CommandResult::of_code(status::RUNNING));
         let second = statuses.begin(Verb::Insert, [1; 32], CommandResult::of_code(status::QUEUED));

@@ -13,11 +13,11 @@
 //!        └──────────────────── room for as many bytes ◄─────────────────────────────┘
 //! ```
 //!
-//! If the store refuses a batch because it is full, the writer tries each submission alone, so deletions and what is
-//! small still pass.
+//! If the store refuses a batch because it is full, the writer tries each submission alone, so deletions and small
+//! insertions still succeed.
 //!
-//! Limits: [`QUEUE_BYTES_MAX`] wait; further submitters wait for room, and so fetch no more. [`BATCH_CHANGES_MAX`]
-//! changes in a batch.
+//! Limits: [`QUEUE_BYTES_MAX`] bytes wait. Jobs and connections with more Data wait for room, and meanwhile fetch or
+//! read nothing. [`BATCH_CHANGES_MAX`] changes in a batch.
 
 use crate::{
     statistics::Statistics,

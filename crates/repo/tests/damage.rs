@@ -1,8 +1,8 @@
-//! Question: what does a store say whose file something else has changed?
+//! Question: what does a store answer after another program has changed its file?
 //!
 //! A store with Data of many sizes is written once. Each round changes its bytes: it cuts the file, flips bits, zeroes
-//! or swaps pages, or writes something else over them. Then everything is asked of the store that a repository and its
-//! commands ask. Each answer must be an error that names the file, or what was stored; a panic fails the test, and a
+//! or swaps pages, or writes something else over them. Then the test makes every request that a repository and its
+//! commands make. Each answer must be what was stored, or an error that names the file. A panic fails the test, and a
 //! signal ends it.
 //!
 //! `NAMEWIRE_DAMAGED_STORES` sets the number of rounds.
@@ -219,7 +219,7 @@ fn listed(store: &dyn Store) -> Result<Entries, StoreError> {
 }
 
 #[test]
-fn a_damaged_sqlite_file_ends_nothing() {
+fn a_damaged_sqlite_file_does_not_end_the_process() {
     let open =
         |folder: &Path, index| SqliteStore::open(folder, SqliteOptions { index, sync: Sync::Os, bytes_max: 1 << 40 });
     let entries = entries();

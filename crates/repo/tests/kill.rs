@@ -1,9 +1,9 @@
 //! Question: is everything that the embedded store acknowledged still there, byte for byte, after kill -9?
 //!
-//! A child process, which is this program again, inserts one batch after the other, deletes old ones, and says on its
-//! output which batch was acknowledged. A thread of it makes copies without free space meanwhile. After a random number
-//! of batches it is killed. What the store then holds must be what it held after the last batch that was acknowledged,
-//! or after the next one, and nothing else. The next round goes on with the same store.
+//! A child process runs the same program. It inserts one batch after the other, deletes old ones, and writes to its
+//! output which batch was acknowledged. Meanwhile, one of its threads makes copies without free space. After a random
+//! number of batches the test kills the child. What the store then holds must be what it held after the last batch that
+//! was acknowledged, or after the next one, and nothing else. The next round goes on with the same store.
 //!
 //! `NAMEWIRE_KILL_ROUNDS` sets the number of rounds.
 
@@ -94,7 +94,7 @@ fn child_that_inserts_until_it_is_killed() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acknowledged_data_survives_a_kill() {
     let rounds = std::env::var("NAMEWIRE_KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(1);

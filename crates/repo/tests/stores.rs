@@ -1,4 +1,4 @@
-//! Question: does every store do what the store in memory does, through any changes?
+//! Question: does every store do what the store in memory does, after any sequence of changes?
 
 mod redis_stores;
 
@@ -127,7 +127,7 @@ fn the_embedded_store_does_what_the_store_in_memory_does() {
 }
 
 #[test]
-fn the_embedded_store_is_what_it_was_when_it_is_opened_again() {
+fn the_embedded_store_keeps_its_data_when_it_is_reopened() {
     let folder = tempfile::tempdir().unwrap();
     let (short, long) = (name(&[b"a"]), name(&[&[1; 250][..]; 30]));
     let records = [record(1, b"one"), record(2, &[3; 8_000])];
@@ -146,7 +146,7 @@ fn the_embedded_store_is_what_it_was_when_it_is_opened_again() {
 }
 
 #[test]
-fn names_of_eight_kilobytes_that_begin_alike_are_kept_apart() {
+fn names_of_eight_kilobytes_with_a_common_prefix_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let store = embedded(folder.path());
     let names: Vec<Vec<u8>> = (0..40_u8).map(|last| [name(&[&[1; 250][..]; 31]), name(&[&[last]])].concat()).collect();
@@ -207,7 +207,7 @@ fn sqlite_does_what_the_store_in_memory_does() {
 }
 
 #[test]
-fn sqlite_without_an_index_only_takes_data() {
+fn sqlite_without_an_index_can_only_insert() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(folder.path(), Index::None).unwrap();
     let (first, second) = (name(&[b"a"]), name(&[b"b"]));
@@ -223,7 +223,7 @@ fn sqlite_without_an_index_only_takes_data() {
 }
 
 #[test]
-fn sqlite_is_opened_once_and_only_as_it_was_made() {
+fn sqlite_is_opened_once_and_only_with_the_settings_that_made_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(folder.path(), Index::Stored).unwrap();
     let refused = sqlite(folder.path(), Index::Stored).unwrap_err();

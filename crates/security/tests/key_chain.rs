@@ -85,7 +85,7 @@ fn the_first_is_the_default_until_another_is_chosen() {
 }
 
 #[test]
-fn what_is_removed_is_gone_with_what_belongs_to_it() {
+fn removal_includes_what_belongs_to_the_removed_entry() {
     let home = tempfile::tempdir().unwrap();
     let chain = create(home.path());
     let make = || {
@@ -107,7 +107,7 @@ fn what_is_removed_is_gone_with_what_belongs_to_it() {
 }
 
 #[test]
-fn a_key_that_is_missing_damaged_or_another_is_named() {
+fn a_missing_damaged_or_wrong_key_file_is_named() {
     let home = tempfile::tempdir().unwrap();
     let chain = create(home.path());
     let identity = name("/a");
@@ -131,7 +131,7 @@ fn a_key_that_is_missing_damaged_or_another_is_named() {
 }
 
 #[test]
-fn reading_makes_nothing() {
+fn reading_creates_no_files() {
     let home = tempfile::tempdir().unwrap();
     let missing = KeyChain::open(&location(home.path()), home.path()).unwrap_err();
     assert!(matches!(missing, KeyChainError::Pib(PibError::Missing(_))));
@@ -160,7 +160,7 @@ fn an_empty_file_is_no_key_chain_and_becomes_one() {
 
 /// python-ndn writes the directory of the keys, and stores the locator as a blob.
 #[test]
-fn the_place_of_the_keys_is_what_the_pib_says() {
+fn the_pib_gives_the_location_of_the_keys() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let place = elsewhere.path().join("ndnsec-key-file");
@@ -316,7 +316,7 @@ fn issued(issuer: &KeyChain, chain: &KeyChain, identity: &str) -> Certificate {
 }
 
 #[test]
-fn a_certificate_of_another_issuer_is_renewed_only_where_the_issuers_key_is() {
+fn a_certificate_of_another_issuer_is_renewed_only_with_the_issuers_key() {
     let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (chain, other) = (create(home.path()), create(elsewhere.path()));
     let site = chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
@@ -353,7 +353,7 @@ fn no_renewal_makes_a_forged_certificate_genuine() {
 }
 
 #[test]
-fn a_renewed_certificate_holds_no_longer_than_its_issuers() {
+fn a_renewed_certificate_is_valid_no_longer_than_its_issuers() {
     let home = tempfile::tempdir().unwrap();
     let chain = create(home.path());
     chain.add_identity_key(name("/site").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();

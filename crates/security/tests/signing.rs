@@ -30,7 +30,7 @@ fn keys() -> Vec<PrivateKey> {
 }
 
 #[test]
-fn keys_of_openssl_are_read_and_written_alike() {
+fn keys_of_openssl_are_read_and_written_back_unchanged() {
     for vector in vectors()["keys"].as_array().unwrap() {
         let spki = bytes(&vector["spki"]);
         let (pkcs8, traditional) = (bytes(&vector["pkcs8"]), bytes(&vector["traditional"]));
@@ -91,7 +91,7 @@ fn signed_data_is_verified_by_the_other_half() {
 }
 
 #[test]
-fn commands_carry_what_makes_each_of_them_new() {
+fn commands_carry_a_nonce_and_a_time() {
     let fields = SignedInterestFields { nonce: vec![1, 2, 3, 4], time_ms: Some(1_700_000_000_000), seq_num: None };
     let command = InterestBuilder::new(name("/localhost/nfd/rib/register")).application_parameters(vec![7]);
     for key in keys() {

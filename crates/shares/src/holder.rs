@@ -1,14 +1,14 @@
-//! Holder: who counts as one in the shares of a pool?
+//! Holder: which party gets one share of a pool?
 //!
-//! A holder should be what one attacker has one of. A host can open any number of ports and connections, so a face is
-//! no holder. A host usually has all addresses of an IPv6 network of 64 bits, and a site has its network of 48 bits, so
-//! the /64 is the holder and the /48 its *group*, with the share of one holder. Link-local addresses are an exception:
-//! all neighbours of a link share one network, so there each address is a holder. An Ethernet station can write any
-//! source address, so the stations of an interface are a group, too: whoever is on one link keeps nobody out who comes
-//! another way.
+//! A holder should be something that one attacker has only one of. A host can open any number of ports and connections,
+//! so a face is not a holder. A host usually has all addresses of an IPv6 network of 64 bits, and a site has its
+//! network of 48 bits, so the /64 is the holder and the /48 its *group*, with the share of one holder. Link-local
+//! addresses are an exception: all neighbours of a link share one network, so there each address is a holder. An
+//! Ethernet station can write any source address, so the stations of an interface are a group, too. Hosts on that link
+//! then cannot lock out hosts that use another link.
 //!
-//! Limits: a sender that can forge its IP source address can act as many holders. Behind one address (NAT, a proxy),
-//! many hosts count as one.
+//! Limits: a sender that can forge its IP source address can act as many holders. Many hosts behind one address (NAT, a
+//! proxy) count as one holder.
 
 use namewire_packet::nfd::MacAddress;
 use std::{
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_local_rights_uses_local_reserves() {
+    fn only_local_holders_use_local_reserves() {
         assert_eq!(of("127.0.0.1", true).class(), Class::Local);
         assert_eq!(of("::1", true), of("127.0.0.1", true));
         assert_eq!(of("127.0.0.1", false).class(), Class::Remote);

@@ -1,6 +1,6 @@
-//! Holder table: gives each holder a small number, and says which group the number belongs to.
+//! Holder table: gives each holder a small number, and knows the group of each number.
 //!
-//! Faces carry the number, and pools count by it. Numbers tell the class:
+//! Faces carry the number, and pools count by it. The range of a number is its class:
 //!
 //! ```text
 //!   0            management
@@ -8,13 +8,13 @@
 //!   256 .. 4096  remote holders; the last 64 are shared in the same way
 //! ```
 //!
-//! A holder keeps its number while it has faces. Afterwards it keeps it until another holder needs it, so a host does
-//! not lose its debts when it comes again. Numbers free longest are used again first. If a pool still counts something
-//! for the former holder, the next one starts with that.
+//! A holder keeps its number while it has faces, and afterwards until another holder needs the number. So a host that
+//! comes again still has its debts. The table reuses the number that has been free longest. If a pool still counts
+//! something for the former holder, the next holder starts with that count.
 //!
-//! Limits: 254 local and 3776 remote holders with faces have numbers of their own, and 1022 groups. Further holders
-//! share numbers, so they share a share: worse for them, and never without bound. [`HolderTable::sharing`] counts them.
-//! A group has [`NUMBERS_PER_GROUP`] numbers; its further members have one number together.
+//! Limits: there are separate numbers for 254 local and 3776 remote holders with faces, and for 1022 groups. Further
+//! holders share a number and thus one share. This is worse for them, but their use stays bounded.
+//! [`HolderTable::sharing`] counts them. A group has [`NUMBERS_PER_GROUP`] numbers; its further members share one.
 //!
 //! Cost: one lock and one hash look-up when a face is made or closed. Pools read the group of a number from a table of
 //! atomics, without a lock.

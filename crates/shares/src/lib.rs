@@ -7,11 +7,11 @@
 //! | question | file |
 //! | --- | --- |
 //! | who counts as one holder? | [`holder`] |
-//! | which small number has a holder, and to which group does it belong? | [`holder_table`] |
+//! | which small number does a holder get, and what is the group of a number? | [`holder_table`] |
 //! | may a holder take more of a pool, and who holds most? | [`pool`] |
 //! | the same for a pool that several threads use | [`shared_pool`] |
 //! | the same for connections: a holder has its number as long as it holds something | [`holder_pool`] |
-//! | who is served next, of those that wait? | [`turns`] |
+//! | which waiting input is served next? | [`turns`] |
 //!
 //! ```text
 //!   face made ──► Holder::of_address … ──► HolderTable::enter ──► HolderId, which the face carries

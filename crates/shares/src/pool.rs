@@ -6,11 +6,11 @@
 //!   held < share / (1 − share) · free
 //! ```
 //!
-//! With a share of 80 %, one holder alone has at most four fifths of the pool. Two that take without end have 4/9 each,
-//! and n have 4/(1 + 4 n) each. A part of 1/(1 + 4 n) stays free for holders that have little. While there is room for
-//! all, no holder meets its limit. A group of holders has the limit of one holder.
+//! With a share of 80 %, one holder alone has at most four fifths of the pool. Two holders that take all they can get
+//! have 4/9 each, and n such holders have 4/(1 + 4 n) each. A part of 1/(1 + 4 n) stays free for holders that have
+//! little. While there is room for all, no holder meets its limit. A group of holders has the limit of one holder.
 //!
-//! What is *free* depends on the class. A reserve is what a class can be sure of:
+//! What is *free* depends on the class. A reserve is the part that only its class, and classes above it, may use:
 //!
 //! ```text
 //!   │ used by anyone │ free for remote holders │ reserve of local ones │ reserve of management │
@@ -23,15 +23,15 @@
 //!   line of a holder   0 ─ 8 held │ 8 ─ 12 refused │ 12 ─ 14 group
 //! ```
 //!
-//! A line keeps the group for as long as something is held, even if the number gets another holder meanwhile. So the
-//! sums are always those of the lines.
+//! A line keeps its group while it holds something, even if its number goes to another holder meanwhile. So the count
+//! of a group always equals the sum of its lines.
 //!
 //! Cost: an operation touches one cache line of the holder, and one of its group if there is one. Memory: 64 KiB of
-//! address space, of which only the lines used take memory, and 8 KiB for groups. Writer: one thread, without locks.
-//! Any thread can read a pool by its [`PoolReader`], because the lines are atomics that only the writer stores to.
+//! address space for lines (unused ones take no memory), and 8 KiB for groups. Writer: one thread, without locks. Any
+//! thread can read a pool by its [`PoolReader`], because the lines are atomics that only the writer stores to.
 //!
-//! Limits: one refusal for a pool that is full for the class, one for a holder that has its share. Both are counted for
-//! the pool and for the holder.
+//! Limits: a request is refused either because the pool is full for its class, or because the holder has its share. The
+//! pool counts both refusals, in total and for each holder.
 
 use crate::holder::Class;
 use crate::holder_table::{GROUPS, Groups, HolderId, IDS};

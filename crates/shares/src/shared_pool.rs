@@ -1,6 +1,6 @@
 //! A pool that several threads use: process-wide things such as descriptors, which are seldom taken.
 //!
-//! What was taken is a value, [`Taken`]; dropping it gives the amount back.
+//! A [`Taken`] is the amount that a holder took; dropping it gives the amount back.
 //!
 //! Cost: a lock per operation.
 

@@ -1,8 +1,8 @@
-//! Turns: whose input is served next, while more waits than can be served?
+//! Turns: whose input is served next, when more input waits than can be served?
 //!
 //! Deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queueing Using Deficit Round Robin", SIGCOMM
-//! 1995, §3), in levels: first between the classes, then between the holders and groups of a class, then between what
-//! waits of one holder.
+//! 1995, §3), in levels: first between the classes, then between the holders and groups of a class, then between the
+//! inputs of one holder.
 //!
 //! ```text
 //!   root ─┬─ management, local ─┬─ user 0 ────────── socket
@@ -19,19 +19,20 @@
 //! | DeficitCounter | `credit` |
 //! | Quantum | [`Turns::new`]'s `quantum`, times the weight of the member |
 //!
-//! Where we deviate: the paper knows the size of a packet before it sends it. The cost of a read is known afterwards.
-//! So a member is served while its credit is positive, and may overdraw it by one turn, which its next rounds pay for.
-//! Who joins has a full quantum, and waits for one round of all others; who leaves loses its credit or debt. The paper
-//! has one level. With levels, a socket cannot add to the share of its holder, nor a network to that of its site.
+//! Where we deviate: the paper knows the size of a packet before it sends it. The cost of a read is known only
+//! afterwards. So a member is served while its credit is positive, and may overdraw it by one turn, which its next
+//! rounds pay for. A member that joins has a full quantum, and waits for one round of all others. A member that leaves
+//! loses its credit or debt. The paper has one level. With several levels, a holder gains nothing from more sockets,
+//! and a site gains nothing from more networks.
 //!
-//! Management and local holders have a reserve against any number of remote ones, and these against many users: each
-//! class has at least a quarter of the turns while both want them, and otherwise as many as it has holders.
+//! Neither class can lock out the other, however many holders it has. While both classes want turns, each gets them in
+//! proportion to its holders, but at least a quarter. (Management and local holders are one class, remote holders the
+//! other.)
 //!
-//! Guarantee: two members of a ring that both always wait differ, after any turn, by at most a quantum and two turns
-//! (times their weights). Cost: a turn looks at three or four rings, whatever waits. Nothing is allocated
-//! once as much has waited before. While one member of a ring waits alone, nothing is counted there. Memory: 4
-//! bytes for each number of a holder up to the largest that ever waited, and 40 bytes and an item for each thing that
-//! waits.
+//! Guarantee: if two members of a ring always have input waiting, their service never differs by more than a quantum
+//! and two turns (times their weights). Cost: a turn looks at three or four rings, however much waits. It allocates
+//! only when more waits than ever before. A ring with one waiting member does no accounting. Memory: 4 bytes for each
+//! number of a holder up to the largest that ever waited, and 40 bytes and an item for each thing that waits.
 
 use crate::holder::Class;
 use crate::holder_table::{Groups, HolderId};

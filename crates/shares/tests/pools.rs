@@ -1,4 +1,4 @@
-//! Pools against an oracle that is slow and obviously right, and the promises of the rule.
+//! Pools against an oracle that is slow and obviously right, and tests of what the rule guarantees.
 
 use namewire_shares::{Class, Groups, Holder, HolderId, HolderTable, Holding, Pool, PoolConfig, Refusal};
 use proptest::prelude::*;
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn holders_that_take_without_end_leave_what_the_rule_says() {
+fn greedy_holders_leave_the_part_that_the_rule_guarantees() {
     for flooders in 1..=6 {
         let table = HolderTable::default();
         let mut pool = Pool::new(PoolConfig { management_reserve: 0, local_reserve: 0, ..config(80) }, table.groups());
@@ -203,7 +203,7 @@ fn a_number_that_changes_hands_keeps_its_debts() {
 }
 
 #[test]
-fn who_needs_room_displaces_the_heaviest_and_never_one_with_more_rights() {
+fn a_holder_displaces_the_heaviest_and_never_one_with_more_rights() {
     let table = HolderTable::default();
     let mut pool = Pool::new(config(80), table.groups());
     let [light, heavy] = [1, 2].map(|number| table.enter(&Holder::Ipv4(number.into())));
@@ -222,7 +222,7 @@ fn who_needs_room_displaces_the_heaviest_and_never_one_with_more_rights() {
 }
 
 #[test]
-fn what_is_shared_comes_back_when_it_is_dropped() {
+fn a_dropped_amount_returns_to_the_pool() {
     let pool = namewire_shares::SharedPool::new(Pool::new(config(50), &Groups::default()));
     let taken = pool.try_take(HolderId::ANY_REMOTE, 4_000).expect("there is room");
     assert_eq!(taken.holder(), HolderId::ANY_REMOTE);

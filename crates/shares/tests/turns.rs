@@ -93,7 +93,7 @@ fn each_class_has_a_quarter_against_any_number_of_the_other() {
 }
 
 #[test]
-fn senders_of_a_listener_weigh_as_many_as_they_are() {
+fn a_listener_has_the_weight_of_all_its_senders() {
     let table = HolderTable::default();
     let mut turns = Turns::new(QUANTUM, table.groups());
     turns.push(Payer::Senders(3), 0);
@@ -111,7 +111,7 @@ fn senders_of_a_listener_weigh_as_many_as_they_are() {
 }
 
 #[test]
-fn who_joins_waits_for_one_round() {
+fn a_new_member_waits_for_one_round() {
     let table = HolderTable::default();
     let mut turns = Turns::new(QUANTUM, table.groups());
     let hosts = enter(&table, (0..20).map(host));

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A block stores the size of the block before it, if that one is free (0 = it is in use). Two free blocks
-//! are never neighbours. The uppermost bit of `units` says whether the block itself is free. The free
-//! blocks of a class form a list, newest first.
+//! are never neighbours. The uppermost bit of `units` is set if the block itself is free. The free blocks
+//! of a class form a list, newest first.
 //!
 //! Cost: an allocation reads 1 line: the block's first, which the owner writes anyway. It also writes the
 //! head of the following block, most often in the block's last line. Freeing a block costs the same, and 2
@@ -301,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn classes_rise_with_sizes_and_requests_are_the_smallest_of_theirs() {
+    fn size_classes_are_in_order_and_rounding_is_bounded() {
         let mut last = 0;
         for bytes in (0..100_000).chain([10_000_000, 1 << 30]) {
             let units = units_for(bytes).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_block_gives_back_is_used_again() {
+    fn freed_blocks_are_reused() {
         let mut arena = Arena::new(4096, PageSize::Base).unwrap();
         let first = arena.allocate(&[1; 200]).unwrap();
         let second = arena.allocate(&[2; 200]).unwrap();

@@ -7,10 +7,10 @@
 //! oldest first; an index finds digests. A pair inserted again lives from its last insertion.
 //!
 //! The digest is a keyed hash of two words ([`crate::hash_key`]), the name hash and the Nonce, under a key
-//! that nothing else uses. A sender that does not see hashes cannot make digests
-//! collide: two different pairs share a digest with probability 2⁻⁶⁴. Such a sender cannot crowd one place
-//! of the index either. If digests do collide, the list takes an Interest for a loop. The list also takes
-//! two names with one hash for one name, which has probability 2⁻⁶¹.
+//! that nothing else uses. A sender that does not see hashes cannot make digests collide: two different
+//! pairs share a digest with probability 2⁻⁶⁴. Such a sender cannot crowd one place of the index either. If
+//! two digests collide, the router mistakes an Interest for a loop. Two names with one hash, which have
+//! probability 2⁻⁶¹, have the same effect.
 //!
 //! Deviation: NFD estimates the capacity with marks in the queue. Here entries carry their end of life and
 //! the capacity is a limit.

@@ -2,7 +2,7 @@
 //!
 //! Source: the sum of products is NH of UMAC (Black, Halevi, Krawczyk, Krovetz, Rogaway 1999, §4.2, with words of 64
 //! bits). The last step is the pair hash of Thorup ("High speed hashing for integers and strings", 2015). The lemma
-//! below is ours: it says how well the first serves the second.
+//! below is ours: it bounds the probability that two names enter the last step with the same words.
 //!
 //! ```text
 //!  a name of e bytes:  block 0 │ block 1 │ … │ block q−1 │ rest       16 bytes each; x = 8 bytes │ y = 8 bytes
@@ -45,18 +45,18 @@
 //! `spread` is needed because the proof covers two names only, and products keep differences: numbered names would lie
 //! in rows for a few keys (the lab's `hash-flood` has the numbers).
 //!
-//! Blocks after the first [`KEYED_BLOCKS`] have no key of their own. They are cut in words of 7 bytes, the
-//! coefficients of a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`. If two names
-//! differ only there, n words in the longer one, their values are equal with a probability of at most (n + 1) / 2⁶¹:
-//! the difference of two such polynomials has n roots at most, and two secret points are 0. That is 2⁻⁵⁰ for a packet
-//! that consists of one name. If the values of T differ, t times their difference is uniform in the high word.
+//! Blocks after the first [`KEYED_BLOCKS`] have no separate key. They are cut in words of 7 bytes, the coefficients of
+//! a polynomial over the prime field of 2⁶¹ − 1. Its value at a secret point is `T`. If two names differ only there, n
+//! words in the longer one, their values are equal with a probability of at most (n + 1) / 2⁶¹: the difference of two
+//! such polynomials has n roots at most, and two secret points are 0. That is 2⁻⁵⁰ for a packet that consists of one
+//! name. If the values of T differ, t times their difference is uniform in the high word.
 //!
 //! SipHash-2-4 of a counter expands 128 secret bits into the key. The bounds hold as far as SipHash-2-4 is
 //! a pseudorandom function. They hold only against a sender that cannot see hashes: each known hash helps
 //! to solve for the key.
 //!
-//! Two words that are no name have the function of the last step under keys of their own ([`PairHash`]). Hashes of two
-//! different pairs are exactly independent and uniform.
+//! [`PairHash`] hashes two words that are not a name. It uses the function of the last step with separate keys. Hashes
+//! of two different pairs are exactly independent and uniform.
 //!
 //! N.B. The last step was linear, `k · low + l · high + m` modulo 2⁶⁴, with one multiplication less. Its upper bits are
 //! as good, but the lowest bits of two names agreed with a probability of 3/4 if they differed in the top bit of a

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | what is the hash of every prefix of this name? | [`name_hash`] |
 //! | which next hops does the longest prefix of this name have? | [`fib`] |
-//! | when can no reader hold what was unlinked any more? | [`quiescence`] |
+//! | when can readers no longer hold what was unlinked? | [`quiescence`] |
 //! | is this Interest pending, is this Data stored? (one probe) | [`pit_cs`], made of [`name_group`], [`pit`], [`content_store`] |
 //! | which Data is stored in the Content Store, and which is evicted? | [`cs_policy`] |
 //! | which stored name is the first under a prefix? | [`name_order`] |

@@ -11,7 +11,7 @@
 //!  |      | NIL = none     | entry | bit: in use           | the name    | (first) |    |
 //! ```
 //!
-//! The uppermost bit of the CS entry's number says that the Data has another name (*indirect*). A name
+//! The uppermost bit of the CS entry's number is set if the Data has another name (*indirect*). A name
 //! above [`INLINE_NAME_BYTES`] lies in an arena; the first four bytes of `name` then say where.
 //!
 //! A group's slot has a 14-bit generation that grows each time the slot is freed. (slot, generation) is the

@@ -5,9 +5,10 @@
 //! [`crate::hash_key`] has the function and the proof, `docs/decisions/0003-name-hash.md` the measurements.
 //! The tables compare names anyway: a collision costs time and never gives a wrong answer.
 //!
-//! One pass over the name as blocks of 16 bytes gives the sum up to each block, and the hash of the whole name. A
-//! prefix gets its hash when somebody asks: from the sum of its blocks and its last 16 bytes. Few do ask: the FIB for
-//! the lengths that it has, if the name is new; PIT and Content Store for the whole name only.
+//! One pass over the name as blocks of 16 bytes gives the sum up to each block, and the hash of the whole name. The
+//! hash of a prefix is computed only on request, from the sum of its blocks and its last 16 bytes. Few are requested:
+//! the FIB needs those of the lengths that it has, if the name is new; PIT and Content Store need only that of the
+//! whole name.
 //!
 //! ```text
 //! NameHashes │ full │ known │ components │ after u32 × 32 │ hashes u64 × 32 │ spilled Vec │ last step │ sums │ text │

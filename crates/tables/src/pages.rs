@@ -468,7 +468,7 @@ mod tests {
 
     /// Few machines have reserved pages of a gibibyte; then a structure that grows goes on without.
     #[test]
-    fn what_grows_does_without_explicit_pages_that_nobody_reserved() {
+    fn growing_arrays_do_without_explicit_pages_that_are_not_reserved() {
         let words = 600 << 17;
         let strict = PageArray::<u64>::zeroed(words, PageSize::Huge1GiB);
         let mut grown = PageArray::<u64>::zeroed(8, PageSize::Huge1GiB).unwrap().or_transparent();
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_an_error() {
+    fn a_mapping_that_fails_is_an_error() {
         assert!(PageArray::<u64>::zeroed(usize::MAX / 4, PageSize::Base).is_err());
         assert!(PageArray::<u64>::zeroed(usize::MAX / 16, PageSize::Transparent).is_err());
     }

@@ -25,10 +25,10 @@
 //! often still cached. The stages of a batch fetch these lines ahead: see [`PitCs::prefetch_bucket`] and
 //! its neighbours.
 //!
-//! N.B. A core drops prefetches when too many are in progress; only the time shows it. This was measured on
-//! these tables alone (Zen 4, 2^20 Interests outstanding, a full store); no record was kept. If each stage
-//! of satisfaction ran over the whole batch of 64 before the next stage began, the stages gained less than
-//! with stages a few packets apart.
+//! N.B. A core drops prefetches when too many are in progress; this shows only in measured times. This was
+//! measured on these tables alone (Zen 4, 2^20 Interests outstanding, a full store); no record was kept. If
+//! each stage of satisfaction ran over the whole batch of 64 before the next stage began, the stages gained
+//! less than with stages a few packets apart.
 //!
 //! Limits: [`PitCsConfig`] bounds entries and bytes. Groups are ≤ PIT entries + 2 × stored Data + 1,
 //! clamped so that tokens can name all of them. A table that shrank keeps its memory.

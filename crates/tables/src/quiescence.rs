@@ -1,4 +1,4 @@
-//! Quiescence: when can no reader hold what was unlinked any more?
+//! Quiescence: when can readers no longer hold what was unlinked?
 //!
 //! Source: quiescent-state-based reclamation (McKenney and Slingwine, "Read-copy update", PDCS 1998), with
 //! the per-thread epochs of Hart et al., "Performance of memory reclamation for lockless synchronization",
@@ -23,8 +23,8 @@
 //!
 //! A reader that sleeps between batches is always offline, because a [`Pin`] ends with the batch. Cost: a
 //! reader makes one load, one store and one fence when a batch begins, and one store when it ends. Its slot
-//! has a line of its own. While anything waits, the writer makes one fence and reads one line per reader
-//! for every [`UPDATES_PER_EPOCH`] updates.
+//! has a separate cache line. While anything waits, the writer makes one fence and reads one line per
+//! reader for every [`UPDATES_PER_EPOCH`] updates.
 //!
 //! Limits: this module has none. If a pin is never dropped, everything retired after it waits for ever. So
 //! the owner checks [`Retired::len`], and refuses changes when it is too large.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pinned_reader_may_hold_waits_and_nothing_else() {
+    fn only_what_a_pinned_reader_may_hold_waits() {
         let domain = Arc::new(Domain::new());
         let (mut early, mut late) = (Reader::new(&domain), Reader::new(&domain));
         let mut retired = Retired::new(&domain);

@@ -1,9 +1,9 @@
 //! Short copy: bytes into a field of a fixed size, without a call.
 //!
-//! Question answered: how does a name or the rest of an Interest get into its entry? As a copy of a length that only
-//! the packet knows, it is a call of `memcpy`. That call saves and restores what the caller has in registers, and
-//! decides the same as this file does. A copy of a fixed length is a few moves. So this file copies both ends of the
-//! source, each of a fixed length; in the middle they overlap.
+//! Question answered: how does a name or the rest of an Interest get into its entry? If the length is known only from
+//! the packet, the copy is a call of `memcpy`. The caller must save and restore its registers around this call, and
+//! `memcpy` makes the same decisions as this file. A copy of a fixed length is a few moves. So this file copies both
+//! ends of the source, each of a fixed length; in the middle they overlap.
 //!
 //! Cost: a copy of 8 to [`MAX_BYTES`] bytes is at most 3 comparisons and 12 moves. Shorter ones are a call.
 

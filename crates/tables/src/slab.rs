@@ -7,9 +7,9 @@
 //!
 //! The slot freed last is handed out first: its lines are the most likely to be in cache. A released slot
 //! keeps its value, so that buffers inside it can be reused; the code that allocates a slot overwrites it.
-//! The slab does not know which slots are in use: their values say so where an owner asks. In debug builds a
-//! bitmap notes it, and each access is checked. All memory is mapped at the start and touched when it is
-//! used.
+//! The slab does not record which slots are in use. An owner that must know this marks it in the values.
+//! Debug builds record it in a bitmap, and check each access. All memory is mapped at the start and touched
+//! when it is used.
 //!
 //! Cost: an operation touches 1 line of the slot and 1 word of `free`, which is mostly cached. Bytes: beyond
 //! its value, a slot takes 4 (free). Full: [`Slab::allocate`] returns `None`.

@@ -1,8 +1,8 @@
 //! Tag index: which entry numbers may belong to this hash?
 //!
-//! Source: So et al. 2013 and Yuan15 chapter 3 (a bucket is one cache line and holds short fingerprints
-//! beside pointers); the overflow counter is from F14 and similar SwissTable-like designs. The index knows
-//! no names: the caller compares them.
+//! Source: So et al. 2013 and Yuan15 chapter 3 (a bucket is one cache line and holds short fingerprints and
+//! pointers); the overflow counter is from F14 and similar SwissTable-like designs. The index knows no
+//! names: the caller compares them.
 //!
 //! ```text
 //! bucket, 64 bytes, one line:

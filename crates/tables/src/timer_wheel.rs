@@ -6,10 +6,10 @@
 //!
 //! Deviation: nothing stops an alarm. Nearly every Interest is answered long before it expires, so most
 //! timers would be stopped and their list changed twice for nothing. Here an id has at most one *alarm*, the
-//! owner keeps the deadlines, and an alarm may come too early: for an id that needs none any more, or whose
-//! deadline moved. The owner then ignores it, or arms the id again. Arming an id whose alarm is not later
-//! than the new deadline changes nothing. So a slot that many entries use one after the other costs one
-//! change of the lists each time that its alarm comes, not two per entry.
+//! owner keeps the deadlines, and an alarm may come too early, because the id no longer needs it or its
+//! deadline has moved. The owner then ignores it, or arms the id again. Arming an id whose alarm is not
+//! later than the new deadline changes nothing. So a slot that many entries use one after the other costs
+//! one change of the lists each time that its alarm comes, not two per entry.
 //!
 //! An alarm comes at the first tick boundary at or after the deadline that it was set for: never before the
 //! deadline, less than one tick late. There are never more alarms than ids. Each call of

@@ -1,4 +1,4 @@
-//! The kernel refuses memory for a larger Content Store. The test has a process of its own, because the
+//! The kernel refuses memory for a larger Content Store. The test runs in a separate process, because the
 //! limit holds for the whole process.
 
 use namewire_tables::{CsArrival, CsPolicy, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle};
@@ -12,7 +12,7 @@ impl Recycle for NoRecords {
 }
 
 #[test]
-fn limits_that_cannot_grow_stay_and_the_refusal_is_said() {
+fn limits_that_cannot_grow_stay_and_the_refusal_is_reported() {
     for lookup in PrefixLookup::ALL {
         limits_stay(lookup);
     }

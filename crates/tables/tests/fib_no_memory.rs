@@ -1,5 +1,5 @@
-//! The kernel refuses memory for a larger index. The test has a process of its own, because the limit holds
-//! for the whole process.
+//! The kernel refuses memory for a larger index. The test runs in a separate process, because the limit
+//! holds for the whole process.
 
 use namewire_tables::{Fib, FibRefusal, HashKey};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,7 +9,7 @@ fn name(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn an_index_that_cannot_double_is_a_refusal_that_passes() {
+fn an_index_that_cannot_double_refuses_until_there_is_memory() {
     let mut fib = Fib::new(1_000_000, HashKey::from_seed(1));
     let insert = |fib: &mut Fib, number| fib.insert(&name(number), &[], 7, false).map(|inserted| inserted.replaced);
     // 8, doubled 13 times: the next index takes 1 MiB.

@@ -1,6 +1,6 @@
 //! Bit permutation (TagNet16 §3.2.1): the bits in the order of their frequency in the set.
 //!
-//! Question: at which position of the trie is bit 57? [`BitOrder`] says what the orders are good for.
+//! Question: at which position of the trie is bit 57? [`BitOrder`] states the purpose of each order.
 //!
 //! A [`Key`] is a permuted descriptor with position 0 in the most significant bit of the first word. So descending
 //! keys are the trie's order: siblings by position, and the terminator last.

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A node keeps the greatest weight below it, as the paper does, so that *Find Largest Subset* skips what is too small.
-//! A removal leaves that weight as it is. So the weight may be too large; then a search visits the node in vain, but is
-//! right.
+//! A removal leaves that weight as it is. So the weight may be too large. Then a search visits the node needlessly, but
+//! its answer is right.
 //!
 //! Cost: 40 bytes a node, one node for each 1-bit that no other descriptor shares; an insertion or removal takes one
 //! step for each 1-bit. Limit: 2³² − 1 nodes.

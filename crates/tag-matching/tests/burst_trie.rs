@@ -1,5 +1,5 @@
-//! Question: does the burst trie find what the linear scan finds, through any insertions and removals, and while a
-//! writer changes it?
+//! Question: does the burst trie find what the linear scan finds, after any sequence of insertions and removals, and
+//! while a writer changes it?
 
 use namewire_packet::descriptor::Descriptor;
 use namewire_tables::pages::PageSize;

@@ -1,4 +1,5 @@
-//! Question: does the trie find what the linear scan finds, through any insertions and removals?
+//! Question: does the trie find what the linear scan finds, after any sequence of insertions and
+//! removals?
 
 use namewire_packet::descriptor::Descriptor;
 use namewire_tag_matching::{Entry, SubsetTable, linear::LinearTable, trie::Trie};

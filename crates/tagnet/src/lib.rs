@@ -8,7 +8,7 @@
 //! | what is a set of tags on the wire, and when does one contain another? | [`descriptor`] |
 //! | which advertised descriptors are subsets of this one, and which is the largest? | [`matching`] |
 //! | which neighbour leads to this place in the tree? | [`locator`] |
-//! | what was advertised where, and what is announced to a neighbour? | [`advertisements`] |
+//! | what did each face advertise, and what does a router announce to a neighbour? | [`advertisements`] |
 //! | what does a router send its neighbours? | [`routing`] |
 //! | how do neighbours agree on a tree and its labels? | [`tree_protocol`] |
 //! | through which faces does this packet leave? | [`forwarder`] |

@@ -1,4 +1,5 @@
-//! Locators on whole trees: every destination is reached along the tree, labels are short, forged ones do no harm.
+//! Locators on whole trees: packets reach every destination along the tree, labels are short, and forged labels do no
+//! harm.
 //!
 //! The twin of forwarding climbs from the destination to the root ([`next_hops`]); the twin of the labels writes codes
 //! as text ([`written_labels`]).
@@ -119,7 +120,7 @@ fn every_pair_of_every_tree_of_up_to_seven_nodes() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn invalid_trees_are_refused() {
     let of = |parents: &[Option<u32>]| TreeLabels::<u16>::of(parents).unwrap_err();
     assert_eq!(of(&[]), TreeError::NoRoot);
     assert_eq!(of(&[Some(0)]), TreeError::NoRoot);

@@ -29,10 +29,10 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Config {
-    /// Which Data goes when the store is full: see docs/content-store.md
+    /// Which Data is evicted when the store is full: see docs/content-store.md
     #[arg(long, value_name = "POLICY", value_parser = choice::<EvictionName>())]
     policy: Option<EvictionName>,
-    /// Which Data comes in when the store is full
+    /// Which Data is admitted when the store is full
     #[arg(long, value_name = "ADMISSION", value_parser = choice::<AdmissionName>())]
     admission: Option<AdmissionName>,
     /// Memory for cached Data over all workers, for example "1 GiB"; without --packets, any number of packets

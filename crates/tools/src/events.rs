@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[command(after_help = "Examples:\n  namewire events -n 20\n  namewire events --area faces,trust --follow\n  \
     namewire events --json | jq 'select(.level == \"warn\")'")]
 pub(crate) struct Args {
-    /// Go on, with new lines as they come, until Ctrl-C
+    /// Continue with new lines as they come, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
     /// Only lines of these areas

@@ -49,8 +49,8 @@ pub(crate) struct Args {
     /// InterestLifetime, for example 500ms; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     lifetime: u64,
-    /// Accept only segments signed by the key of this certificate, or by a key that certificates lead to from it; each
-    /// signs names under its identity (repeatable)
+    /// Accept only segments signed by the key of this certificate, or by a key with a chain of certificates from it;
+    /// each key may sign only names under its identity (repeatable)
     #[arg(long, value_name = "FILE")]
     anchor: Vec<PathBuf>,
     /// Show neither progress nor summary

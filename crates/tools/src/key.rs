@@ -28,9 +28,9 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 pub(crate) enum Command {
     /// List identities with their keys and certificates; a star marks the default of each
     List,
-    /// Make a key with a self-signed certificate for an identity, which is made too if it is new
+    /// Make a key with a self-signed certificate for an identity, and the identity if it is new
     Make {
-        /// Whose key it is, for example /alice
+        /// Identity of the key, for example /alice
         #[arg(value_parser = name_argument::parse_not_root)]
         name: NameBuf,
         /// What the key signs with
@@ -40,25 +40,25 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
-    /// Show what is known of a certificate, or of the default one of an identity or a key
+    /// Show a certificate, or the default certificate of an identity or a key
     Show {
         /// Name of an identity, a key or a certificate
         #[arg(value_parser = name_argument::parse)]
         name: NameBuf,
     },
-    /// Make an identity the default, or a key that of its identity, or a certificate that of its key
+    /// Set the default identity, the default key of an identity, or the default certificate of a key
     Default {
         /// Name of an identity, a key or a certificate
         #[arg(value_parser = name_argument::parse)]
         name: NameBuf,
     },
-    /// Delete an identity, a key or a certificate, and what belongs to it, private keys too
+    /// Delete an identity, a key or a certificate, and everything that belongs to it, including private keys
     Delete {
         /// Name of an identity, a key or a certificate
         #[arg(value_parser = name_argument::parse)]
         name: NameBuf,
     },
-    /// Print a certificate for others to have
+    /// Print a certificate, to give it to others
     ExportCert {
         /// Name of an identity, a key or a certificate
         #[arg(value_parser = name_argument::parse)]
@@ -79,7 +79,7 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Take a safe bag, or a certificate of a key that is here
+    /// Import a safe bag, or a certificate of a key in this key chain
     Import {
         /// File to read; - is standard input
         file: PathBuf,
@@ -87,12 +87,13 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         passphrase_file: Option<PathBuf>,
     },
-    /// Replace a certificate before it expires: same key, same issuer, whose private key must be here
+    /// Replace a certificate before it expires: same key, same issuer; the issuer's private key must be in this key
+    /// chain
     Renew {
         /// Name of an identity, a key or a certificate
         #[arg(value_parser = name_argument::parse)]
         name: NameBuf,
-        /// How long the new one holds; without it, as long as the present one
+        /// Days for which the new certificate is valid; without this option, as long as the present one
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36500))]
         days: Option<u64>,
     },
@@ -100,10 +101,10 @@ pub(crate) enum Command {
     Issue {
         /// Certificate of the key to certify; - is standard input
         file: PathBuf,
-        /// How long it holds
+        /// Days for which the certificate is valid
         #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u64).range(1..=36500))]
         days: u64,
-        /// What the certificate's name says of the issuer
+        /// Issuer component of the certificate's name
         #[arg(long, default_value = "NA")]
         issuer_id: String,
         /// Write to this file

@@ -178,19 +178,19 @@ enum Command {
     /// Show and change routes
     #[command(subcommand)]
     Route(route::Command),
-    /// Show the FIB: the prefixes that Interests are forwarded by
+    /// Show the FIB: the prefixes by which Interests are forwarded
     #[command(subcommand)]
     Fib(fib::Command),
-    /// Show the local addresses that make or accept faces
+    /// Show the channels: the local addresses that make or accept faces
     #[command(subcommand)]
     Channel(channel::Command),
     /// Show and change strategy choices
     #[command(subcommand)]
     Strategy(strategy::Command),
-    /// Run a repository, which keeps Data for a long time, use one, and look after its store
+    /// Run a repository, which stores Data for a long time; use one; maintain its store
     #[command(subcommand)]
     Repo(repo::Command),
-    /// Exchange packets by tags in place of names (TagNet), and show what the router knows of tags
+    /// Exchange packets by tags instead of names (TagNet), and show the router's tables of tags
     #[command(subcommand)]
     Tag(tag::Command),
     /// Show and configure the Content Store

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// InterestLifetime, for example 500ms; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = quantity::ms_in(1..=3_600_000))]
     lifetime: u64,
-    /// Ask again for this time [default: the lifetime]
+    /// Repeat the Interest for this time [default: the lifetime]
     #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(1..=u64::MAX))]
     timeout: Option<u64>,
     /// Print the content alone (this is the default)

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// FreshnessPeriod, for example 5s; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = quantity::ms_in(0..=u64::MAX))]
     freshness: u64,
-    /// Say that this is the last packet of its object (FinalBlockId)
+    /// Mark the packet as the last of its object (FinalBlockId)
     #[arg(long = "final")]
     is_final: bool,
     /// Give up after this time [default: wait for ever]

@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Run(Box<run::Args>),
     /// Store a file in a repository
     Put(client::PutArgs),
-    /// Fetch an object that a repository holds; without its version in the name, the oldest
+    /// Fetch an object that a repository holds; a name without a version gets the oldest one
     Get(get::Args),
     /// List the names that a repository holds, in canonical order
     List(client::ListArgs),
@@ -31,11 +31,11 @@ pub(crate) enum Command {
     Delete(client::DeleteArgs),
     /// Make a repository a member of a sync group: it stores what the group publishes
     Join(client::JoinArgs),
-    /// End a repository's membership of a sync group; what is stored stays
+    /// End a repository's membership of a sync group; stored Data stays
     Leave(client::LeaveArgs),
     /// Show what a repository has done
     Stats(client::Repository),
-    /// Read a whole store and say what is wrong with it
+    /// Read a whole store and report what is wrong with it
     Check(settings::Place),
     /// Write the Data of a store to a file
     Export(offline::ExportArgs),

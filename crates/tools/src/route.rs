@@ -34,7 +34,7 @@ pub(crate) enum Command {
         /// Who adds the route: app, autoreg, client, autoconf, nlsr, prefixann, static or a number
         #[arg(long, default_value = "static")]
         origin: Origin,
-        /// Do not use the route for longer prefixes that have routes of their own
+        /// Do not use the route for longer prefixes that have their own routes
         #[arg(long)]
         no_inherit: bool,
         /// Hide the routes of shorter prefixes

@@ -14,13 +14,13 @@ use std::{
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Stay and get what others pull or push with these tags: answer pulls, print pushes
+    /// Advertise tags, then answer the pulls and print the pushes that match them
     Advertise(Advertise),
-    /// Ask the applications whose tags are all among these, or the one at a place, and print their answers
+    /// Ask the applications whose tags are a subset of these, or the application at one place, and print the answers
     Pull(Pull),
-    /// Send content to every application whose tags are all among these, or to the one at a place
+    /// Send content to every application whose tags are a subset of these, or to the application at one place
     Push(Push),
-    /// List the sets of tags that the router knows, and the faces beyond which they are
+    /// List the sets of tags that the router knows, and the faces that lead to them
     Routes,
     /// Show the router's place in each tree
     Locator,
@@ -86,10 +86,10 @@ pub(crate) struct Pull {
     /// Text for the applications that are asked
     #[arg(long, value_name = "TEXT", default_value = "")]
     payload: String,
-    /// Then ask each application that answered with this text too, by its locator; repeatable
+    /// Then send this text, too, to each application that answered, by its locator; repeatable
     #[arg(long, value_name = "TEXT")]
     follow_up: Vec<String>,
-    /// Say on standard error where each answer is from
+    /// Print the place of each answer on standard error
     #[arg(short, long)]
     verbose: bool,
 }

@@ -1,4 +1,4 @@
-//! What of one producer is to be fetched, and when.
+//! Which publications of one producer the member fetches, and when.
 //!
 //! Question: how does a member catch up with a producer, although some of its publications are lost, some are slow, and
 //! a forged vector may announce 2⁶³ of them?
@@ -7,11 +7,13 @@
 //!   1 … done │ a window of WINDOW numbers: fetched at the same time, each at most TRIES_MAX times │ … last
 //! ```
 //!
-//! `done` is what the member remembers: all up to it is stored, or lost. A failure puts off the whole producer for
-//! a pause, which doubles with each failure and ends with a success. If a whole window is lost, older publications are
-//! taken for gone, and the backlog goes on with the newest. So a forged number costs some Interests and little time.
+//! The member remembers `done`: every publication up to this number is stored or lost. After a failure, the whole
+//! producer pauses. The pause doubles with each failure, and a success ends it. If a whole window is lost, the backlog
+//! gives up the older publications and continues with the newest. So a forged number costs a few Interests and little
+//! time.
 //!
-//! Cost: O(log [`WINDOW`]) for each call; of [`Backlogs::next`] and [`Backlogs::wake_ms`], O(producers) if all pause.
+//! Cost: each call takes O(log [`WINDOW`]); [`Backlogs::next`] and [`Backlogs::wake_ms`] take O(producers) if all
+//! pause.
 //! Memory: one window for each producer.
 
 use super::vector::{News, Producer, StateVector};
@@ -263,7 +265,7 @@ mod tests {
     proptest! {
         /// Whatever fails: each number is stored or lost, and none is fetched twice at the same time.
         #[test]
-        fn everything_ends(fails in prop::collection::vec(any::<bool>(), 1..64), last in 1_u64..200) {
+        fn every_publication_is_stored_or_lost_in_the_end(fails in prop::collection::vec(any::<bool>(), 1..64), last in 1_u64..200) {
             let (mut backlog, mut now_ms, mut lost, mut stored) = (Backlog::new(0), 0, 0, 0);
             backlog.learn(last);
             let mut fails = fails.iter().cycle();

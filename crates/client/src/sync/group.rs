@@ -1,6 +1,7 @@
 //! One sync group: what a member does when a sync Interest arrives, its timer expires or it publishes.
 //!
-//! Question: when does a member speak, so that all learn what any of them knows, and few say it twice?
+//! Question: when does a member send a sync Interest, so that all members learn what one of them knows, and few members
+//! send the same news?
 //!
 //! ```text
 //!             vector older than ours            timer: the others know all that we know
@@ -9,16 +10,16 @@
 //!     └──────────────────────────────────┴──────────────────────────────────────► send, steady
 //! ```
 //!
-//! In suppression, all vectors that arrive are merged; if together they are as new as ours, another member has answered
-//! and we are silent. A vector is not old for us if what it lacks came to us within the last suppression period: it
-//! may have crossed our news on its way.
+//! In suppression, the member merges all vectors that arrive. If the result is as new as our vector, other members have
+//! answered, and we send nothing. We do not treat a vector as old if we learned what it lacks within the last
+//! suppression period: its sender may have sent it before that news arrived.
 //!
 //! In version 3 a sync Interest carries a Data that its sender signed. A member without a key of the group, such as a
-//! repository, repeats the Data of others: of each producer the one that told its highest number (ndnd's repository
-//! does the same). In version 2, or with a key, it sends its own vector.
+//! repository, repeats Data of others: for each producer, the Data that announced its highest number. (ndnd's
+//! repository does the same.) In version 2, or with a key, it sends its own vector.
 //!
 //! Limits: the caller admits each new producer; a vector with a bootstrap time of more than a day ahead is ignored, as
-//! the specification says. Data of version 3 are shared by the producers that they tell of.
+//! the specification says. If one Data of version 3 announced several producers, they share one copy of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn two_answers_that_together_tell_all_keep_us_silent() {
+    fn two_answers_that_together_have_all_news_suppress_ours() {
         let mut group = joined(Version::V2, &[("/a", 7), ("/b", 1)]);
         group.on_interest(&v2(&[]), at(10_000), 0.5, anyone).unwrap();
         group.on_interest(&v2(&[("/a", 7)]), at(10_100), 0.5, anyone).unwrap();
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn version_3_repeats_what_the_members_signed() {
+    fn version_3_repeats_data_that_members_signed() {
         let mut group = joined(Version::V3, &[]);
         assert!(group.on_timer(at(0), 0.5).is_empty(), "nothing to tell yet");
         let both = parameters(Version::V3, &vector(&[("/a", 1), ("/b", 1)], 1_600_000_000));

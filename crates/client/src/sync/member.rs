@@ -1,12 +1,12 @@
-//! A member of a sync group: publishes, tells the others, hears of their publications and fetches them.
+//! A member of a sync group: publishes, announces its publications, and fetches those of the others.
 //!
-//! Everything happens inside [`SyncGroup::next`]: a program that publishes also calls it, because it answers for the
-//! publications.
+//! Everything happens inside [`SyncGroup::next`]. So a program that only publishes must call it, too: this call answers
+//! the Interests for the publications.
 //!
-//! Limits: the last [`PUBLICATIONS_KEPT`] publications are kept and answered for (a repository keeps all of them);
-//! [`FETCHES_MAX`] publications are fetched at the same time, of each producer a window ([`super::backlog`]);
-//! [`PRODUCERS_MAX`] producers. A vector of ours that does not fit into a packet is not sent. [`SyncCounters`] counts
-//! what was ignored or lost.
+//! Limits: the member keeps its last [`PUBLICATIONS_KEPT`] publications and answers Interests for them (a repository
+//! keeps all of them); it fetches [`FETCHES_MAX`] publications at the same time, and at most a window of each producer
+//! ([`super::backlog`]); [`PRODUCERS_MAX`] producers. A vector of ours that does not fit into a packet is not sent.
+//! [`SyncCounters`] counts what was ignored or lost.
 
 use super::{
     Version,

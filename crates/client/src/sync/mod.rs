@@ -1,12 +1,12 @@
-//! State Vector Sync: which producers of a group published what, and what of it we lack.
+//! State Vector Sync: what the producers of a group have published, and which publications we lack.
 //!
 //! Question: how do the members of a group learn of every publication, without a server?
 //!
 //! Source: the StateVectorSync specification, versions 2 and 3, as `@ndn/svs` (NDNts) and ndnd speak them.
 //!
 //! Each member holds a state vector: for each producer the highest sequence number that it knows. Sync Interests carry
-//! the vectors. A member that sees an older vector than its own waits a random time, and sends its own unless another
-//! member did so first.
+//! the vectors. A member that receives a vector older than its own waits a random time. Then it sends its own vector,
+//! unless another member did so first.
 //!
 //! ```no_run
 //! use namewire_client::{Client, security::Signer, sync::{SyncEvent, SyncGroup}};
@@ -27,12 +27,12 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`SyncGroup`] | a member: publishes, hears, fetches |
+//! | [`SyncGroup`] | a member: publishes and fetches |
 //! | [`names`] | the names of a group and of its publications |
 //! | [`vector`] | the state vector, its order and its merge |
 //! | [`wire`] | sync Interests of both versions, as bytes |
-//! | [`group`] | one group: when to speak, and what is news |
-//! | [`backlog`] | what of each producer is to be fetched, and when |
+//! | [`group`] | one group: when to send a sync Interest, and what is news |
+//! | [`backlog`] | which publications of a producer to fetch, and when |
 //!
 //! All but [`SyncGroup`] is sans-IO: no socket, no clock and no thread. Time and randomness are arguments.
 

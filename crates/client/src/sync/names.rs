@@ -1,6 +1,6 @@
 //! The names of a sync group and of its publications.
 //!
-//! | version | names of publication *n* | who names them so |
+//! | version | names of publication *n* | used by |
 //! | --- | --- | --- |
 //! | 2 | `/<producer>/<group>/seq=<n>` | ndn-python-repo |
 //! | | `/<producer>/<group>/<n>`, n in a generic component | NDNts |

@@ -1,6 +1,6 @@
 //! The state vector: the highest known sequence number of each producer.
 //!
-//! Producers are kept in the canonical order of names, and for one name by bootstrap time, the order on the wire.
+//! The vector keeps producers in the order of the wire format: by name in canonical order, then by bootstrap time.
 //! Cost: lookups take O(log n), merges O(m log n).
 
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_merge_tells_what_is_new_and_takes_who_is_admitted() {
+    fn a_merge_returns_the_news_and_adds_only_admitted_producers() {
         let (alice, bob) = (producer("/alice", 0), producer("/bob", 0));
         let (mut ours, mut theirs) = (StateVector::default(), StateVector::default());
         ours.raise(&alice, 3);

@@ -234,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_we_write_we_read(vector in any_vector()) {
+        fn a_written_vector_is_read_back(vector in any_vector()) {
             let data = DataBuilder::new("/group/v=3".parse::<namewire_packet::NameBuf>().unwrap());
             let content = written(Version::V3, &vector);
             let wire = data.content(&content).sign_digest();

@@ -1,4 +1,4 @@
-//! A forwarder for tests: real packets over streams, and links that lose as much as a test wants.
+//! A forwarder for tests: real packets over streams, and links with the loss rate that a test sets.
 //!
 //! It keeps a FIB (filled by `rib/register` commands, whose signature it checks) and a PIT that matches by name. It
 //! puts its own token on each Interest that it forwards, and counts answers without the token.

@@ -123,7 +123,7 @@ async fn a_certificate_that_has_expired_since_is_fetched_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_forged_certificate_shuts_its_owner_out_only_while_somebody_answers_with_it() {
+async fn a_forged_certificate_blocks_its_owner_only_while_it_is_served() {
     let (mut node, site, bob) = (Node::start(), Key::new("/site/KEY/1"), Key::new("/site/bob/KEY/1"));
     let validator = Validator::hierarchical([anchor(&site.certified_by(&site, 1, -1, 1))]);
     // Mallory's key under Bob's name, certified by a key that calls itself the site's.
@@ -183,7 +183,7 @@ mod kept {
     }
 
     #[tokio::test]
-    async fn a_due_certificate_is_renewed_where_the_issuers_key_is() {
+    async fn a_due_certificate_is_renewed_if_the_issuers_key_is_available() {
         let home = tempfile::tempdir().unwrap();
         let chain = open(home.path());
         let due = issue(&chain, &chain, -80, 10);
@@ -197,7 +197,7 @@ mod kept {
     }
 
     #[tokio::test]
-    async fn elsewhere_its_owner_is_warned_before_and_after_its_end() {
+    async fn without_the_issuers_key_a_program_is_warned_before_and_after_expiry() {
         for (from_day, to_day) in [(-80, 10), (-90, -1)] {
             let (home, issuer) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let present = issue(&open(home.path()), &open(issuer.path()), from_day, to_day);
@@ -218,7 +218,7 @@ mod kept {
     }
 
     #[tokio::test]
-    async fn a_key_that_is_not_there_is_said() {
+    async fn a_missing_key_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let event = first_event(home.path(), name("/site/bob/KEY/1")).await;
         assert_eq!(event, CertificateEvent::Failed("/site/bob/KEY/1 is not in the key chain".to_owned()));

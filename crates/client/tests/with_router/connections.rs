@@ -1,4 +1,4 @@
-//! What a client does after its router has started again.
+//! What a client does after its router has restarted.
 
 use crate::node::Node;
 use namewire_client::{
@@ -73,7 +73,7 @@ async fn a_stream_without_a_route_ends_with_its_connection() {
 /// The story: the router forgets an application with its connection, and a receiver ended then. So nobody found the
 /// application any more.
 #[tokio::test]
-async fn what_was_advertised_is_advertised_again_after_a_restart() {
+async fn advertisements_are_repeated_after_a_restart() {
     let set = |tags: &str| tags.parse::<TagSet>().unwrap();
     let mut node = Node::start();
     let hall = TagClient::new(&node.client().await);

@@ -1,4 +1,4 @@
-//! The programs of the folder examples, as processes. The router starts again where that is the question.
+//! The programs of the folder examples, as processes. Some tests restart the router.
 
 use crate::node::Node;
 use std::{
@@ -92,7 +92,7 @@ fn hello(node: &Node) {
 }
 
 #[test]
-fn a_producer_is_there_again_after_its_router() {
+fn a_producer_serves_again_after_its_router_restarts() {
     let mut node = Node::start();
     let _producer = node.run("producer", &[]);
     for _ in 0..2 {
@@ -103,7 +103,7 @@ fn a_producer_is_there_again_after_its_router() {
 }
 
 #[test]
-fn a_file_is_fetched_while_the_router_starts_again_in_between() {
+fn a_file_is_fetched_while_the_router_restarts() {
     let mut node = Node::start();
     let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     std::fs::write(node.folder.path().join("file"), &content).unwrap();

@@ -1,5 +1,5 @@
-//! Clients of a real router: the programs of the folder examples; connections that come back; certificates that expire;
-//! sync groups in which a member forges.
+//! Clients of a real router: the programs of the folder examples; connections after a restart of the router;
+//! certificates that expire; sync groups with a forging member.
 
 mod certificates;
 mod connections;

@@ -1,4 +1,4 @@
-//! A router that only this process can reach, and that can start again.
+//! A router that only this process can reach, and that tests can restart.
 
 use namewire_client::Client;
 use namewire_configuration::Settings;

@@ -1,4 +1,4 @@
-//! Sync groups in spite of members that forge.
+//! Sync groups with members that send forged vectors or Data.
 
 use crate::node::Node;
 use namewire_client::{

@@ -4,12 +4,12 @@
 //! that is made without options has those under which it is fastest; the papers' own ways are
 //! options ([`FibDesignOptions`]).
 //!
-//! To add a design, be it of a paper, trivial or our own:
+//! To add a design (of a paper, trivial or new):
 //!
 //! 1. its module: a file in this folder, which implements [`PrefixTable`], and `pub mod` in `mod.rs`;
 //! 2. a variant of [`FibDesign`] with its name in configuration; [`FibDesign::ALL`] and the look-up by name follow
 //!    from it;
-//! 3. an arm of [`FibDesign::build`]; for a route controller with tables of its own also one of
+//! 3. an arm of [`FibDesign::build`]; for a route controller with separate tables also one of
 //!    [`FibDesign::build_split`], for a lossy design its variant in [`FibDesign::is_lossless`];
 //! 4. for a new option, a field of [`FibDesignOptions`], a line of `check_options`, a `Setting` with its extremes in
 //!    `crates/designs/tests/oracles/design_options.rs`, and the settings in `crates/configuration/src/settings/fib.rs`;
@@ -23,8 +23,8 @@
 //! - the test below and the FIB's oracle (`tests/oracles/fib.rs`);
 //! - the differential test of all designs with all options (`tests/oracles/fib_variants.rs`);
 //! - the tests without memory (`tests/fib_designs_no_memory.rs`, `crates/cli/tests/memory_limit.rs`);
-//! - the routers of `crates/router/tests/node/fib_designs.rs`, and those of `lossy_fib.rs` beside it if it is lossy;
-//! - the oracle of whole forwarders, `sim/tests/fib_forwarding.rs`, and `core_and_edge.rs` beside it if it is lossy;
+//! - the routers of `crates/router/tests/node/fib_designs.rs`; for a lossy design, also those of `lossy_fib.rs` there;
+//! - the oracle of whole forwarders, `sim/tests/fib_forwarding.rs`; for a lossy design, also `core_and_edge.rs` there;
 //! - the fuzz target `fib_designs` and the lab's experiment `fib-all`.
 
 use super::bit_trie::BitTrie;
@@ -499,7 +499,7 @@ mod tests {
     use namewire_tables::fib::FibRefusal;
 
     #[test]
-    fn every_design_has_a_name_of_its_own_and_can_be_made() {
+    fn every_design_has_a_unique_name_and_can_be_made() {
         for (place, design) in FibDesign::ALL.into_iter().enumerate() {
             assert_eq!(design.name().parse(), Ok(design));
             assert!(FibDesign::ALL[..place].iter().all(|other| other.name() != design.name()));

@@ -12,9 +12,9 @@
 //! Layout, cost, limits: `radix_trie`.
 //!
 //! Deviations: the paper shows no implementation. Its characters are those of the URI; here they are the bytes of the
-//! name's TLVs, so that every component can be carried. A length comes before the bytes it counts. So components that
-//! begin alike but differ in length share only their type. No search for component boundaries is needed: if a sequence
-//! of components begins with another in bytes, it does so in components.
+//! name's TLVs, so that every component can be carried. A length comes before the bytes it counts. So components with a
+//! common beginning but different lengths share only their type. No search for component boundaries is needed: if a
+//! sequence of components begins with another in bytes, it does so in components.
 
 use super::radix_trie::{Granularity, RadixTrie};
 

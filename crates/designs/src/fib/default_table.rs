@@ -1,7 +1,7 @@
-//! Default table: the router's own FIB behind the papers' call.
+//! Default table: the router's own FIB behind the interface of the papers' designs.
 //!
-//! This wraps [`namewire_tables::fib`], so that one harness and one experiment take it beside the papers' designs. An
-//! entry has no next hops; its strategy field holds the number. So each number has its own next-hop set, as in a
+//! This wraps [`namewire_tables::fib`], so that one harness and one experiment can compare it with the papers' designs.
+//! An entry has no next hops; its strategy field holds the number. So each number has its own next-hop set, as in a
 //! router.
 //!
 //! Cost, layout, limits: those of [`Fib`]. Writers: the owner.

@@ -1,13 +1,14 @@
-//! Designs: how do the papers look the longest prefix of a name up?
+//! Designs: how do the papers find the longest prefix of a name?
 //!
-//! Each module is one design of the literature, written as its paper has it. All answer the same question behind
-//! one call, [`PrefixTable`](namewire_tables::fib::PrefixTable), which also states the limits. They map prefixes to
-//! *numbers*: a number is the papers' outgoing port, and in the FIB a next-hop set.
+//! Each module is one design of the literature, written as its paper describes it. All have the same interface,
+//! [`PrefixTable`](namewire_tables::fib::PrefixTable), which also states the limits. They map prefixes to *numbers*: a
+//! number is the papers' outgoing port, and in the FIB a next-hop set.
 //!
-//! A trivial design, for comparison, or one of our own belongs here as well; [`catalogue`] says how to add it.
+//! Trivial designs for comparison and new designs belong here as well; [`catalogue`] says how to add one.
 //!
-//! Names are the bytes of validated Name TLV-VALUEs. Components have any type and content, and the root is a
-//! prefix too. A design whose paper knows only printable names says how it carries the others.
+//! Names are the bytes of validated Name TLV-VALUEs. Components have any type and content, and the root is a prefix
+//! too. If the paper of a design knows only printable names, the header of the module explains how it stores the
+//! others.
 //!
 //! Writers: the owner, while there are no readers. A router keeps two copies: readers look at one while it changes
 //! the other.

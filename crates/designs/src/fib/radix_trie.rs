@@ -1,8 +1,8 @@
 //! Radix trie: how does a trie of pointers find the longest prefix, a unit of the name at a time?
 //!
 //! [`super::character_trie`], [`super::component_trie`] and [`super::npt`] share this part; each of them names its
-//! paper. A node is a label, and the children for the names that go on after it. [`Granularity`] says what a unit is,
-//! and whether a label may have several.
+//! paper. A node is a label, and the children for the names that go on after it. [`Granularity`] defines what a unit
+//! is, and whether a label may have several.
 //!
 //! ```text
 //! node:      | number | label bytes, 31: has a number | children or 0 | label … |

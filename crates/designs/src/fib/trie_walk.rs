@@ -1,7 +1,7 @@
 //! Trie walk: how do up to 64 look-ups wait for their nodes at the same time?
 //!
-//! Source: NameTrie18 §I for the trouble (each level of a trie is a memory access that waits for the one before);
-//! Yuan15 §3.5.2 and Takemasa19 §4.3 for the remedy in hash tables. The tries' papers look up one name after the
+//! Source: NameTrie18 §I for the problem (each level of a trie is a memory access that waits for the one before);
+//! Yuan15 §3.5.2 and Takemasa19 §4.3 for the solution in hash tables. The tries' papers look up one name after the
 //! other; that is [`BatchPrefetch::None`].
 //!
 //! A walk is a small state machine. Each turn reads what the turn before began to fetch, decides where to go, begins

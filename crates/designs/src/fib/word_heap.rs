@@ -1,7 +1,7 @@
 //! Word heap: where do the nodes of a trie live, and what becomes of removed ones?
 //!
-//! Source: none of the papers says; their tries call `malloc`. Here one array holds all blocks. So a pointer is a
-//! 32-bit number of words and takes 4 bytes, as it would in a 32-bit process, and what a trie takes is known exactly.
+//! Source: ours; the tries of the papers call `malloc`. Here one array holds all blocks. So a pointer is a 32-bit
+//! number of words and takes 4 bytes, as it would in a 32-bit process, and what a trie takes is known exactly.
 //!
 //! ```text
 //! words:  | 0 | block … | free: next of its class, … | block … |  never used  |
@@ -9,10 +9,10 @@
 //! free:   newest free block of each size class, 0 = none
 //! ```
 //!
-//! A block has no header: its user knows its size. Up to 64 words, every size is a class of its own. From there on
-//! every doubling has 8 classes, and a block is rounded up to its class. A freed block serves the next block of its
-//! class; free blocks are not joined. So nodes whose sizes stay the same find their room again. The room lost is at
-//! most what each class once needed.
+//! A block has no header: its user knows its size. Up to 64 words, every size is a separate class. Above that, every
+//! doubling has 8 classes, and a block is rounded up to its class. A freed block serves the next block of its class;
+//! free blocks are not joined. So nodes whose sizes stay the same reuse their room. The room lost is at most what each
+//! class once needed.
 //!
 //! Cost: to allocate or free takes 1 line. Bytes: beyond the blocks, at most an eighth of those above 256 bytes is
 //! lost. Limit: 2^32 words, 16 GiB. Writers: the owner.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_address_cannot_name_is_refused() {
+    fn sizes_beyond_the_address_range_are_refused() {
         let mut heap = WordHeap::new(PageSize::Base).unwrap();
         assert!(heap.reserve(u32::MAX as usize, 1).is_err());
         assert!(heap.reserve(10 << 20, 1).is_ok());

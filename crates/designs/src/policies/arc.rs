@@ -23,17 +23,17 @@
 //! | Case IV | [`Eviction::insert`] |
 //!
 //! Deviations:
-//! - There are none where every Data counts as one packet.
-//! - Otherwise c is not a constant, because bytes may limit the store. For a Data that is larger than others, several
-//!   entries are evicted, all by the same target.
-//! - In every case: what the paper deletes from B1 or B2 before it replaces, is forgotten after that.
+//! - If every Data counts as one packet, only the order of deletions differs (below).
+//! - If bytes limit the store, c is not a constant. For a Data that is larger than others, several entries are evicted,
+//!   all by the same target.
+//! - The paper deletes ghosts from B1 or B2 before REPLACE. Here they are deleted after it, in every case.
 //! - Erased names leave no ghost.
 //! - If c becomes smaller, ghosts are forgotten [`FORGOTTEN_PER_NEWCOMER`] at a time.
 //!
 //! Cost: a hit writes 1 line of the queues, and nothing else if the entry is the newest of `again` already. A newcomer
 //! reads 1 line of the index of each list of ghosts. An eviction leaves a ghost, which takes 2 lines, and 2 more for
-//! the ghost that is forgotten for it. Bytes: an entry takes 5 for the queues and 19 for each of two ghosts. Full:
-//! made for a number of entries; the owner adds no more.
+//! the ghost that is forgotten for it. Bytes: an entry takes 5 for the queues and 19 for each of two ghosts. Full: the
+//! policy is made for a number of entries; the owner adds no more.
 
 use super::ghost_queue::GhostQueue;
 use namewire_tables::cs_policy::{Eviction, Marks, Newcomer, RemovalReason};

@@ -4,7 +4,7 @@
 //! [`CachePolicy`] is one admission and one eviction, chosen at run time: each call is a branch that is
 //! always taken the same way.
 //!
-//! To add a policy, be it of a paper, trivial or our own (an admission has the same places under its own names):
+//! To add a policy (of a paper, trivial or new; an admission has the same places under its own names):
 //!
 //! 1. its module: a file in this folder, which implements [`Eviction`] or [`Admission`], and `pub mod` in `mod.rs`;
 //! 2. a variant of [`EvictionName`] with its name in configuration; `ALL` and the look-up by name follow from it;
@@ -26,7 +26,7 @@
 //!
 //! - an eviction that itself refuses newcomers: `may_refuse` of `cs_policy.rs`, and `has_its_own_mind` in
 //!   `crates/router/tests/node/content_store.rs`;
-//! - an eviction that keeps the order of entries it takes over: `what_goes_first_goes_first_after_a_change` of
+//! - an eviction that keeps the order of entries it takes over: `eviction_order_is_kept_after_a_change` of
 //!   `cs_policy.rs`;
 //! - an admission that the lab is to measure: `BEHIND` in `lab/src/experiments/cache_policies/contestant.rs`.
 

@@ -1,4 +1,4 @@
-//! Content Table: of the few entries in a newcomer's buckets, it evicts the one that matters least.
+//! Content Table: evicts the least used of the few entries in the newcomer's buckets.
 //!
 //! Source: Yuan15 §6.1.2-6.1.3, *local search*: LRU and LFU without a list of all entries. The table is a d-left hash
 //! table. A newcomer has one bucket in each of its d parts. The entry with the least *statistical information* among
@@ -20,19 +20,19 @@
 //!
 //! Deviations:
 //! - The paper's table also finds Data by name, so each entry has a *Fingerprint* and a *Name Offset*. Here the store
-//!   has an index of its own, and an entry's mark has its place in this table. The statistic uses those bits.
-//! - So an entry may be anywhere. If the newcomer's buckets are full, it is put into the next bucket with room, and is
-//!   a candidate there. (The paper: an overflow table, or one of them is evicted.)
-//! - The table grows with the number of entries, a row at a time. It is 3/4 full whatever the store's limit in bytes
-//!   allows, so that there are always enough candidates. Growing moves nothing. All candidate places may still be
-//!   empty: most entries were erased, or the store became much smaller (rows stay). Then the candidates are the
-//!   entries of the next bucket that has any.
+//!   has a separate index, and an entry's mark has its place in this table. The statistic uses those bits.
+//! - So an entry may be in any bucket. If the newcomer's buckets are full, it is put into the next bucket with room,
+//!   and is a candidate there. (The paper uses an overflow table, or evicts an entry of these buckets.)
+//! - The table grows with the number of entries, a row at a time. However many entries the store's limit in bytes
+//!   allows, the table is 3/4 full, so that there are always enough candidates. Growing moves nothing. All candidate
+//!   places may still be empty, if most entries were erased or the store became much smaller (rows stay). Then the
+//!   candidates are the entries of the next bucket that has any.
 //! - Ties, frequent among counts, are broken by the newcomer's hash, not by place. Otherwise entries in the first part
 //!   of the table would always be evicted first.
 //!
 //! Cost: a hit writes 1 line, an insertion or a removal 1. Finding the victim reads the d lines of the newcomer's
-//! buckets, which do not depend on each other. Bytes: an entry takes 11: 8 at 3/4 load and a bit per bucket. Full:
-//! made for a number of entries; the owner adds no more.
+//! buckets, which do not depend on each other. Bytes: an entry takes 11: 8 at 3/4 load and a bit per bucket. Full: the
+//! policy is made for a number of entries; the owner adds no more.
 
 use super::number_set::NumberSet;
 use bytemuck::Zeroable;
@@ -342,7 +342,7 @@ mod tests {
 
     /// The clock is shortly before its end, or long before: the same entries go.
     #[test]
-    fn time_rolls_over_unseen() {
+    fn a_clock_that_rolls_over_changes_no_victim() {
         const ENTRIES: u32 = 1_000;
         let run = |now| {
             let (mut table, mut names) = full(LastUse { now }, ENTRIES);
@@ -364,7 +364,7 @@ mod tests {
 
     /// An entry that is not requested stays old, however long that lasts.
     #[test]
-    fn what_is_old_does_not_become_new() {
+    fn an_old_entry_never_looks_recent() {
         let (mut table, mut names) = full(LastUse::default(), 24);
         let statistic = |table: &ContentTable<LastUse>, names: &Vec<NamedEntry>, slot: u32| {
             let (bucket, entry) = bucket_and_entry(names.mark(slot).place);

@@ -1,11 +1,11 @@
 //! Ghost queue: which names were evicted not long ago?
 //!
 //! Source: the ghost entries of ARC (Megiddo and Modha, FAST 2003: the lists B1 and B2) and of S3-FIFO (Yang et al.,
-//! SOSP 2023: the queue G). They are names without their Data. By them a policy recognizes a name that returns soon
-//! after it was evicted.
+//! SOSP 2023: the queue G). They are names without their Data. With them a policy recognizes a name that returns soon
+//! after its eviction.
 //!
-//! A name is kept as its hash. Two names with one hash are one here, which costs a policy a wrong guess. The hashes
-//! lie in an [unrolled queue](namewire_tables::eviction_queue), oldest first, and an
+//! The queue keeps only the hash of a name. It cannot distinguish two names with one hash; then a policy makes a wrong
+//! guess. The hashes lie in an [unrolled queue](namewire_tables::eviction_queue), oldest first, and an
 //! [index](namewire_tables::tag_index) finds them:
 //!
 //! ```text

@@ -12,12 +12,12 @@
 //!
 //! The lower 48 bits of a name's hash choose its bucket. Its *tag* is the upper 16 bits, with 0 replaced by 1; tag 0
 //! means empty. A new name takes the *next* place of the bucket, in turn: the place of the oldest entry. Times are
-//! coarse ([`TICKS`]). They wrap when at least sixteen times as many names were inserted as the table is made for. No
-//! entry of that time is left then.
+//! coarse ([`TICKS`]). They wrap only after at least sixteen times as many insertions as the table is made for. By then
+//! no entry of the earlier time is left.
 //!
 //! Compared with [`GhostQueue`](super::ghost_queue::GhostQueue), which is exact:
-//! - Some names are forgotten early, when fifteen others are inserted into their bucket in time (at [`MEAN_NAMES`] 1.0
-//!   % of them by the Poisson distribution).
+//! - Some names are forgotten early, because fifteen others come into their bucket before their time is over (at
+//!   [`MEAN_NAMES`] 1.0 % of them by the Poisson distribution).
 //! - A name that was never inserted counts as present in [`MEAN_NAMES`] / 65,535 of all cases.
 //! - The age at which a name is forgotten is exact only to a tick.
 //! - But forgetting costs nothing, where a queue must find its oldest name. That saves a third of the lines of

@@ -1,4 +1,4 @@
-//! LFU: it evicts the entry with the fewest requests; of equals the least recently used.
+//! LFU: evicts the entry with the fewest requests; among equals, the least recently used.
 //!
 //! Source: Yuan15 §6.1.3 (a counter with each entry); Takemasa19 §5.4.2 draws it as the best of Fig. 5.6. Each use
 //! adds one to a count, so an entry moves only to the next list, and nothing is sorted (Matani, Shah and Mitra 2010,
@@ -11,9 +11,9 @@
 //! | `lfu`, [`WhileStored`] | uses since the entry was stored | the Interests that it answers, mostly 1 |
 //! | `perfect-lfu`, [`RequestHistory`] | requests of every name, stored or not | all so far for its name |
 //!
-//! The paper does not say which its LFU is. It must be the second. On the paper's web workload (10^7 names, a store of
-//! 10^5, α = 0.8) the first reaches 0.342, below the paper's TinyLFU and ARC. Only counts that outlive the entry get
-//! near the optimum 0.376 that the paper's LFU reaches.
+//! The paper does not state which of them is its LFU. It must be the second. On the paper's web workload (10^7 names, a
+//! store of 10^5, α = 0.8) the first reaches 0.342, below the paper's TinyLFU and ARC. Only counts that outlive the
+//! entry get near the optimum 0.376 that the paper's LFU reaches.
 //!
 //! `perfect-lfu` is exact LFU with full history, but for two limits. Counts are exact for 16 names per entry of the
 //! store; of more names, those requested least are forgotten ([`super::request_history`]). The lab makes the history as
@@ -26,13 +26,13 @@
 //! ```
 //!
 //! Counts do not age: a name that was once requested often stays when it is no longer requested. That is LFU; where
-//! popularity changes, use TinyLFU. Among themselves, entries with the last count, 65,535, are evicted by LRU.
+//! popularity changes, use TinyLFU. Entries with the last count, 65,535, are evicted among themselves by LRU.
 //!
 //! Cost: a hit writes 1 line of the queue that the entry leaves, 1 (in cache for small counts) of the queue that it
 //! joins, and the ends of both. Finding the victim reads 3 words of the bitmap and 1 line. `perfect-lfu` adds 1 line
 //! for each request.
 //! Bytes: an entry takes 5 for the queues at best, at worst 128, and `perfect-lfu` 205 more; all counts take 520 KiB.
-//! Full: made for a number of entries; the owner adds no more. Writers: the owner.
+//! Full: the policy is made for a number of entries; the owner adds no more. Writers: the owner.
 
 use super::number_set::NumberSet;
 use super::request_history::RequestHistory;

@@ -1,10 +1,10 @@
 //! Policies of the Content Store: which Data comes in, and which is evicted?
 //!
-//! The interface is [`namewire_tables::cs_policy`]; four policies are there too. This folder has those of the
+//! The interface is [`namewire_tables::cs_policy`], which also has four policies. This folder has policies of the
 //! literature, one module each: an [`Eviction`](namewire_tables::cs_policy::Eviction) or an
 //! [`Admission`](admission::Admission). Any admission works with any eviction; [`catalogue`] joins them.
 //!
-//! A trivial policy, for comparison, or one of our own belongs here as well; [`catalogue`] says how to add it.
+//! Trivial policies for comparison and new policies belong here as well; [`catalogue`] says how to add one.
 
 pub mod admission;
 pub mod arc;

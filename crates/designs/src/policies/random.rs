@@ -1,15 +1,15 @@
-//! Random: the entry to evict is chosen at random, each with the same probability.
+//! Random: evicts an entry chosen at random, each with the same probability.
 //!
 //! Source: Takemasa19 §5.4 (the eviction behind TinyLFU, and one of those that Filter is compared with). Slots lie in
-//! an array without holes: the last one takes the place of one that leaves.
+//! an array without holes: when an entry leaves, the last slot takes its place.
 //!
 //! ```text
 //! slots: | 7 | 3 | 9 | 4 |          number k of the sequence, scaled to 4: the index of a victim
 //! ```
 //!
 //! The random numbers are a sequence in which each number can be computed alone (SplitMix64: Steele, Lea and Flood
-//! 2014), so a batch knows its victims ahead. A newcomer's number is drawn once and holds until an entry is inserted
-//! or leaves. The next newcomer draws another. Otherwise one popular victim would turn many newcomers away.
+//! 2014), so a batch knows its victims in advance. A newcomer draws one number, which holds until an entry is inserted
+//! or leaves. The next newcomer draws another one. Otherwise one popular victim would keep out many newcomers.
 //!
 //! Cost: a hit writes nothing. A victim costs 1 line of the array, prefetched by the batch, and the mark of the last
 //! entry in the array, which is moved and in cache. Bytes: an entry takes 4. Writers: the owner.
@@ -127,7 +127,7 @@ mod tests {
 
     /// The first numbers of the generator, as its authors' program prints them for seed 1234567.
     #[test]
-    fn lots_are_those_of_split_mix() {
+    fn random_numbers_are_those_of_split_mix() {
         let mut lots = Lots { seed: 1_234_567, next: 0 };
         let expected = [6_457_827_717_110_365_317_u64, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         for number in expected {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_are_even() {
+    fn random_numbers_are_evenly_distributed() {
         let mut lots = Lots { seed: 1, next: 0 };
         let mut counts = [0_u32; 10];
         (0..100_000).for_each(|_| counts[lots.draw(10) as usize] += 1);

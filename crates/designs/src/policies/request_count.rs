@@ -1,8 +1,8 @@
 //! Request count: Data is admitted if enough Interests waited for it when it arrived.
 //!
-//! Source: Yuan15 §6.1.3, selective caching: the PIT knows how many Interests a Data answers. (§5.4.4 gives the
-//! reason: what is popular should be answered before the PIT is asked.) The paper's k → `least` here; the paper says
-//! "more than k", so k = 1 is `least` = 2.
+//! Source: Yuan15 §6.1.3, selective caching: the PIT knows how many Interests a Data answers. (§5.4.4 gives the reason:
+//! the store should answer popular names before the PIT is searched.) The paper's k is `least` here; the paper's
+//! condition is "more than k", so k = 1 is `least` = 2.
 //!
 //! It sees only Interests that wait at the same time. So it does not admit names that are requested often, but never
 //! twice within one round trip.
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_comes_in() {
+    fn data_with_the_least_number_of_requests_is_admitted() {
         for (least, admitted) in [(None, [false, false, true, true]), (Some(3), [false, false, false, true])] {
             let mut admission = RequestCount::new(RequestCountOptions { least });
             let admits = |requests| {

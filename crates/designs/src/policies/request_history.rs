@@ -16,12 +16,12 @@
 //! arrive. (With 7 names for each line and 16 lines, some of 76,800 names found no room.) Counts do not age; they end
 //! at 65,535.
 //!
-//! Full: beyond this number of names, most still have a count of their own until all words of a probe sequence are
-//! taken. Then a new name takes the word of the least count in its first line, the first of equals. So what is
-//! forgotten is requested least, but the counts are no longer exact. With 16 names per entry, LFU hits as often as
-//! with exact counts in four digits: 0.3612 with 10⁶ names (Zipf 0.8) and 10⁴ entries, 0.2063 with 10³. With 4 names
-//! per entry, these are 0.3604 and 0.2058; with the count-min sketch of 64 bytes per entry that was here before,
-//! 0.3562 and 0.1845.
+//! Full: beyond this number of names, most still have a separate count until all words of a probe sequence are taken.
+//! Then a new name takes the word of the least count in its first line, the first of equals. So the forgotten names are
+//! those requested least, but the counts are no longer exact. With 16 names per entry, LFU hits as often as with exact
+//! counts in four digits: 0.3612 with 10⁶ names (Zipf 0.8) and 10⁴ entries, 0.2063 with 10³. With 4 names per entry,
+//! these are 0.3604 and 0.2058; with the count-min sketch of 64 bytes per entry that was here before, 0.3562 and
+//! 0.1845.
 //!
 //! Cost: a request or a look-up takes 1 line; of names beyond the limit, [`PROBED_LINES`] one after the other. Bytes: a
 //! name takes 12.8. Writers: the owner.

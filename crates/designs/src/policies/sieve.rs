@@ -1,4 +1,4 @@
-//! SIEVE: it evicts the oldest entry ahead of the hand that was not used; used entries keep their place.
+//! SIEVE: evicts the oldest entry ahead of the hand that was not used; used entries keep their place.
 //!
 //! Source: Zhang et al., NSDI 2024, "SIEVE is simpler than LRU". Their queue is in the order of insertion. The hand
 //! moves through the middle of it, from the oldest to the newest and then to the oldest again. Entries that the hand

@@ -10,12 +10,13 @@
 //! | B2 | [`Admission::request`] |
 //! | B13 | [`Admission::admits`] |
 //!
-//! The sketch has room for the names of a window: 8 bytes for ten requests of W, within 8 to 64 bytes for each entry.
+//! The sketch has room for the names of a window: 8 bytes for every ten requests of W, but at least 8 and at most 64
+//! bytes for each entry of the store.
 //!
-//! Deviation: there is no doorkeeper, an option of the source's.
+//! Deviation: there is no doorkeeper, which is optional in the source.
 //!
-//! N.B. Over FIFO the victim is the same entry until a newcomer is admitted. If its name is popular, nothing is
-//! admitted. Over Random it is another entry for each newcomer.
+//! N.B. Over FIFO the victim stays the same until a newcomer is admitted. If the victim's name is popular, no newcomer
+//! is admitted. Over Random each newcomer meets another victim.
 //!
 //! Cost: B2 reads 1 line of the sketch. B13 reads that line again, which is in cache. Then it reads, one after the
 //! other, the line of the victim and the victim's line of the sketch. Bytes: the sketch takes 8 per entry if W is 10
@@ -162,7 +163,7 @@ mod tests {
 
     /// The victim is looked for only where it matters; if there is none, the Data is admitted.
     #[test]
-    fn nothing_that_nobody_asked_for_and_anything_into_an_empty_store() {
+    fn data_is_admitted_without_a_victim_but_not_without_a_request() {
         let mut admission = TinyLfu::new(10, TinyLfuOptions::default(), PageSize::Base).unwrap();
         assert!(!admission.admits(&Newcomer::default(), || unreachable!("it does not matter")));
         admission.request(0);

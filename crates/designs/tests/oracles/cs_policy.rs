@@ -67,7 +67,7 @@ pub(crate) fn may_refuse(policy: PolicyName) -> bool {
 
 /// Limits hold, every hit was stored, nothing is refused before the store is full, nothing is lost.
 #[test]
-fn what_holds_for_every_policy() {
+fn rules_that_hold_for_every_policy() {
     const PACKETS: u32 = 40;
     const BYTES: u64 = 3_000;
     for policy in every_policy() {
@@ -216,7 +216,7 @@ fn a_victim_stays_until_something_changes() {
 
 /// The entry that would have gone first under the former policy goes first under one that has an order.
 #[test]
-fn what_goes_first_goes_first_after_a_change() {
+fn eviction_order_is_kept_after_a_change() {
     let drain = |store: &mut SimulatedStore| {
         let (policy, marks) = store.policy_mut();
         let (mut order, mut nobody) = (Vec::new(), Newcomer::default());

@@ -92,7 +92,7 @@ impl Model for Random {
 }
 
 #[test]
-fn random_equals_its_lots() {
+fn random_evicts_by_its_random_numbers() {
     for (capacity, operations) in runs() {
         let model = Random { names: Vec::new(), state: 7 };
         equals_the_model(policy(EvictionName::Random), capacity as u32, &operations, outcomes(model, capacity));

@@ -1,4 +1,4 @@
-//! W-TinyLFU against three plain lists, and its window that climbs against one that does not.
+//! W-TinyLFU against three plain lists, and its climbing window against a fixed one.
 
 use crate::cs_adaptive_window::{CAPACITY, bursts, run};
 use crate::cs_policy::{Operation, equals_the_model, operations};

@@ -1,4 +1,4 @@
-//! Every FIB design with its options: which there are, and what of the answers must be right.
+//! Every FIB design with its options: which options exist, and which answers must be right.
 //!
 //! An option is set by a [`Setting`]. A design takes the settings that it has ([`Variant::new`]); the others are left
 //! out. So a list of settings fits every design, and a new design takes part without further lines.

@@ -114,7 +114,7 @@ fn populations_come_and_go() {
 /// The second phase of the paper's worst case beside the first: markers with entries of their own are found
 /// and inherited from like shared ones, and are removed with their prefixes.
 #[test]
-fn markers_with_entries_of_their_own() {
+fn markers_with_separate_entries() {
     let name = |number: u8, components: u8| -> Vec<u8> {
         value(&(0..components).map(|place| component(8, &[b'a' + place, number])).collect::<Vec<_>>())
     };
@@ -162,7 +162,7 @@ fn markers_with_entries_of_their_own() {
 /// Twenty bits are few: among some thousand other names under each of many prefixes some fingerprints match
 /// wrongly, and so do some that collide.
 #[test]
-fn strangers_are_not_found_by_their_fingerprints() {
+fn unknown_names_are_not_found_by_their_fingerprints() {
     for options in with(HashSearch::Binary) {
         let mut table = HashTables::new(40_000, [5, 6], options).unwrap();
         let name = |number: u32| value(&[component(8, &number.to_be_bytes())]);

@@ -1,6 +1,6 @@
-//! NFD's Content Store as forwarding §2.2 states it: an ordered map by full name, and a walk from the first
-//! name under a prefix to the first entry that satisfies. The table chooses what goes when it is full; the
-//! model is told. The fuzz target of the tables also uses this file.
+//! NFD's Content Store as forwarding §2.2 states it: an ordered map by full name, and a walk from the first name under
+//! a prefix to the first entry that satisfies. When the table is full, it chooses the victim, and the test passes the
+//! choice to the model. The fuzz target of the tables also uses this file.
 
 use namewire_packet::digest::sha256;
 use namewire_tables::CsId;

@@ -1,5 +1,5 @@
 //! A router's FIB of any design behind the interface of its designs, so that the same operations run on it. A prefix
-//! leads to one next hop, whose face tells the number.
+//! leads to one next hop, whose face is the number.
 
 use crate::design_options::Variant;
 use crate::fib_designs::CAPACITY;

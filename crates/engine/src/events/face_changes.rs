@@ -9,8 +9,8 @@
 //! The out-record of a lost upstream stays in the entry. A copy of the Interest may have passed before the link went
 //! down. If the copy returns to us, the record shows that it is a loop.
 //!
-//! Fingerprints of the [core role](crate::state::core_role) keep no Interest to send again. The consumer must
-//! retransmit it.
+//! A fingerprint of the [core role](crate::state::core_role) does not keep the Interest, so the router cannot send it
+//! again. The consumer must retransmit it.
 //!
 //! Cost: a call makes one pass over the PIT for all its faces, and sends at most [`SENDS_PER_SCAN`] Interests.
 

@@ -1,7 +1,7 @@
 //! Drop notes: which packet of a batch was dropped, and why?
 //!
-//! [`Counters`] say how often a reason occurred. The notes say which frame it was, so that the caller can show the last
-//! dropped packets with their names. They are kept until the next call of the engine.
+//! [`Counters`] count how often a reason occurred. The notes name the dropped frames, so that the caller can show the
+//! last dropped packets with their names. They are kept until the next call of the engine.
 //!
 //! Cost: one store for each packet, and one for each drop.
 //!

@@ -212,7 +212,7 @@ mod tests {
 
     /// Peers can close many faces at once: a removal must not cost more than the slots behind it.
     #[test]
-    fn many_faces_go_quickly() {
+    fn many_faces_are_removed_quickly() {
         let mut table = FaceTable::default();
         let faces = || (256..66_000).map(FaceId);
         faces().for_each(|face| table.insert(face, FaceAttributes::new(FaceScope::NonLocal, 0, false)));

@@ -12,8 +12,8 @@
 //! parts. Splitting needs readings in every packet, as in the first order.
 //!
 //! N.B. A reading takes some tens of cycles, during which fetches continue. A reading that waits for earlier
-//! instructions also keeps packets from overlapping. So report the total of a run without readings beside the split
-//! figures.
+//! instructions also keeps packets from overlapping. So report the total of a run without readings together with the
+//! split figures.
 //!
 //! Cost without measuring: nothing. The clock is a type parameter ([`PartClock`]). The engine has two copies of the
 //! pipelines; only [`Engine::process_measured`](crate::Engine::process_measured) calls the one with readings.

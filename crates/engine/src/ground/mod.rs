@@ -1,5 +1,5 @@
-//! What everything else of the engine names: faces, time, the size and the order of a batch, and what a batch results
-//! in. Nothing here decides.
+//! The types that the rest of the engine uses: faces, time, the size and the order of a batch, and the output of a
+//! batch. Nothing here makes decisions.
 
 pub(crate) mod announcement_table;
 pub(crate) mod drop_notes;

@@ -1,7 +1,7 @@
-//! The first upstream of a PIT entry: the short way of the Outgoing Interest pipeline ([`crate::verdict::outgoing`])
+//! The first upstream of a PIT entry: the fast path of the Outgoing Interest pipeline ([`crate::verdict::outgoing`])
 //! for a new Interest whose strategy has named one next hop and needs nothing else.
 //!
-//! It is a file of its own because strategies use `outgoing.rs`, and this file uses what calls them.
+//! It is a separate file because strategies use `outgoing.rs`, and this file uses the code that calls strategies.
 
 use crate::{
     FaceAttributes, Instant,

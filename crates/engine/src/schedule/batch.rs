@@ -7,7 +7,7 @@
 //!
 //! | stage | per packet | then prefetches |
 //! | --- | --- | --- |
-//! | `decode_and_hash` (d) | the view of the packet, the hash of its name unless a PIT token tells the group | |
+//! | `decode_and_hash` (d) | the view of the packet, the hash of its name unless a PIT token identifies the group | |
 //! | `prefetch_bucket` (b) | | the PIT/CS bucket, the name's state in the store's policy |
 //! | `prefetch_fib_buckets` (f) | | for an Interest, all buckets of the FIB |
 //! | `probe` (p) | tags in the PIT/CS bucket | name group |

@@ -5,7 +5,7 @@
 //! table is [`FingerprintPit`]. This module and two pipelines (`core/interest.rs`, `core/data.rs`) use it.
 //! | the paper | here |
 //! | --- | --- |
-//! | PIT of core routers | [`CoreRole::fingerprints`], beside the PIT of names |
+//! | PIT of core routers | [`CoreRole::fingerprints`], in addition to the PIT of names |
 //! | face i of n | *port*, a small number for a face: [`Ports`] |
 //! | T_exp | the Interest's lifetime, or [`PrefixExpiry`] |
 //! | flag in the Data (§5.5.1) | the link header *collided* |
@@ -25,7 +25,7 @@
 //! * its face has no port, or the table has no room for its fingerprint.
 //!
 //! **Loops** end by HopLimit and by the dead nonce list. In the core role the list gets the Nonce of every forwarded
-//! Interest. It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). It also tells
+//! Interest. It should have room for the Interests of 6 s ([`crate::EngineConfig::dead_nonce_capacity`]). It also shows
 //! whether a Nack answers an Interest of ours, and whether an earlier Nack already did. So the router passes on one
 //! Nack for each Interest.
 //!
@@ -48,8 +48,8 @@
 //! that does not know the mark ignores it. A router trusts a neighbour's mark: a false mark only makes the entry stay
 //! until it expires. It ignores an application's mark.
 //!
-//! **Data that matches both tables** does not remove the fingerprint, as if this were collided: the fingerprint may
-//! belong to another name.
+//! **Data that matches both tables** does not remove the fingerprint, because the fingerprint may belong to another
+//! name. It is treated as collided.
 //!
 //! Limits: in these cases the core role loses a packet that a PIT of names would not lose. The consumer must
 //! retransmit:

@@ -1,7 +1,7 @@
 //! Measurements: how did each next hop answer the Interests under a prefix?
 //!
 //! Source: forwarding §2 (measurements table), §4.5, §4.6. Strategies write and read it; the engine only removes old
-//! entries. Each worker measures what it forwards, in a table of its own.
+//! entries. Each worker has a separate table, and measures what it forwards.
 //!
 //! An entry is found by a 64-bit hash of its name under the tables' secret key, mixed with a number of the strategy's
 //! kind ([`crate::StrategyContext::prefix_key`]). The name is not kept. Two names with one hash would share their
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_gives_up_what_would_end_first_and_counts_it() {
+    fn a_full_table_replaces_the_entry_that_would_end_first_and_counts_it() {
         let mut table = measurements(8);
         for key in 0..8 {
             table.find_or_insert(key, ms(0), 1000 - key);

@@ -1,11 +1,11 @@
 //! Name state: which Interests for a name are pending, and which Data would answer one?
 //!
-//! Operators ask (`namewire explain`). The look changes nothing: no policy of the Content Store hears of it, and
-//! nothing is counted.
+//! `namewire explain` shows this to operators. The look-up changes nothing: the policy of the Content Store does not
+//! learn of it, and no counter counts it.
 //!
 //! Cost: a probe of the composite index, and for stored Data of longer names what a CanBePrefix Interest costs.
 //!
-//! Limit: [`FACES_MAX`] downstreams and as many upstreams of an entry are named.
+//! Limit: the answer names [`FACES_MAX`] downstreams and as many upstreams of an entry.
 
 use crate::{
     Instant,

@@ -1,9 +1,9 @@
 //! PIT shares: how much of the PIT may one holder have, and how much one of its faces?
 //!
 //! Source: ours. Yuan15 §5.7.2 leaves floods of unanswerable Interests to statistics and countermeasures. The rule is
-//! that of [`namewire_shares::pool`], with reserves for local applications and for management. It is applied twice: a
-//! holder may have a new entry while it has its share of what is free for its class, and a face may have it while the
-//! face waits for no more than its share of what its holder may still take.
+//! that of [`namewire_shares::pool`], with reserves for local applications and for management. It is applied twice. The
+//! first limit is for the holder: its entries must stay below its share of what is free for its class. The second is
+//! for the face: the Interests that it waits for must stay below its share of what its holder may still take.
 //!
 //! ```text
 //!   entries  │ free for remote holders │ reserve of local ones │ reserve of management │
@@ -28,8 +28,8 @@
 //! | `long-interests` | bytes of Interests and names too long for the entry | the same |
 //!
 //! The [core role](crate::state::core_role)'s fingerprints have no share: an entry belongs to no face, and takes 8
-//! bytes. A flooding face can fill the table of fingerprints. Interests that find no room in it are kept by name,
-//! within the share.
+//! bytes. A flooding face can fill the table of fingerprints. Interests that find no room in this table are kept by
+//! name, within the share.
 //!
 //! A long name is charged to every entry that has it, though it is kept once.
 //!
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn floods_leave_what_the_rule_says() {
+    fn floods_leave_the_part_that_the_rule_guarantees() {
         let usable = 65_536.0 * 13.0 / 16.0;
         let holder = |number: usize| HolderId::from_index(300 + number).unwrap();
         for holders in 1..=6 {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_beyond_a_share_while_it_is_easy() {
+    fn no_holder_exceeds_its_share_while_few_entries_are_in_use() {
         for (entries, share) in [(1_000, 80), (1_000, 50), (1_000, 10), (16, 80), (0, 80), (1_000, 100), (65_536, 99)] {
             let mut shares = shares(entries, share);
             let (face, holder) = (FaceId(300), HolderId::ANY_REMOTE);

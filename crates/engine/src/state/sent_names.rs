@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Data of a displaced name is sent once more, and the name is inserted again. A copy can circulate only if every
-//! router on its way displaces the name before the copy returns. Each router hashes with a key of its own. Buckets are
+//! router on its way displaces the name before the copy returns. Each router hashes with a different key. Buckets are
 //! ordered by arrival: a name stays until eight others arrive in its bucket. With n names in N places, eight others
 //! share its bucket with a probability of 1 in 10⁵ for n = N/8, and of 1 in 10³ for N/4.
 //!

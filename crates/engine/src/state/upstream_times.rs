@@ -11,7 +11,7 @@
 //! Cost: for each Data, a load, a test and a branch. For a sample, one probe of a flat index and one entry of 160
 //! bytes.
 //!
-//! Limits: [`MAX_UPSTREAMS`] faces, all allocated at the start. Beyond, a face is not measured, which is counted
+//! Limits: [`MAX_UPSTREAMS`] faces, all allocated at the start. Further faces are not measured, but counted
 //! ([`LimitMet::UpstreamNotTimed`](crate::LimitMet)). Not measured: Data for an Interest kept by fingerprint, because
 //! the core role keeps no time of sending.
 

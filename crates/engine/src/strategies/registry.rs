@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn strategies_without_parameters_say_so() {
+    fn strategies_without_parameters_refuse_them() {
         for name in ["access", "random", "self-learning"] {
             let refused = resolve(&format!("/localhost/nfd/strategy/{name}/v=1/x~1"));
             assert!(matches!(refused, Err(StrategyError::Invalid(why)) if why.contains(name)));

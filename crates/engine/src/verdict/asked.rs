@@ -1,7 +1,7 @@
-//! Data only from who was asked: may this face answer that pending Interest?
+//! Data only from faces that were asked: may this face answer that pending Interest?
 //!
-//! Without the question, any neighbour or application could forge what another produces: it sends Data for names that
-//! are asked for often, consumers get it, and the Content Store keeps it. NFD accepts Data from any face.
+//! Without this check, any neighbour or application could forge Data of another one. It would send Data for popular
+//! names; consumers would get this Data, and the Content Store would keep it. NFD accepts Data from any face.
 //!
 //! | face of the Data | accepted |
 //! | --- | --- |
@@ -9,15 +9,15 @@
 //! | it went to another face, which has closed | if both faces are of one holder: the peer has connected again |
 //! | any other | no: [`DropReason::DataNotAsked`](crate::DropReason::DataNotAsked) |
 //!
-//! With [`DataFrom::Any`] all are accepted. `scope.rs` has dropped what applications send under `/localhost/nfd`.
+//! With [`DataFrom::Any`] all faces are accepted. Before this check, `scope.rs` drops Data that applications send under
+//! `/localhost/nfd`.
 //!
-//! Limits: each next hop of a prefix may answer for it, and the Content Store gives this Data to everybody who asks.
-//! Where holders share a number, or are not told apart (all of `loopback`), one may answer in place of another whose
+//! Limits: each next hop of a prefix may answer for it, and the Content Store gives this Data to all who ask. If
+//! holders share a number, or cannot be distinguished (all of `loopback`), one may answer in place of another whose
 //! face has closed. Fingerprints of the [core role](crate::state::core_role) keep no upstream: there any face may
 //! answer.
 //!
-//! Cost: where one upstream was asked and it answers, one comparison (`only_match` in `data.rs`); else a walk over the
-//! upstreams.
+//! Cost: one comparison if the only upstream answers (`only_match` in `data.rs`); else a walk over the upstreams.
 
 use crate::{DataFrom, FaceAttributes, FaceTable, state::parts::Parts};
 use namewire_packet::FaceId;

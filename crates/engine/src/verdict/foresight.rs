@@ -1,7 +1,7 @@
 //! Foresight: where would a strategy send a new Interest for a name now, and which next hops does it avoid?
 //!
-//! Operators ask this (`namewire explain`). The answer comes from the rule that forwards ([`pick`]), over what the
-//! worker has measured. Nothing is changed and nothing is sent.
+//! `namewire explain` shows this to operators. The answer comes from the same rule as in forwarding ([`pick`]), with
+//! the worker's measurements. It changes nothing and sends nothing.
 
 use crate::{
     FaceTable, Instant,

@@ -1,4 +1,4 @@
-//! Pressure: what happens if an Interest needs a new PIT entry, and its holder or its face has its share?
+//! Pressure: what happens if an Interest needs a new PIT entry, and its holder or its face has used its share?
 //!
 //! ```text
 //!   another holder has over twice as much    one of its entries ends, and this Interest takes the place:
@@ -12,20 +12,21 @@
 //! ```
 //!
 //! So entries that were taken while there was room do not keep light holders out, however long their Interests live.
-//! Holdings approach one another, up to a factor of two. Nor do Interests of an hour keep out those of seconds that
-//! come by the same face: a neighbour that forwards an attack keeps its share for honest Interests. (In
-//! `sim/tests/hostile.rs`, goodput behind such a neighbour was 0.08.) The factor keeps two equal holders from
-//! displacing each other in turn. Holders of one group (the networks of a site) count as one against others, and each
-//! for itself among them. An entry of a holder with more rights (local before remote) is never displaced. With a share
-//! of 100 %, none is.
+//! Holdings approach one another, up to a factor of two. Within one face, too, Interests with a lifetime of an hour do
+//! not keep out Interests with a lifetime of seconds: a neighbour that forwards an attack can still use its share for
+//! honest Interests. (In `sim/tests/hostile.rs`, goodput behind such a neighbour was 0.08.) The factor keeps two equal
+//! holders from displacing each other in turn. A group of holders (the networks of a site) counts as one holder in
+//! comparison with others; within the group, each holder counts separately. An entry of a holder with more rights
+//! (local before remote) is never displaced. With a share of 100 %, no entry is displaced.
 //!
-//! The entry is chosen among [`SAMPLE`] random slots: of the heaviest holder found there, the one that would wait
-//! longest. Only downstreams of that holder go. They get nothing, as if the Interest had been lost further on. An entry
-//! with other downstreams stays, charged to one of these, and another one is looked for. The nonces of an entry that
-//! ends go to the dead nonce list.
+//! The entry is chosen among [`SAMPLE`] random slots: of the heaviest holder found there, the entry that would wait
+//! longest. Only downstreams of that holder are removed. They get no answer, as if the Interest had been lost further
+//! on. An entry with other downstreams stays, charged to one of these, and the search continues. The nonces of an entry
+//! that ends go to the dead nonce list.
 //!
 //! Cost: only under pressure, up to [`SAMPLE`] entries are read, and again after each one that stays, up to [`TRIES`]
-//! times. If only an Interest of the same face could go, [`SAMPLE_OF_FACE`] are read: most of the PIT is its holder's.
+//! times. If only an Interest of the same face can be displaced, [`SAMPLE_OF_FACE`] are enough, because most of the PIT
+//! belongs to its holder.
 //! Limit: if many holders have little each, a sample may miss those that have more; then the Interest is refused.
 
 use crate::{

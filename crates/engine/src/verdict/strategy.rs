@@ -1,7 +1,7 @@
 //! Forwarding strategies: which next hop, when, and what to do afterwards (forwarding §4).
 //!
 //! A strategy decides about one PIT entry at a time. It sees and does everything through a [`StrategyContext`]. All
-//! workers share a strategy, so it keeps no state of its own. It stores what it must remember in the PIT entry, or in
+//! workers share a strategy, so a strategy itself has no state. It stores what it must remember in the PIT entry, or in
 //! the worker's [`crate::state::measurements`]. [`crate::strategies`] has the strategies themselves.
 
 use crate::verdict::{

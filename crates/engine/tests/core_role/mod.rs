@@ -72,7 +72,7 @@ fn a_fingerprint_is_enough_for_a_plain_interest_and_its_data() {
 }
 
 #[test]
-fn what_a_fingerprint_cannot_say_is_kept_by_name() {
+fn interests_that_a_fingerprint_cannot_represent_are_kept_by_name() {
     let plain = || interest("/p/a", 1);
     let digest = full_name(&data("/p/a"));
     let cases = [
@@ -104,7 +104,7 @@ fn what_a_fingerprint_cannot_say_is_kept_by_name() {
 }
 
 #[test]
-fn without_a_next_hop_the_strategy_speaks() {
+fn without_a_next_hop_the_strategy_decides() {
     let mut node = node(core());
     assert_eq!(node.receive(A, interest("/none/a", 1)), ["A Nack NoRoute /none/a #1"]);
     assert_eq!(node.receive(D, interest("/p/a", 2).hop_limit(1)), NOTHING);
@@ -127,7 +127,7 @@ fn every_strategy_without_memory_chooses_its_next_hops() {
 }
 
 #[test]
-fn loops_end_and_what_a_link_doubles_is_no_loop() {
+fn loops_end_and_a_packet_that_a_link_duplicates_is_no_loop() {
     let mut node = node(core());
     node.receive(A, interest("/p/a", 1));
     assert_eq!(node.receive(D, interest("/p/a", 1)), ["D Nack Duplicate /p/a #1"], "it came back");
@@ -138,7 +138,7 @@ fn loops_end_and_what_a_link_doubles_is_no_loop() {
 }
 
 #[test]
-fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
+fn a_nack_for_an_interest_of_ours_goes_to_the_faces_that_asked() {
     let [a, b] = &colliding();
     let mut node = node(crowded());
     node.receive(A, interest(a, 1));
@@ -167,7 +167,7 @@ fn a_nack_goes_to_who_asked_if_it_is_for_an_interest_of_ours() {
 }
 
 #[test]
-fn a_face_that_is_gone_is_sent_nothing_and_its_number_to_nobody_else() {
+fn a_closed_face_gets_nothing_and_no_new_face_gets_its_data() {
     let mut node = node(core());
     node.receive(A, interest("/p/a", 1));
     node.receive(B, interest("/p/a", 2));

@@ -121,7 +121,7 @@ fn interests_expire_after_some_round_trips_of_their_prefix() {
 
 /// Otherwise a peer decides how long entries live.
 #[test]
-fn what_a_peer_sends_unasked_measures_nothing() {
+fn unsolicited_data_of_a_peer_measures_nothing() {
     let mut node = node(CoreConfig { expiry_round_trips: Some(3), ..core() });
     node.receive(A, interest("/p/measured", 1));
     assert_eq!(node.at(1).receive(A, data("/p/measured")), NOTHING, "it takes its own entry away");

@@ -4,18 +4,18 @@
 //! because the only holder may be the commanding host itself (NFD, `rib-manager.cpp`, direct fetch). When a certificate
 //! arrives, the command is checked again from the start, and may then lack the next certificate.
 //!
-//! Who answers decides what the answer may do:
+//! The effect of an answer depends on its sender:
 //!
 //! | the answer comes from | it counts for | if a command fails with it |
 //! | --- | --- | --- |
 //! | the host that sent a waiting command | that host's commands | they are refused |
 //! | any other face, or the Content Store | all | they go on to wait for their own host alone |
 //!
-//! So a host that answers for another host's key changes nothing for that host but the time that it waits. An answer
-//! ends the Interest of all who wait for that name, so the router asks for the others again ([`MAX_REPEATS`] times).
+//! So a host that answers for another host's key can only make that host wait longer. An answer ends the Interest for
+//! all commands that wait for that name, so the router asks again for the others ([`MAX_REPEATS`] times).
 //!
-//! Limits: at most [`MAX_PENDING`] commands wait. They are a pool ([`namewire_shares::Pool`]), so no holder keeps the
-//! others out. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many certificates as a chain may
+//! Limits: at most [`MAX_PENDING`] commands wait. They are a pool ([`namewire_shares::Pool`]), so no holder locks out
+//! the others. A command waits [`FETCH_LIFETIME_MS`] for each certificate, and for as many certificates as a chain may
 //! have. The router sends a face at most one Interest for each of its commands and certificates, and the repeats.
 
 use crate::effect::Effect;

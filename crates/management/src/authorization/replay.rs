@@ -1,8 +1,9 @@
 //! Replay protection: has this signed command been seen before?
 //!
 //! Source: management.md §8, which gives NFD's rules and their defects: one key for all DigestSha256 clients, and a
-//! timestamp that must grow with every command. Here each signer has a record. A digest names no signer, so for digests
-//! each face has one. A burst within one millisecond passes as long as the nonces differ.
+//! timestamp that must grow with every command. Here each signer has a record. A digest names no signer, so all
+//! commands of a face that are signed with a digest share the face's record. A burst within one millisecond passes as
+//! long as the nonces differ.
 //!
 //! A command passes if all of these hold:
 //!
@@ -24,10 +25,10 @@
 //! recognises a command that a client repeats.
 //!
 //! A restart forgets the records, unless the router keeps the commands of keys ([`ReplayGuard::take_passed`]) and gives
-//! them back ([`ReplayGuard::remember`]). If some may be missing, commands that a key signed before the start are
-//! refused for [`GRACE_MS`]; after that they are too old in any case. Then a signer whose clock is behind is refused
-//! for as long as it is behind, and a command of a signer whose clock was ahead may pass again. With all commands
-//! there, no clock matters.
+//! them back ([`ReplayGuard::remember`]). If some of these commands may be missing, commands that a key signed before
+//! the start are refused for [`GRACE_MS`]; after that they are too old in any case. In this case a signer whose clock
+//! is behind is refused for as long as it is behind, and a command of a signer whose clock was ahead may pass again. If
+//! the router kept all commands, clocks do not matter.
 //!
 //! Cost: a check takes O(log n) for a record of n commands. Limits: [`MAX_NONCES`] per record and [`MAX_NONCES_TOTAL`]
 //! in all records; [`MAX_RECORDS`] keys and as many faces. A key's record may be dropped [`RECORD_LIFETIME_NS`] after

@@ -1,10 +1,10 @@
-//! CaptureRecord: what a capture tells about faces, frames and decisions, and how a client reads it.
+//! CaptureRecord: the records of a capture (faces, frames and decisions), and how a client reads them.
 //!
 //! The format is ours; NFD captures nothing. A capture is one stream of records. The forwarder cuts it into pieces at
 //! any byte, as it cuts datasets into segments. [`CaptureStream`] joins the pieces and finds the records. It skips
 //! records of unknown types.
 //!
-//! Limit: a record has at most [`MAX_RECORD_BYTES`], so no more than that and one piece waits in a [`CaptureStream`].
+//! Limit: a record has at most [`MAX_RECORD_BYTES`], so a [`CaptureStream`] buffers at most one record and one piece.
 
 use super::{
     dataset::DatasetEntry,

@@ -1,4 +1,4 @@
-//! Datasets: elements one after the other.
+//! Datasets: sequences of elements.
 
 use super::field::NfdError;
 use crate::tlv::Reader;

@@ -1,4 +1,4 @@
-//! FaceStatus and its relatives: datasets `faces/*` and the event notification.
+//! FaceStatus and related elements, for the datasets `faces/*` and the event notification.
 
 use super::{
     FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, PacketCounts,

@@ -1,4 +1,4 @@
-//! Packets by kind and direction, as everybody counts them who counts packets: faces, workers, the whole forwarder.
+//! Packet counters by kind and direction. Faces, workers and the whole forwarder have the same ones.
 
 use super::element::element;
 

@@ -1,7 +1,7 @@
 //! PoolHolding: how much of a pool a holder has (dataset `status/holders`).
 //!
-//! This dataset is ours; NFD has no such dataset. A pool is something that the router has a limited amount of. A holder
-//! is a remote host, a user of this machine, or whatever else counts as one.
+//! This dataset is ours; NFD has no such dataset. A pool is a resource that the router has in a limited amount. A
+//! holder is a remote host, a user of this machine, or another party that has one share of the pool.
 
 use super::element::element;
 

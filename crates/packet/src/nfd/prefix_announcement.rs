@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_announcement_is_read_back() {
         let prefix: NameBuf = "/a/b".parse().unwrap();
         let wire = announce_with_digest(prefix.as_name(), 3, 5000);
         assert_eq!(read(&wire), Ok(("/a/b".to_owned(), 3, 5000, None)));

@@ -1,4 +1,5 @@
-//! ProcessPrivileges: what the process of a forwarder may do besides what every user may (dataset `status/privileges`).
+//! ProcessPrivileges: the rights of the forwarder's process beyond those of an ordinary user (dataset
+//! `status/privileges`).
 //!
 //! This dataset is ours; NFD has no such dataset.
 

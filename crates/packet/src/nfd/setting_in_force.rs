@@ -1,8 +1,8 @@
 //! SettingInForce: a setting of the running router, its value, and where the value came from (dataset
 //! `status/settings`).
 //!
-//! This dataset is ours; NFD has none like it. It follows the protocol's rules, so that any management client can fetch
-//! it.
+//! This dataset is ours; NFD has no such dataset. It follows the protocol's rules, so that any management client can
+//! fetch it.
 
 use super::element::element;
 

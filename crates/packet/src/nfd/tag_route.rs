@@ -1,4 +1,4 @@
-//! TagRoute: a descriptor, and the faces beyond which it was advertised (dataset `tags/list`).
+//! TagRoute: a descriptor, and the faces through which its advertisements came (dataset `tags/list`).
 //!
 //! This dataset is ours; NFD has no TagNet. It follows the protocol's rules, so that any management client can fetch
 //! it.

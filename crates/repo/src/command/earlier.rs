@@ -9,7 +9,7 @@
 //! | question | ProcessId 206 |
 //! | answer | \[ProcessId 206\], StatusCode 208, \[InsertNum 209\], \[DeleteNum 210\] |
 //!
-//! A ForwardingHint and a RegisterPrefix may be empty. CheckPrefix is ignored, as that program does.
+//! A ForwardingHint and a RegisterPrefix may be empty. CheckPrefix is ignored, as in ndn-python-repo.
 //!
 //! Source: ndn-python-repo 0.3 (`command/repo_commands.py`, `handle/`).
 

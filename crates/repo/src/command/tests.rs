@@ -125,7 +125,7 @@ fn any_group() -> impl Strategy<Value = SyncParam> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_messages_are_read_back(
         objects in prop::collection::vec(any_object(), 1..5),
         groups in prop::collection::vec(any_group(), 0..3),
         counts in any::<[Option<u64>; 2]>(),

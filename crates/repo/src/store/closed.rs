@@ -1,7 +1,7 @@
-//! Closed: the place of a store that cannot be opened, so that its repository can say why.
+//! Closed: the substitute for a store that cannot be opened, so that its repository can report the reason.
 //!
-//! Every question for Data gets the reason as its answer. There are no notes, because a repository asks for them before
-//! it can tell anybody.
+//! Every request for Data fails with this reason. A request for notes succeeds and finds none, because a repository
+//! makes it before it can report an error.
 
 use super::{Change, Record, Store, StoreError, Usage, Written};
 use std::ops::ControlFlow;

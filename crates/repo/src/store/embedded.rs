@@ -1,12 +1,12 @@
 //! Embedded: Data in one file of this machine, by redb. The default store.
 //!
 //! Question: how does a repository answer from ten million Data, survive the end of its process at any moment, and
-//! notice that its file is damaged before anything believes it?
+//! detect damage to its file before it uses the damaged part?
 //!
 //! Source: redb (<https://github.com/cberner/redb>, `docs/design.md`), a B+ tree. A commit never changes a page that
-//! the former root reaches, and ends by the one write of a new root. So a process that is killed leaves the last whole
-//! commit, no log has to be read at the start, and readers never wait for the writer. [`checked_file`] checks every
-//! page that is read. `docs/decisions/0010-repo.md` has the measurement by which it was chosen.
+//! the former root reaches, and ends with a single write of the new root. So the file of a killed process holds the
+//! last complete commit, the next start reads no log, and readers never wait for the writer. [`checked_file`] checks
+//! every page that is read. `docs/decisions/0010-repo.md` has the measurements that led to this choice.
 //!
 //! ```text
 //!   folder/records.db   entries   1 │ name            →  record
@@ -20,10 +20,10 @@
 //! [`EmbeddedStore::copy_without_free_space`] makes a smaller one.
 //!
 //! After an error redb refuses everything until it is opened again. So the store closes a database that failed, and the
-//! next call opens it: what is damaged stays an error, and the rest is read.
+//! next call opens it again. Reads of the damaged part still fail, and others succeed.
 //!
-//! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data, of which [`CACHE_BYTES`] are kept in
-//! memory. Limits: [`EmbeddedOptions::bytes_max`].
+//! Cost: a look-up reads one page for each level of the tree, four with 10⁷ Data. A cache in memory holds
+//! [`CACHE_BYTES`] of pages. Limits: [`EmbeddedOptions::bytes_max`].
 
 mod checked_file;
 mod reserve;

@@ -1,7 +1,7 @@
-//! Index: how a store over a database finds names, and names in memory in canonical order.
+//! Index: how a store that uses a database finds names; and an index in memory, in canonical order.
 //!
-//! Source: Yuan15 §6.2.1. Repo-ng kept all names in memory in front of SQLite or Redis, and asked these by an integer.
-//! The dissertation removed this index to measure what it costs.
+//! Source: Yuan15 §6.2.1. Repo-ng kept all names in memory, and used integers as the keys of SQLite or Redis. The
+//! dissertation removed this index to measure what it costs.
 //!
 //! Cost of [`NameIndex`]: a search in a B-tree. Memory: the bytes of names and some 60 bytes for each.
 

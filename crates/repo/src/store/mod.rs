@@ -1,4 +1,4 @@
-//! Store: Data by name, on a disk, in a database or in memory, behind one seam.
+//! Store: Data by name, on a disk, in a database or in memory, behind one interface.
 //!
 //! A store maps names to records. A name is the TLV-VALUE of an NDN name, without the implicit digest. The order of
 //! these bytes is the canonical order of NDN names (packet format §2.1): a component's type and length come before
@@ -18,8 +18,8 @@
 //! | [`embedded::EmbeddedStore`] | the default: one file on a disk of this machine | yes |
 //! | [`sqlite::SqliteStore`] | a database file that other tools can read | by [`index::Index`] |
 //! | [`redis::RedisStore`] | a Redis server or cluster, which several repositories may share | by [`index::Index`] |
-//! | [`memory::MemoryStore`] | tests and caches: nothing stays after the end | yes |
-//! | [`closed::ClosedStore`] | the place of a store that cannot be opened | |
+//! | [`memory::MemoryStore`] | tests and caches: nothing survives the process | yes |
+//! | [`closed::ClosedStore`] | the substitute for a store that cannot be opened | |
 //!
 //! All calls block. Many threads may read at the same time; [`Store::write`] is called by one thread at a time.
 //!

@@ -1,7 +1,7 @@
 //! SQLite: Data in a database file, for those who want to look at it with other tools.
 //!
 //! Source: Yuan15 §6.2: the store of repo-ng. Its three forms are the dissertation's: with an index in the database,
-//! with all names in memory as repo-ng had them, and without an index, which can only store (SQLite-opt).
+//! with all names in memory as repo-ng had them, and without an index (SQLite-opt), which can insert but not find Data.
 //!
 //! ```text
 //!   folder/records.sqlite   records   id │ name │ record      unique index by name, with [`Index::Stored`]

@@ -1,5 +1,5 @@
-//! Question: does a store in Redis do what the store in memory does, in one server and in a cluster, and what does it
-//! do without its servers?
+//! Question: does a store in Redis do what the store in memory does, in one server and in a cluster? And what does it
+//! do when its servers are gone?
 
 mod servers;
 
@@ -72,7 +72,7 @@ fn a_batch_may_be_longer_than_a_command_in_a_script() {
 }
 
 #[test]
-fn redis_is_opened_only_as_it_was_made() {
+fn redis_is_opened_only_with_the_settings_that_made_it() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [RedisServer::start(folder.path(), &[])];
     let open = |prefix, index| RedisStore::open(options(&servers, prefix, index)).map(drop);

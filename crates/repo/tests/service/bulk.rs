@@ -50,7 +50,7 @@ async fn an_orderly_end_means_that_all_is_stored() {
 }
 
 #[tokio::test]
-async fn what_is_no_data_ends_the_connection_after_what_came_before() {
+async fn invalid_data_resets_the_connection_after_earlier_data_is_stored() {
     let network = Network::start();
     let repo = repo(&network, BulkSettings::default()).await;
     let good = packet(1);

@@ -1,4 +1,4 @@
-//! What is put is there: also after a restart, and no longer after a deletion.
+//! Data that a client put can be fetched, also after a restart, and no longer after a deletion.
 
 use crate::router::{Network, ask, bytes, memory, name, object, produce, settings};
 use namewire_client::{Discovery, FetchOptions, SegmentFetch};
@@ -100,7 +100,7 @@ async fn the_rules_for_segments() {
 }
 
 #[tokio::test]
-async fn names_are_listed_in_order_and_statistics_are_told() {
+async fn names_are_listed_in_order_and_statistics_are_answered() {
     let network = Network::start();
     let repo = network.repo(settings(), memory()).await;
     let remote = network.remote().await;
@@ -127,7 +127,7 @@ async fn names_are_listed_in_order_and_statistics_are_told() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_deleted_and_what_is_beside_it_stays() {
+async fn deletion_of_a_prefix_leaves_data_of_other_prefixes() {
     let network = Network::start();
     let repo = network.repo(settings(), memory()).await;
     let remote = network.remote().await;
@@ -142,7 +142,7 @@ async fn a_prefix_is_deleted_and_what_is_beside_it_stays() {
 }
 
 #[tokio::test]
-async fn what_is_too_old_is_forgotten() {
+async fn data_that_is_too_old_is_forgotten() {
     let network = Network::start();
     let rule = Rule { prefix: name("/data/news").value().to_vec(), age_ms_max: Some(0), ..Rule::default() };
     let retention_interval = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Sync groups: what members publish is stored, also what they publish while the repository is away.
+//! Sync groups: the repository stores what members publish, also what they published while it was down.
 
 use crate::router::{Network, memory, name, settings};
 use namewire_client::{
@@ -155,7 +155,7 @@ async fn version_3_has_other_names_and_groups_can_be_configured() {
 }
 
 #[tokio::test]
-async fn a_face_that_tells_of_many_producers_leaves_places_for_others() {
+async fn a_face_that_announces_many_producers_leaves_places_for_others() {
     let network = Network::start();
     let alice = Publisher::start(&network, "/alice/chat").await;
     let mallory = Publisher::start(&network, "/mallory/chat").await;

@@ -1,4 +1,4 @@
-//! Certificates that end soon, and new ones for the same keys.
+//! Certificates that expire soon, and new ones for the same keys.
 //!
 //! Question: which certificate needs attention, and who can replace it?
 //!
@@ -8,8 +8,8 @@
 //! [`KeyChain::import_certificate`] takes it. The certified key stays the same. So a [`KeyChain::lasting_signer`] needs
 //! no change: its KeyLocator names the key.
 //!
-//! A certificate whose signature is not the issuer's is not renewed: a key chain takes certificates unchecked, and the
-//! new one would be genuine.
+//! [`KeyChain::renew`] refuses a certificate that its issuer did not sign. A key chain imports certificates unchecked,
+//! so a renewal would turn a forged certificate into a genuine one.
 
 use super::{CLOCK_SLACK_MS, KeyChain, KeyChainError, KeyFileError};
 use crate::{

@@ -1,11 +1,11 @@
 //! The certificates that the router has: configured anchors, certificates from files, and fetched certificates. A
 //! fetched certificate is not trusted until the rules accept it.
 //!
-//! A certificate that a host told when it was asked about its own command counts for that host alone. So no host can
-//! put a false certificate in the way of another one.
+//! A certificate that a host supplied for its own command counts for this host only. So no host can block another host
+//! with a false certificate.
 //!
-//! Limits: [`MAX_FETCHED`] certificates from the network, and as many that hosts told, of which [`MAX_TOLD`] by one
-//! host; beyond that the oldest is dropped. As many from files as the router reads.
+//! Limits: [`MAX_FETCHED`] certificates from the network, and the same number supplied by hosts, at most [`MAX_TOLD`]
+//! by each; beyond that the oldest is dropped. There is no limit for certificates from files.
 
 use super::{
     judge::MAX_CHAIN,

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_judged_by_what_it_is_to_do() {
+    fn a_command_is_judged_by_its_verb_and_object() {
         let (alice, certificate) = identity("/alice");
         let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
         let validator = DataValidator::new(rules(vec![TrustAnchor::Certificate(anchor)]));

@@ -1,4 +1,4 @@
-//! The validator: do the rules of a validator section accept a packet, and did a key that they lead to sign it?
+//! The validator: do the rules of a validator section accept a packet and the key that signed it?
 //!
 //! Source: ndn-cxx `security-validator-config.rst`. The first rule whose filters match the packet decides. One of its
 //! checkers must accept the signature type and the KeyLocator. The certificate that the KeyLocator names must be a

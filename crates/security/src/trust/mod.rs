@@ -24,7 +24,7 @@
 //! | --- | --- |
 //! | [`rules`] | the rules and anchors as values |
 //! | [`name_regex`] | NDN regular expressions, which rules may use |
-//! | [`DataValidator`] | judges Data, and says which certificate it still needs |
+//! | [`DataValidator`] | judges Data, and names the certificate that it still needs |
 //!
 //! Everything is sans-IO: no socket, no clock. Routers judge commands with the same parts.
 

@@ -2,7 +2,7 @@
 //!
 //! Source: ndn-cxx's validator configuration (`security-validator-config.rst`).
 //!
-//! Limits: see [`NameRegex`]; lists are as long as their author makes them.
+//! Limits: see [`NameRegex`]; the length of lists is not limited.
 
 use super::name_regex::{NameRegex, NameTemplate};
 use crate::Certificate;

@@ -97,7 +97,7 @@ fn a_value_that_had_to_pass_a_shared_bucket_is_found() {
 /// A longer key comes and goes while a shorter one that begins with it stays: a reader finds one of the
 /// two.
 #[test]
-fn what_comes_and_goes_hides_nothing_that_begins_with_it() {
+fn a_longer_key_that_comes_and_goes_does_not_hide_a_shorter_one() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

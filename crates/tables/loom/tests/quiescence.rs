@@ -57,7 +57,7 @@ fn table_and_reader() -> (Arc<Table>, Reader, Retired<usize>) {
 
 /// Removes an entry, reclaims, and uses the place for another entry if it is free.
 #[test]
-fn a_place_is_used_again_only_when_no_reader_holds_it() {
+fn a_place_is_reused_only_when_no_reader_holds_it() {
     loom::model(|| {
         let (table, mut reader, mut retired) = table_and_reader();
         table.write(0, 1);
@@ -88,7 +88,7 @@ fn a_place_is_used_again_only_when_no_reader_holds_it() {
 /// Changes an entry: the new one is published in place of the old one, which is retired and used for a
 /// third value. Every reader finds one of the values, never nothing.
 #[test]
-fn what_is_there_throughout_is_never_missed() {
+fn an_entry_that_stays_is_never_missed() {
     loom::model(|| {
         let (table, mut reader, mut retired) = table_and_reader();
         table.write(0, 1);

@@ -13,7 +13,7 @@
 //!
 //! The [policy](crate::cs_policy) decides which Data is stored and which is evicted. It combines any
 //! admission with any eviction; its trait gives the order of the calls. The policy's mark lies in the
-//! entry, beside the name's hash (drawn in `slot.rs`). The store asks the admission only if the Data would
+//! entry, next to the name's hash (drawn in `slot.rs`). The store asks the admission only if the Data would
 //! not fit. It does not ask about Data whose name is stored already: the new Data replaces the old.
 //!
 //! Evicted Data can be read by its [`CsId`] until the batch ends, because verdicts of the batch may refer

@@ -1,10 +1,10 @@
-//! Places: where a Data is put, and what becomes of the place of an evicted one.
+//! Places: where the store puts a Data, and how it reuses the place of an evicted one.
 //!
 //! A place is a slot and a block of the arena. Verdicts of the batch may refer to evicted Data, so its place
 //! stays as it is until the batch ends. From then on the place is *reusable*: the next Data of its size takes
 //! slot and block together, without a call of slab or arena. If the next Data has another size, or if
-//! [`MAX_REUSABLE`] places would wait, places go back to slab and arena. They also do if slab or arena have
-//! no room otherwise. So a store refuses no Data because places wait.
+//! [`MAX_REUSABLE`] places would wait, places go back to slab and arena. Places also go back if slab or arena
+//! would otherwise have no room. So waiting places never cause the refusal of a Data.
 //!
 //! ```text
 //! evicted in this batch:  last_evicted -> … -> first_evicted -> NIL     links: `CsSlot::evicted_before`

@@ -1,8 +1,7 @@
-//! Prefix index: kept beside the entries, so that stored Data is found under every prefix of its name, as
-//! in NFD.
+//! Prefix index: finds stored Data under every prefix of its name, as in NFD.
 //!
-//! It holds the [order](crate::name_order) of the names that have Data. For each entry it also holds what
-//! the [versions](super::versions) need. A store that looks up full names only needs no index.
+//! The index holds the [order](crate::name_order) of the names that have Data, and for each entry what
+//! the [versions](super::versions) need. A store that looks up only full names needs no index.
 //!
 //! ```text
 //! version, 40 bytes, by entry:

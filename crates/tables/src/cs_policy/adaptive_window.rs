@@ -25,7 +25,8 @@
 //!   With such requests for names of the main part (as in ARC), or with the frequency of its victims, the
 //!   policy was as good on the traces, and up to 12 points behind on video. With hits of entries that a
 //!   comparison had spared, it was worse.
-//! - Hill climbing by the hit ratio (W-TinyLFU): up to 6 points behind, because no two epochs are alike.
+//! - Hill climbing by the hit ratio (W-TinyLFU): up to 6 points behind, because epochs differ too much from
+//!   one another.
 //! - No window: 21 points behind on the trace `orm` (`lab/record`).
 //! - Epochs of 2 and 10 requests for each entry, and W = 30 × the entries: within 0.4 points on average.
 //! - Beginning without a window: 4 points behind on traces of few epochs.

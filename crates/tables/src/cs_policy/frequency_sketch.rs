@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_sketch_begins_anew_and_a_smaller_one_goes_on() {
+    fn a_larger_sketch_starts_empty_and_a_smaller_one_keeps_its_counts() {
         let mut sketch = FrequencySketch::new(100, 50, PageSize::Base).unwrap();
         (0..9).for_each(|_| _ = sketch.increment(1 << 40));
         sketch.resize(10, 6).unwrap();

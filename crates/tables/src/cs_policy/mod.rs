@@ -16,7 +16,7 @@
 //! numbers can exceed the number of entries that a policy is made for, because evicted Data keeps its slot
 //! until the batch ends. So do not index a table of that length by slot. A policy should keep what it knows
 //! of an entry in the entry's [`PolicyMark`]: eight bytes of a line that a hit reads anyway. A policy that
-//! writes nothing else costs no line of its own.
+//! writes nothing else costs no further line.
 //!
 //! The store owns the marks ([`Marks`]). The same policies run over the router's [Content
 //! Store](crate::content_store), and over the store without Data that tests and experiments use

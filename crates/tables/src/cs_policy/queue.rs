@@ -1,9 +1,9 @@
 //! FIFO and LRU: the entry that was stored first is evicted first (FIFO), or the one that was stored or used
 //! longest ago (LRU).
 //!
-//! Source: Takemasa19 §5.2.3 combines FIFO with its admission; Yuan15 §6.1.3 has LRU (a doubly linked list
-//! beside the hash table). Here the list is unrolled ([`crate::eviction_queue`]), and an entry's mark stores
-//! its place in the queue. With FIFO, the lines of the queue stay in the order of memory.
+//! Source: Takemasa19 §5.2.3 combines FIFO with its admission; Yuan15 §6.1.3 has LRU (a doubly linked list in
+//! addition to the hash table). Here the list is unrolled ([`crate::eviction_queue`]), and an entry's mark
+//! stores its place in the queue. With FIFO, the lines of the queue stay in the order of memory.
 //!
 //! Cost: with FIFO a hit writes nothing; with LRU it writes 1 line of the queue, or none if the entry is the
 //! newest already. An insertion writes 1 line that is in cache. Bytes: an entry takes 5 if no entry is removed

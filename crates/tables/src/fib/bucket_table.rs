@@ -1,6 +1,6 @@
 //! Bucket table: the router's own FIB table, as its owner sees it.
 //!
-//! Its name comes from its index: buckets of one cache line, with tags beside the numbers of entries.
+//! Its name comes from its index: buckets of one cache line, with tags and the numbers of entries.
 //!
 //! This file orders the steps of an update; [`super::bucket_writer`] has the steps that readers may
 //! observe. For cost, bytes and limits see [`super`]. Writers: the owner.

@@ -11,10 +11,10 @@
 //! | 2 | buckets | [`BucketView::candidate`]: the longest length with an equal tag; [`BucketView::prefetch_entry`] |
 //! | 3 | the entry | [`BucketView::longest_prefix_match_hinted`]: compares names; searches on if only the tag was equal |
 //!
-//! Stage 2 has a short way: [`BucketView::look_first`] compares the tags of four lengths at once in the bucket where
-//! nearly every search ends. [`BucketView::advance`] is the search in general. It takes over at another bucket, for
-//! prefixes of more than 16 components, and for [`FibSearch::LongestFirst`]. If a longer prefix seems to have
-//! passed the bucket, the search takes the shorter candidate along, so that it need not come back.
+//! Stage 2 has a fast path: [`BucketView::look_first`] compares the tags of four lengths at once in the bucket where
+//! nearly every search ends. [`BucketView::advance`] is the general search. It takes over at another bucket, for
+//! prefixes of more than 16 components, and for [`FibSearch::LongestFirst`]. If a longer prefix may lie in a later
+//! bucket, the search keeps the shorter candidate that it has found, so that it need not read this bucket again.
 
 use super::bucket_writer::{Index, IndexLook, Shared, key_hash};
 #[cfg(doc)]

@@ -9,7 +9,8 @@
 //! The number of an entry is the number of its first unit. Its name never changes; one store changes its
 //! `set number` while readers look. `bytes` is stored highest byte first and is below 2²⁰, so unit u+1 of a
 //! plain entry begins with 12 zero bits. No code begins with 12 zero bits ([`super::name_code`]), so these
-//! bits tell the two forms apart. With [`NameStorage::Encoded`] a name has the form that takes fewer units.
+//! bits distinguish the two forms. With [`NameStorage::Encoded`] a name has the form that takes fewer
+//! units.
 //!
 //! Cost: reading an entry with a name of up to 56 bytes takes 1 line if the entry does not straddle lines.
 //! For 44 bytes it takes 1.75 lines, on average over the 16 places where an entry may begin.

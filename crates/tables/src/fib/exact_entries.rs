@@ -1,9 +1,9 @@
-//! Exact entries: what a FIB with a lossy table keeps beside it, in full.
+//! Exact entries: the entries that a FIB with a lossy table keeps outside this table, in full.
 //!
-//! A lossy table may take a name without a route for one with a route ([`super::PrefixTable`]). That is what a core
-//! router does with routes. Strategies and the forwarder's own prefixes must not be mistaken: the first would forward
-//! names that nobody chose a strategy for, the second would bring packets of other hosts to management. So a lossy
-//! table has routes only ([`FibEntryKind`]), and these entries are here. An answer is put together from both:
+//! A lossy table may mistake a name without a route for a name with a route ([`super::PrefixTable`]). A core router
+//! accepts that for routes. It cannot accept it for strategies and the forwarder's own prefixes: names would be
+//! forwarded by a strategy that was not chosen for them, and packets of other hosts would reach management. So a lossy
+//! table has only routes ([`FibEntryKind`]), and this table has the other entries. A look-up combines both:
 //!
 //! ```text
 //!  longest exact entry                        longest route of the lossy table     next hops of    strategy of
@@ -12,10 +12,11 @@
 //!  any other                                  longer                               lossy table     exact entry
 //! ```
 //!
-//! An exact entry has the next hops that its prefix inherits, as every entry of a FIB.
+//! Like every entry of a FIB, an exact entry has the next hops that its prefix inherits.
 //!
 //! Cost: a look-up hashes a prefix of the name for each length that exact entries have; usually there are three, of two
-//! components at most. Bytes: an entry takes its prefix, and about 40. Limit: the caller's. Writers: the owner.
+//! components at most. Bytes: an entry takes its prefix, and about 40. Limit: the caller limits the number of entries.
+//! Writers: the owner.
 
 use super::entry::FibEntryKind;
 use super::next_hop_sets::{NextHopSet, OwnedSets};

@@ -5,7 +5,7 @@
 //! oblivious reads" (2015). There are two copies. Readers look at the published copy. The writer changes
 //! the standby and publishes it. Once no reader looks at the former copy any more, the writer changes that
 //! one too. Deviation: the paper counts arriving and departing readers in two indicators. Here
-//! [`crate::quiescence`] tells when all earlier readers have left.
+//! [`crate::quiescence`] detects when all earlier readers have left.
 //!
 //! ```text
 //!  published ─► left    readers          left  ◄ the last of those who came before

@@ -1,8 +1,8 @@
 //! Look-up: the FIB as the forwarding path sees it, with either kind of table.
 //!
 //! A [`FibView`] is the FIB during one batch: the router's own table (`super::bucket_view`) or a design of
-//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`]. A match says how many bytes
-//! of the name matched. It does not give the stored prefix, because some tables store no names.
+//! the literature (`super::mirrored_design`). Both answer with a [`FibMatch`]. A match gives the number of
+//! bytes that matched. It does not give the stored prefix, because some tables store no names.
 //!
 //! | stage | own table | designs |
 //! | --- | --- | --- |

@@ -1,9 +1,9 @@
-//! Mirrored: keeps two copies of a structure alike, while readers look at one of them all the time.
+//! Mirrored: keeps two copies of a structure in step, while readers look at one of them all the time.
 //!
-//! Each operation is applied to the standby ([`super::left_right`]), so that the call can return its
-//! result, and logged. The standby is published when the owner asks for it, at once if there is no reader,
-//! or when the log has [`MAX_UNPUBLISHED`] operations. When the last reader has left the former copy, the
-//! log is replayed there.
+//! Each operation is applied to the standby ([`super::left_right`]) and logged. So the call can return the
+//! result of the operation. The standby is published when the owner asks for it, at once if there is no
+//! reader, or when the log has [`MAX_UNPUBLISHED`] operations. When the last reader has left the former
+//! copy, the log is replayed there.
 //!
 //! ```text
 //!  ahead    standby = published + log       changes go on at once
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_copy_refuses_later_waits_and_readers_go_on() {
+    fn an_operation_that_one_copy_refuses_waits_and_readers_go_on() {
         let mut mirrored = Mirrored::new(sum(5), sum(9));
         let mut reader = mirrored.reader();
         assert_eq!(mirrored.change(7), Ok(1), "by the copy with more room");

@@ -5,10 +5,10 @@
 //! Each copy has the sets of its own numbers, so a set lives exactly as long as a prefix of that copy leads
 //! to it.
 //!
-//! A lossy design keeps its names in a route controller (Yuan15 §4.3.6). One controller serves both copies
-//! and sends them its instructions. The controller numbers the sets in the same way as the copies, so that
-//! all numbers agree. Only routes are in its tables, without their strategies; each copy keeps everything else in
-//! full ([`super::exact_entries`]).
+//! A lossy design keeps its names in a route controller (Yuan15 §4.3.6). One controller serves both copies and sends
+//! them its instructions. The controller numbers the sets in the same way as the copies, so that all numbers agree. Its
+//! tables have only routes, without their strategies. Each copy keeps everything else in full
+//! ([`super::exact_entries`]).
 //!
 //! Cost: a look-up costs what the design needs, and reads a cell and a set, both hot. Bytes: twice those of
 //! the design. Limits: those of the design, [`MAX_PREFIX_BYTES`], [`super::MAX_NEXT_HOPS`]. Writers: the

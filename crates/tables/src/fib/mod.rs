@@ -1,8 +1,8 @@
 //! FIB: which next hops does the longest prefix of this name have?
 //!
-//! Source: the content of entries is from the NFD developer's guide (NDN-0021). The search, longest prefix
-//! first with one hash probe per length, is from Takemasa17 §3.3.1. Buckets of one cache line that hold
-//! fingerprints beside pointers are from So et al. 2013.
+//! Source: the content of entries is from the NFD developer's guide (NDN-0021). The search, longest prefix first with
+//! one hash probe per length, is from Takemasa17 §3.3.1. Buckets of one cache line that hold fingerprints and pointers
+//! are from So et al. 2013.
 //!
 //! Deviations:
 //! - Lengths that no prefix has are skipped.
@@ -35,17 +35,16 @@
 //! Limits: [`FibConfig`], [`MAX_NAME_COMPONENTS`], [`MAX_PREFIX_BYTES`], [`MAX_NEXT_HOPS`] and
 //! [`MAX_WAITING`]. Beyond any of them `insert` refuses, and nothing changes.
 //!
-//! Writers: the owner of the [`Fib`]. Each reader has a [`FibReader`] and never waits: it pins the
-//! `FibReader` for a batch and looks at a [`FibView`]. If a prefix is in the FIB throughout a look-up, the
-//! look-up finds it or a longer one. A reader sees an entry whole or not at all: the owner writes it before
-//! the index leads to it, and changes it by one store. Unlinked entries, sets and former indices stay until
-//! [`crate::quiescence`] tells that no reader can hold them. A reader may still see a prefix that was
-//! removed after the reader was pinned.
+//! Writers: the owner of the [`Fib`]. Each reader has a [`FibReader`] and never waits: it pins the `FibReader` for a
+//! batch and looks at a [`FibView`]. If a prefix is in the FIB throughout a look-up, the look-up finds it or a longer
+//! one. A reader sees an entry whole or not at all: the owner writes it before the index leads to it, and changes it by
+//! one store. Unlinked entries, sets and former indices stay until [`crate::quiescence`] has found that no reader can
+//! hold them. A reader may still see a prefix that was removed after the reader was pinned.
 //!
-//! All of this holds for the router's own table. A FIB may instead be two copies of a design of the
-//! literature ([`PrefixTable`], [`Fib::of_design`]). Such a FIB has the costs and limits of the design. Its
-//! readers never wait either, but a change may have to wait for readers (`mirrored`). A lossy design has routes only;
-//! strategies and the forwarder's own prefixes are beside it, and exact (`exact_entries`).
+//! All of this holds for the router's own table. A FIB may instead be two copies of a design of the literature
+//! ([`PrefixTable`], [`Fib::of_design`]). Such a FIB has the costs and limits of the design. Its readers never wait
+//! either, but a change may have to wait for readers (`mirrored`). A lossy design has only routes; strategies and the
+//! forwarder's own prefixes are kept separately and in full (`exact_entries`).
 
 mod bucket_table;
 mod bucket_view;

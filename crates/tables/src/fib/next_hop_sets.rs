@@ -12,8 +12,8 @@
 //!
 //! Cost: a read takes the cell (8 bytes) and the set (1-2 lines), which are hot when shared. Bytes: a set
 //! takes 8 to 16 of cells, 80 for itself, 16 for each next hop if there are more than four, and about 14
-//! for the writer. If every entry had a set of its own, an entry would cost some 110 bytes more than the
-//! FIB's header says. Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
+//! for the writer. If every entry had a different set, an entry would cost some 110 bytes more than the
+//! FIB's header states. Limit: 2³² sets; the FIB has no more than it has entries and waiting removals.
 //! Writers: the FIB's writer; a set is freed after quiescence.
 #![allow(unsafe_code, reason = "leaf: frees what readers could reach")]
 
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_places_of_their_own() {
+    fn each_number_has_a_separate_place() {
         let mut expected = (0..SEGMENTS).flat_map(|segment| (0..FIRST_SEGMENT << segment).map(move |at| (segment, at)));
         assert!((0..100_000).all(|number| expected.next() == Some(place(number))));
         assert_eq!(place(u32::MAX), (SEGMENTS - 1, FIRST_SEGMENT - 1), "every number has a place");

@@ -14,9 +14,9 @@
 //!
 //! Memory: a design may use the standard allocator, which ends the process when the system has no memory.
 //! So [`super::Fib::insert`] asks a [`GrowthGuard`](crate::head_room::GrowthGuard) first, and refuses a new
-//! prefix with [`FibRefusal::NoMemory`]. The guard assumes that one change at most doubles what `bytes()`
-//! says. So `bytes()` must not underestimate. A design that can itself find too little memory refuses with
-//! `NoMemory` too, before it changes anything.
+//! prefix with [`FibRefusal::NoMemory`]. The guard assumes that one change at most doubles the value of
+//! `bytes()`. So `bytes()` must not underestimate. A design that detects a lack of memory itself also
+//! refuses with `NoMemory`, before it changes anything.
 //!
 //! A design that keeps its names in a route controller (Yuan15 §4.3.6) is a [`Split`]: one controller, and
 //! two tables that follow its instructions. Writers: the owner, while no reader looks.

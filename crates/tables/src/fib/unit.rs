@@ -1,4 +1,4 @@
-//! Units: the entry array is cut into these.
+//! Units: the entry array is divided into units.
 
 /// Bytes of a unit.
 pub(super) const UNIT_BYTES: usize = 4;

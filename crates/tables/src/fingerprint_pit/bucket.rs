@@ -10,16 +10,16 @@
 //!      │ earliest_expiry │ fingerprint, upper 4 × 8 │ overflowed × 8 │ spare
 //! ```
 //!
-//! The first 44 bytes are the paper's 8 × 44 bits. The rest is ours: a tick before which nothing expires
-//! (see [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and counts of
-//! overflow entries. A count tells how many entries of the overflow table belong to classes of this bucket
-//! with the same lowest three bits. At 75 % and d = 2 an eighth of all buckets have a class in the overflow
-//! table. Without the counts every eighth Interest would search that table, mostly in vain.
+//! The first 44 bytes are the paper's 8 × 44 bits. The rest is ours: a tick before which nothing expires (see
+//! [`super::ticks`]), the bits by which segments lengthen a fingerprint (§5.4.3), and counts of overflow entries. A
+//! count is the number of overflow entries whose classes belong to this bucket and agree in their lowest three bits. At
+//! 75 % and d = 2 an eighth of all buckets have a class in the overflow table. Without the counts every eighth Interest
+//! would search that table, mostly in vain.
 //!
-//! N.B. Buckets without gaps would take a quarter to a third less memory, but five of eight would cross a
-//! line. They were tried at 48 bytes (44 and the tick), 16 M entries, d = 4, on a busy machine. In batches
-//! an operation took 140 to 147 ns, against 130 to 139 with buckets in lines of their own. One by one it
-//! took 155 to 169 against 171 to 181. The result in batches decided.
+//! N.B. Buckets without gaps would take a quarter to a third less memory, but five of eight would cross a line. They
+//! were tried at 48 bytes (44 and the tick), 16 M entries, d = 4, on a busy machine. In batches an operation took 140
+//! to 147 ns, against 130 to 139 with each bucket in one line. One by one it took 155 to 169 against 171 to 181. The
+//! result in batches decided.
 //!
 //! Cost: a bucket is 1 line. Writers: the owner of the table.
 
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflowed_is_counted_by_eighths() {
+    fn overflow_entries_are_counted_by_the_lowest_three_bits() {
         let mut bucket = Bucket::zeroed();
         for class in (0..255).map(|number| Class(number << 3 | 5)) {
             assert!(bucket.count_overflowed(class) && bucket.may_have_overflowed(class));

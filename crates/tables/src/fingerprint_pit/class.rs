@@ -136,7 +136,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn in_every_subtable_each_class_has_a_place_of_its_own() {
+    fn no_two_classes_share_a_place_in_a_subtable() {
         for (subtables, segments) in [(2, 1), (4, 1), (2, 3)] {
             let shape = Shape::new(64 * (subtables * segments) as u32, subtables, segments, 9, 77).unwrap();
             assert_eq!((shape.class_bits(), shape.buckets()), (12, 8 * subtables * segments));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn subtables_disagree_about_who_are_neighbours() {
+    fn classes_that_share_a_bucket_in_one_subtable_rarely_do_in_another() {
         let shape = Shape::new(1 << 16, 2, 1, 16, 1).unwrap();
         // The 65,536 classes of one bucket of the first subtable, in the second.
         let mut other_buckets = HashSet::new();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_nothing_or_too_much_is_none() {
+    fn empty_or_oversized_tables_are_refused() {
         assert!(Shape::new(0, 2, 1, 16, 0).is_none());
         assert!(Shape::new(1, 2, 1, 0, 0).is_none());
         assert!(Shape::new(1, 2, 1, 21, 0).is_none());

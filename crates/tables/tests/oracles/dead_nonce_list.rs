@@ -96,7 +96,7 @@ fn an_entry_lives_exactly_its_lifetime() {
 
 /// A hundred thousand pairs in a list of a thousand: the last thousand are there.
 #[test]
-fn a_flood_costs_the_oldest_and_is_counted() {
+fn a_flood_evicts_the_oldest_and_is_counted() {
     let mut list = list(1000);
     for nonce in 0..100_000 {
         list.insert(7, nonce, 0);

@@ -195,25 +195,25 @@ proptest! {
     }
 
     #[test]
-    fn four_subtables_with_short_fingerprints_do(operations in prop::collection::vec(operation(), 1..150)) {
+    fn four_subtables_with_short_fingerprints_equal_the_naive_table(operations in prop::collection::vec(operation(), 1..150)) {
         let config = FingerprintPitConfig { subtables: 4, capacity_entries: 128, fingerprint_bits: 3, ..CONFIG };
         both_agree(config, operations)?;
     }
 
     #[test]
-    fn segments_do(operations in prop::collection::vec(operation(), 1..150), segments in 2..=16_u8) {
+    fn segments_equal_the_naive_table(operations in prop::collection::vec(operation(), 1..150), segments in 2..=16_u8) {
         both_agree(FingerprintPitConfig { segments, ..CONFIG }, operations)?;
     }
 
     /// Two buckets: most names are in the overflow table, which is full at times.
     #[test]
-    fn an_overflowing_table_does(operations in prop::collection::vec(operation(), 1..250)) {
+    fn an_overflowing_table_equals_the_naive_table(operations in prop::collection::vec(operation(), 1..250)) {
         let config = FingerprintPitConfig { capacity_entries: 1, overflow_entries: 8, ..CONFIG };
         both_agree(config, operations)?;
     }
 
     #[test]
-    fn face_sets_do(operations in prop::collection::vec(operation(), 1..150), max_sets in 3..60_u16, segments in 1..4_u8) {
+    fn face_sets_equal_the_naive_table(operations in prop::collection::vec(operation(), 1..150), max_sets in 3..60_u16, segments in 1..4_u8) {
         let config = FingerprintPitConfig { faces: FaceList::Sets { max_sets }, segments, ..CONFIG };
         both_agree(config, operations)?;
     }

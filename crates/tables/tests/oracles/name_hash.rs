@@ -114,7 +114,7 @@ proptest! {
     /// Around the 16th component the prefixes leave the inline array, and around the 255th byte too; around the 32nd
     /// 16 bytes the keys end; around the 256th component names are refused.
     #[test]
-    fn nothing_happens_at_the_limits(
+    fn names_around_the_limits_are_hashed_like_others(
         length in 0..40_usize,
         components in prop_oneof![6..20_usize, 30..35_usize, 253..257_usize],
         secret: [u8; 16],

@@ -215,6 +215,6 @@ fn extreme_deadlines_do_not_overflow() {
 
 #[test]
 #[should_panic(expected = "beyond the capacity")]
-fn an_id_beyond_the_capacity_is_the_callers_mistake() {
+fn an_id_beyond_the_capacity_panics() {
     wheel(TICK_NS, 8).arm(8, 0);
 }

@@ -5,12 +5,12 @@
 //!            │ block │ free 7 │ block │ … │ never used         │
 //! ```
 //!
-//! A block is known by its first word. The writer fills a block before a slot leads to it. It releases a block when no
-//! slot leads to it and no reader is left that may have followed one ([`namewire_tables::quiescence`]). So the words
-//! that a reader uses do not change, with one exception: the slots of a node. A store that replaces a slot releases,
-//! and a load of a slot acquires; this makes the words of the new child visible. All words are atomics: with a mistake
-//! in this protocol readers would find nonsense, but nothing undefined would happen. The loom models of quiescence
-//! (`crates/tables/loom/tests/quiescence.rs`) have such a slot, and blocks that are used again.
+//! The number of a block is that of its first word. The writer fills a block before a slot leads to it. It releases a
+//! block when no slot leads to it and no reader is left that may have followed one ([`namewire_tables::quiescence`]).
+//! So the words that a reader uses do not change, with one exception: the slots of a node. A store to a slot has
+//! release ordering and a load has acquire ordering, which makes the words of the new child visible. All words are
+//! atomics: a mistake in this protocol could give readers wrong words, but never undefined behaviour. The loom models
+//! of quiescence (`crates/tables/loom/tests/quiescence.rs`) have such a slot, and reused blocks.
 //!
 //! [`Space`] says which words are free. It has a list of free blocks for each size. `allocate` takes a block of the
 //! wanted size; else words that were never used; else a part of a larger block. Only if these fail, it joins
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_refuses() {
+    fn a_full_space_refuses() {
         let mut space = Space::new(10, 8);
         assert_eq!([space.allocate(8, 0), space.allocate(3, 0), space.allocate(2, 0)], [Some(0), None, Some(8)]);
         space.release(0, 8);

@@ -5,7 +5,7 @@
 //! Source: a burst trie (Heinz, Zobel, Williams, "Burst tries", ACM TOIS 20, 2002) over the sets of bit positions of
 //! TagNet16 §3.1: a trie whose leaves hold up to 24 strings, and *burst* into a node and smaller leaves when they are
 //! full. Ours has rare bits first, so that a walk meets few nodes; and a leaf may hold the descriptors of several
-//! neighbouring positions, so that leaves are well filled. Descriptors with a popular tag have a trie of their own, in
+//! neighbouring positions, so that leaves are well filled. Descriptors with a popular tag have a separate trie, in
 //! which its bits are not stored ([`partitions`]).
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `partitions.rs` | which descriptors have a trie of their own |
+//! | `partitions.rs` | which descriptors have a separate trie |
 //! | `slot.rs` | what a node knows of a child |
 //! | `leaf.rs` | how descriptors are packed, and compared with a query |
 //! | `parts.rs` | a leaf taken apart to change one row |
@@ -29,7 +29,7 @@
 //! Readers and the writer: an update makes a new leaf, and the nodes whose number of children changes, in free blocks.
 //! One store of one slot then makes them visible. Blocks that no slot leads to any more are free when no reader is
 //! pinned that may use them ([`namewire_tables::quiescence`]). So readers never wait, and find every descriptor that
-//! was there throughout their pin. What is inserted or removed meanwhile they may find or not.
+//! was there throughout their pin. They may find or miss descriptors that are inserted or removed meanwhile.
 //!
 //! The order of bits and the partitions are fixed when the table is made: [`BurstTrie::build`] takes them from its
 //! entries, [`BurstTrie::new`] keeps bits as they are, in one partition. They decide about speed and memory, never

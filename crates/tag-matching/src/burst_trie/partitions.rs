@@ -5,8 +5,8 @@
 //! Source: Rogora, Papalini, Khazaei, Margara, Carzaniga, Cugola, "High-throughput subset matching on commodity
 //! GPU-based systems", EuroSys 2017: a set is cut into partitions whose members share a *mask* of bits; only those are
 //! searched whose mask is a subset of the query. There a partition has a bit that about half of the set has. Ours look
-//! for popular tags, whose 7 bits come together; and partitions have partitions of their own, so that a mask that is no
-//! subset of the query excludes what is below it too.
+//! for popular tags, whose 7 bits come together; and a partition may have partitions below it, so that a mask that is
+//! no subset of the query excludes what is below it too.
 //!
 //! ```text
 //!   0  {}                        the rest: no mask is a subset
@@ -17,10 +17,12 @@
 //! ```
 //!
 //! A descriptor belongs to one partition: from the first on, the walk enters each whose mask it includes. A trie of the
-//! partition stores what remains of it. So leaves become smaller, and what a query meets there is like it.
+//! partition stores what remains of it. So leaves become smaller, and the descriptors that a query meets there resemble
+//! it.
 //!
-//! The masks are found once, in a sample of what is stored when the table is built: two bits that often come together,
-//! then the bits that most of their descriptors have, until there is none. The sample has at most [`SAMPLE_MAX`].
+//! The builder of a table finds the masks once, in a sample of the entries. A mask begins as two bits that often come
+//! together. Then the builder adds bits that most descriptors with this mask have, until there is no such bit. The
+//! sample has at most [`SAMPLE_MAX`].
 //!
 //! Layout: an array in the order of the drawing, with the end of what is below each.
 //! Cost: a query compares the masks at the top, and those below masks that it includes. Finding the masks takes some

@@ -2,8 +2,8 @@
 //!
 //! A walk goes through the partitions whose masks are subsets of the query, one after the other. It scans the slots of
 //! a node. An inner child that may hold subsets becomes the next node. A leaf that may hold some goes to a queue that
-//! all walks share. Its lines are on their way to the caches while it waits there. After each inner child the next walk
-//! has its turn, so that nodes are fetched too while other walks go on.
+//! all walks share. While it waits there, the processor fetches its lines. After each inner child the next walk has its
+//! turn, so that nodes are fetched too while other walks go on.
 //!
 //! ```text
 //!   walk 0   frames │ root │ node │ node │ ─┐
@@ -15,7 +15,7 @@
 //! begins where subsets have the most 1-bits.
 //!
 //! A search counts its steps: a partition that it enters, [`SLOTS_PER_STEP`] slots of a node (a line), or a leaf that
-//! it compares. It may stop when it has made as many as it is allowed, up to those of one node more, and go on later
+//! it compares. It may stop after its allowed number of steps, or after at most those of one node more, and go on later
 //! (`paused.rs`).
 
 use super::blocks::Words;

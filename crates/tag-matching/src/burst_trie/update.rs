@@ -5,8 +5,8 @@
 //! node's children changes, the node is copied, and its parent's slot changes instead. So there is always one slot
 //! whose store ends the update. A node whose last child is a leaf goes away: the leaf becomes a child of the parent.
 //!
-//! The weights in the slots above are no part of this. An insertion widens them first; a removal narrows them
-//! afterwards. So they always include what is stored.
+//! The weights in the slots above change separately: before an insertion they are widened, after a removal they are
+//! narrowed. So they always include what is stored.
 
 use super::blocks::Words;
 use super::layout::{Layout, load};

@@ -50,8 +50,8 @@
 //! at least one; one byte for each position of a removed chain that the terminator's cell does not hold, and 4 bytes
 //! for the value after the chain.
 //!
-//! Limits: 2³² entries, 2³⁸ cells, 2³⁸ bytes of chains; [`BuildError`] says which limit a set exceeds. The table does
-//! not change once it is built; readers share it.
+//! Limits: 2³² entries, 2³⁸ cells, 2³⁸ bytes of chains; [`BuildError`] names the limit that a set exceeds. The table
+//! does not change once it is built; readers share it.
 
 mod build;
 mod cell;

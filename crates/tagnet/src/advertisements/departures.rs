@@ -1,8 +1,9 @@
-//! Departures: which faces have withdrawn everything, and how far is the search for what they had advertised?
+//! Departures: which faces have withdrawn everything, and how far is the search for their old branches?
 //!
-//! Branches carry the number of departures before them. A branch is over if its face has departed since. One round
-//! through all descriptors finds the branches of all faces that departed before it began; a face that departs meanwhile
-//! begins another round where the search is. So a thousand faces that go down together cost two rounds, not a thousand.
+//! A branch carries the number of departures before it. It is void if its face has departed since. One round through
+//! all descriptors finds the branches of all faces that departed before it began; if a face departs meanwhile, another
+//! round begins at the present position of the search. So a thousand faces that go down together cost two rounds, not a
+//! thousand.
 
 use super::TreeLink;
 use std::{collections::BTreeMap, ops::Range};

@@ -1,4 +1,4 @@
-//! Link state: what a neighbour was told.
+//! Link state: what this router has announced to a neighbour.
 
 use crate::forwarder::Serves;
 use std::collections::BTreeMap;

@@ -1,31 +1,32 @@
-//! Advertisements: which descriptors were advertised beyond which face, and what to announce on each link?
+//! Advertisements: through which faces was each descriptor advertised, and what does the router announce on each link?
 //!
 //! A router hears advertisements from its applications and, along each tree, announcements from its neighbours. To each
-//! neighbour in a tree it announces what it heard through all its other faces in that tree. So every router of the tree
-//! knows through which face a matching application is.
+//! neighbour in a tree it announces what it received through all its other faces in that tree. So every router of the
+//! tree knows the faces that lead to a matching application.
 //!
 //! Source: decision 0009; TagNet16 §3.1.1 for the relation of descriptors, trees and interfaces.
 //!
 //! # Redundant announcements
-//! A descriptor that serves pushes is held back from a link where a proper subset of it is wanted for pushes too: every
-//! push that matches the descriptor matches the subset. A descriptor that serves pulls is always announced, because the
-//! largest subset decides where a pull goes. So a link announces for pushes just the minimal descriptors, whatever the
-//! order in which they came and went.
+//! The router does not announce a push descriptor on a link if it announces a proper subset of it there, also for
+//! pushes: every push that matches the descriptor matches the subset, too. A descriptor that serves pulls is always
+//! announced, because the largest subset decides where a pull goes. So for pushes, a link announces exactly the minimal
+//! descriptors, in whatever order descriptors came and went.
 //!
-//! A change is work that waits: [`Advertisements::settle`] does a bounded part of it at a time ([`settling`]). A small
-//! set that arrives or goes may concern every larger one, and announces or withdraws it on every link. An arrival
-//! compares all descriptors with the new one, some 1 ns each; a table of supersets was refused, because with 192
+//! A change becomes queued work: [`Advertisements::settle`] does a bounded part of it at a time ([`settling`]). When a
+//! small set arrives or goes, every larger set may have to be announced or withdrawn, on every link. An arrival takes a
+//! comparison of all descriptors with the new one, some 1 ns each. A table of supersets was refused, because with 192
 //! positions it visits nearly all descriptors too.
 //!
 //! # Departures
-//! A face that is gone, or a neighbour that begins its announcements again, withdraws everything at once. It is noted,
-//! and what the face advertised before counts as withdrawn from then on for whatever it advertises later; the branches
-//! are removed as part of the work that waits ([`departures`]).
+//! A face that is gone, or a neighbour that begins its announcements again, withdraws everything at once. The router
+//! records this departure. From then on, everything that the face advertised before counts as withdrawn. The router
+//! removes the branches later, as part of the queued work ([`departures`]).
 //!
 //! # Limits
-//! [`AdvertisementLimits`]: descriptors in all, for each face, and a reserve for applications here. A face that
-//! advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays. Descriptors that were
-//! withdrawn stay until neighbours know it: with them, the table has at most twice the limit.
+//! [`AdvertisementLimits`]: descriptors in total, descriptors of each face, and a reserve for applications of this
+//! machine. A face that advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays.
+//! Withdrawn descriptors stay until the neighbours know of the withdrawal. With these, the table has at most twice the
+//! limit.
 
 mod departures;
 mod link_state;

@@ -1,6 +1,6 @@
-//! Settling: what neighbours are told follows what was advertised, one bounded part at a time.
+//! Settling: brings announcements to neighbours up to date with advertisements, one bounded part at a time.
 //!
-//! The branches of faces that departed are looked for first ([`super::departures`]). Each changed descriptor waits in a
+//! The search for branches of departed faces comes first ([`super::departures`]). Each changed descriptor waits in a
 //! queue and becomes one [`Job`]. Jobs run one after the other:
 //!
 //! ```text
@@ -10,19 +10,19 @@
 //!   3.                                tell the links about this descriptor; forget it if nobody wants it
 //! ```
 //!
-//! A neighbour is told of the small set before the larger ones are withdrawn, and of the larger ones before the small
-//! set is withdrawn. So a push that some set matches throughout always finds a match at the neighbour.
+//! The router announces a small set before it withdraws the larger ones, and announces the larger ones before it
+//! withdraws the small set. So if a push matches a set throughout the change, it always finds a match at the neighbour.
 //!
 //! # Covers
 //! A descriptor d is redundant on the link to face f if a proper subset of d is wanted for pushes by a face of the tree
-//! other than f. So the links of a tree need no search each: two subsets that are wanted by different faces hold d back
-//! from every link, and one holds it back from all links but one. A descriptor keeps at most two such [`Cover`]s for
+//! other than f. So the router need not search for each link. Two subsets that different faces want make d redundant on
+//! every link; one subset makes it redundant on all links but one. A descriptor keeps at most two such [`Cover`]s for
 //! each tree. It needs a second one only if a face other than that of the first wants d too.
 //!
 //! # Work units
-//! A unit is a link that is looked at, [`NODES`] nodes of the trie that a search visits, [`COMPARISONS`] comparisons or
-//! as many looks for a branch of a face that departed, or such a branch: less than 1 µs. A part that has begun is
-//! finished: at most one search, and one look at each link.
+//! A unit takes less than 1 µs. It is one of these: one link looked at; [`NODES`] nodes of the trie visited by a
+//! search; [`COMPARISONS`] comparisons; as many descriptors checked for branches of departed faces; one such branch
+//! removed. A call finishes a part that it has begun: at most one search, and one look at each link.
 
 use super::{Advertisements, Announcement, Known, TreeLink, link_state::LinkState};
 use crate::forwarder::Serves;

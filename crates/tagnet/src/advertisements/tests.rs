@@ -127,7 +127,7 @@ fn two_sets_of_tags_may_share_a_descriptor() {
 
 /// The story: a face that went down with 65,000 sets marked them all in one turn.
 #[test]
-fn a_face_that_goes_down_with_many_sets_goes_in_bounded_turns() {
+fn the_sets_of_a_face_that_goes_down_are_withdrawn_in_bounded_turns() {
     const SETS: usize = 5_000;
     const UNITS: usize = 500;
     let limits = AdvertisementLimits { descriptors: 20_000, reserved: 0, per_face: 10_000 };
@@ -197,7 +197,7 @@ fn limits_refuse_without_a_change() {
 }
 
 #[test]
-fn neighbours_cannot_shut_applications_out() {
+fn neighbours_cannot_lock_out_applications() {
     let limits = AdvertisementLimits { descriptors: 3, reserved: 1, per_face: 100 };
     let mut table = advertisements(limits);
     let announce =
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn pushes_that_are_wanted_throughout_arrive_throughout(
+    fn pushes_that_stay_wanted_arrive_during_changes(
         before in proptest::collection::vec(operation(), 1..40),
         operations in proptest::collection::vec(operation(), 1..10),
     ) {

@@ -1,4 +1,4 @@
-//! Branch sets by number: a table that is copied for each version at the price of one part of it.
+//! Branch sets by number: a table of which each version costs a copy of one part only.
 //!
 //! ```text
 //!   parts │ Arc │ Arc │ Arc │      a version shares the parts that did not change with the version before

@@ -1,4 +1,4 @@
-//! Live tables: what workers forward by, while control changes it.
+//! Live tables: the tables by which workers forward, while the control thread changes them.
 //!
 //! Question: how does a change of one advertisement reach all workers at once, without a copy of the tables, and so
 //! that a descriptor always leads to its own branches?
@@ -19,7 +19,7 @@
 //!
 //! The trie keeps the order of bits that it was built with. [`LiveTables::wants_build`] says when another order would
 //! make searches faster, or when the trie has refused a change; [`LiveTables::build`] then makes another trie, and
-//! readers go over to it with the next version.
+//! readers switch to it with the next version.
 //!
 //! Cost: a change copies one leaf of the trie; a new branch set, 1 KiB of pointers. Limits: those of the trie.
 
@@ -463,7 +463,7 @@ mod tests {
 
     /// The story: a step that left a descriptor as a later step would leave it made the tables forget the later one.
     #[test]
-    fn each_step_is_counted_though_two_do_the_same() {
+    fn each_step_counts_even_if_two_steps_make_the_same_change() {
         let mut tables = LiveTables::new(100).unwrap();
         let [mut first, mut second, mut third] = [(); 3].map(|()| tables.reader());
         tables.change([(descriptor(1), Some(set(1, 1)))]);

@@ -12,14 +12,14 @@
 //! - **False positives.** An application gets a packet only if one of its tag sets is a subset of the packet's tags,
 //!   letter by letter. If the largest subset is a false positive here, the search goes on with the next one.
 //! - **Loops.** Packets travel along a tree, and never back through the face by which they came. While a tree is
-//!   repaired, its epoch and the hop limit end what goes in circles.
+//!   repaired, its epoch and the hop limit stop packets that go in circles.
 //! - **Ties.** The lowest descriptor wins. If several branches have this descriptor, the nonce selects one of them.
 //!
-//! The tables are read-only here; any worker forwards any packet ([`TagView`]). [`LiveTables`] change while workers
-//! forward by them.
+//! The tables are read-only here; any worker forwards any packet ([`TagView`]). [`LiveTables`] change while workers use
+//! them.
 //!
-//! Cost: by locator, a dozen instructions beside parsing; by descriptor, the search. The worker uses [`TagScratch`] and
-//! the output again for every packet, so that none allocates.
+//! Cost: by locator, a dozen instructions in addition to parsing; by descriptor, the search. The worker reuses
+//! [`TagScratch`] and the output for every packet, so that no packet allocates memory.
 
 mod branch_sets;
 mod branches;

@@ -1,6 +1,7 @@
-//! Stepped tables: one packet at a time, whose search goes on over several batches.
+//! Stepped tables: forward one packet at a time, with a search that may continue over several batches.
 //!
-//! The tables stay as they are from the first step of a packet to its last, so what control changes waits until then.
+//! The tables stay as they are from the first step of a packet to its last, so changes by the control thread wait until
+//! then.
 
 use super::{Arrival, LiveTablesReader, TagDrop, TagScratch, TagTransmit};
 use namewire_packet::{FaceId, tag::TagPacket};
@@ -87,7 +88,7 @@ mod tests {
 
     /// What a packet does in steps is what it does at once, and control changes the tables when it is over.
     #[test]
-    fn a_packet_in_steps_goes_where_it_would_go_at_once() {
+    fn a_stepped_search_sends_a_packet_where_an_unstepped_one_does() {
         let mut tables = tables(3_000);
         let mut reader = tables.reader();
         let mut stepped = SteppedTables::new(tables.reader());

@@ -1,4 +1,4 @@
-//! Tables: what a worker forwards tag packets by.
+//! Tables: the tables by which a worker forwards tag packets.
 
 use super::{BranchSet, BranchSets, TagDrop};
 use crate::locator::{NodeState, WideLabel};

@@ -186,7 +186,7 @@ fn a_forged_label_is_refused_or_goes_astray_without_harm() {
 }
 
 #[test]
-fn trees_epochs_and_hop_limits_end_what_goes_astray() {
+fn trees_epochs_and_hop_limits_stop_stray_packets() {
     let mut router = Router::new().advertised("a", &[LIGHT, APP1], Serves::BOTH);
     let set = tags("a");
     let of = |tree: TreeEpoch| {

@@ -1,9 +1,9 @@
 //! Assignment: a node's state and its children's labels, from its own label and its children's subtree sizes.
 //!
-//! Question: how do routers label a tree with messages between neighbours only? Each router tells its parent the size
-//! of its subtree once it has heard the sizes of its children's subtrees. The root takes [`TreeLabel::root`]. Each node
-//! that has its label makes its assignment, and sends each child its label. [`super::TreeLabels::of`] gives the same
-//! labels if a node lists its children in the order of the numbers that they have in the tree given to it.
+//! Question: how do routers label a tree with messages between neighbours only? Each router reports the size of its
+//! subtree to its parent once it knows the sizes of its children's subtrees. The root takes [`TreeLabel::root`]. Each
+//! node that has its label makes its assignment, and sends each child its label. [`super::TreeLabels::of`] gives the
+//! same labels if a node lists its children in the order of the numbers that they have in the tree given to it.
 //!
 //! Cost: O(c log c) for c children, at a change of the tree only. A neighbour may send anything: sums are checked.
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_neighbour_should_not_send_is_refused() {
+    fn invalid_sizes_and_labels_of_neighbours_are_refused() {
         let of = |label: Label, sizes: &[u32]| Assignment::of(label, sizes).unwrap_err();
         assert_eq!(of(Label::root(), &[1, 0]), AssignmentError::EmptySubtree);
         assert_eq!(of(Label::root(), &[65_536]), AssignmentError::TooManyNodes);

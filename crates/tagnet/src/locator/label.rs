@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn labels_that_do_not_fit_are_refused() {
         assert!(Label::root().behind(0xffff, 65_535).is_some_and(|label| label.list_bits() == 15));
         assert!(Label::root().behind(0x1_ffff, 1).is_some_and(|label| label.list_bits() == 16));
         assert_eq!(Label::root().behind(0x2_0000, 1), None);

@@ -48,7 +48,7 @@
 //!
 //! # Limits
 //! 65,536 nodes with [`Label`], 2³² − 1 with [`WideLabel`]. A label is valid for one assignment; if the tree changes,
-//! all labels are assigned anew. A forged label cannot make `forward` panic. It can name an interface that the node
+//! all labels are assigned again. A forged label cannot make `forward` panic. It can name an interface that the node
 //! lacks ([`TreeLabels::node_behind`] refuses it), be delivered to the wrong node, or go back and forth until the
 //! packet's hop limit.
 //!

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_connected_graph_is_refused() {
+    fn invalid_or_disconnected_graphs_are_refused() {
         assert_eq!(spanning_tree(&[], 0), Err(SpanningTreeError::UnknownNode(0)));
         assert_eq!(spanning_tree(&[vec![1], vec![0]], 2), Err(SpanningTreeError::UnknownNode(2)));
         assert_eq!(spanning_tree(&[vec![1], vec![7]], 0), Err(SpanningTreeError::UnknownNode(1)));

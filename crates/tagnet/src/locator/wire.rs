@@ -5,8 +5,8 @@
 //!         │ tree │ node_id │ ifx_list │ mask │       or        │ tree │ node_id │ ifx_list │ mask │
 //! ```
 //!
-//! All integers are big-endian, as the numbers of NDN packets. The length tells the two forms apart. The long form is
-//! only for labels that need it: so a locator has one encoding, and two locators are equal if their bytes are.
+//! All integers are big-endian, as in NDN packets. The two forms differ in length. The long form is only for labels
+//! that need it: so a locator has one encoding, and two locators are equal if their bytes are.
 //!
 //! [`Locator::parse`] refuses other lengths, bits of a list after its mask, and a long form without need. `parse`
 //! cannot tell whether a node has the label.
@@ -127,7 +127,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_parsed_is_what_would_be_written(bytes in proptest::collection::vec(any::<u8>(), 8..15)) {
+        fn a_parsed_locator_is_written_back_unchanged(bytes in proptest::collection::vec(any::<u8>(), 8..15)) {
             if let Ok(locator) = Locator::parse(&bytes) {
                 prop_assert_eq!(&locator.to_bytes()[..], &bytes[..]);
             }

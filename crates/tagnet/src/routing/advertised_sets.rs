@@ -1,7 +1,8 @@
-//! Advertised sets: which sets of tags did applications here advertise, and until when?
+//! Advertised sets: which sets of tags did applications of this machine advertise, and until when?
 //!
-//! An application that is gone may leave tens of thousands of sets. They are set aside at once and thrown away a part
-//! at a time ([`AdvertisedSets::throw_away`]), and so are those whose time is over ([`AdvertisedSets::take_over`]).
+//! An application that is gone may leave tens of thousands of sets. They no longer count from that moment, and are
+//! removed a part at a time ([`AdvertisedSets::throw_away`]). Expired sets are also removed a part at a time
+//! ([`AdvertisedSets::take_over`]).
 
 use crate::TagSet;
 use namewire_packet::FaceId;

@@ -11,12 +11,12 @@
 //! ```
 //!
 //! The code is over everything else in the envelope (RFC 2104). *Challenge* is a random number of the sender for this
-//! link, *echo* the last one that it heard from the neighbour. A packet whose echo is not our challenge may be one that
-//! was recorded: all that a router takes of it is the challenge, and that only from a neighbour that has not answered
-//! for a while. So two routers hear each other from their second hello on. A challenge is replaced after
-//! [`CHALLENGE_MS`]; within that time, hellos and announcements have numbers.
+//! link, *echo* the last challenge that it received from the neighbour. A packet whose echo is not our challenge may be
+//! a recorded one. The router takes only the challenge from such a packet, and only if the neighbour has not answered
+//! for a while. So two routers accept each other's packets from their second hello on. A challenge is replaced after
+//! [`CHALLENGE_MS`]; within that time, the numbers of hellos and announcements make recorded ones recognizable.
 //!
-//! Limits: one neighbour for each face. Whoever has the key can say anything.
+//! Limits: one neighbour for each face. A router that has the key can claim anything.
 
 use super::RoutingRefusal;
 use hmac::{Hmac, KeyInit, Mac};
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn two_routers_hear_each_other_from_the_second_packet_on() {
+    fn two_routers_accept_each_other_from_the_second_packet_on() {
         let (mut a, mut b) = (router(1, 1), router(1, 2));
         let first = a.seal(FACE, 1, vec![9, 9], 0);
         assert_eq!(open(&mut b, &first, 0), Err(RoutingRefusal::NotFresh));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_made_with_another_key_is_refused() {
+    fn packets_changed_or_sealed_with_another_key_are_refused() {
         let (mut a, mut b, mut other) = (router(1, 1), router(1, 2), router(2, 3));
         let sealed = a.seal(FACE, 1, vec![9, 9], 0);
         let forged = other.seal(FACE, 1, vec![9, 9], 0);
@@ -215,7 +215,7 @@ mod tests {
     /// A recorded packet of another link, of an earlier life or of long ago changes nothing, and does not keep the
     /// neighbour from being heard.
     #[test]
-    fn what_was_recorded_is_not_taken() {
+    fn recorded_packets_are_not_accepted() {
         let (mut a, mut b) = (router(1, 1), router(1, 2));
         open(&mut b, &a.seal(FACE, 1, vec![1], 0), 0).unwrap_err();
         open(&mut a, &b.seal(FACE, 1, vec![2], 0), 0).unwrap();

@@ -7,19 +7,19 @@
 //!                                                              └─► branches ─► TagTables ◄──┘
 //! ```
 //!
-//! Question: what must this router send its neighbours, and which tables do its workers forward by? The caller reports
-//! faces, packets and the time, and takes packets ([`TagRouting::take_packets`]) and tables.
+//! Question: what must this router send its neighbours, and which tables do its workers use? The caller reports faces,
+//! packets and the time, and takes packets ([`TagRouting::take_packets`]) and tables.
 //!
 //! Links of a tree are its parent and its children. A link has a session for announcements in each direction. When a
-//! link ends, what it announced is withdrawn from all others.
+//! link ends, the router withdraws from all other links what came through it.
 //!
-//! Each tree has routers with other numbers, a mix of the router's and the tree's. So the routers with the lowest
-//! numbers, which are roots, differ.
+//! A router has a different number in each tree: a mix of its own number and the tree's. The router with the lowest
+//! number becomes the root, so trees have different roots.
 //!
 //! # Limits
-//! [`AdvertisementLimits`]. What waits for a neighbour is at most twice what may be advertised; if it would be more,
-//! the session begins again with what is true now. Only faces that the caller names as neighbours take part, and in a
-//! tree with a key only routers that have it ([`authentication`]).
+//! [`AdvertisementLimits`]. At most twice as many announcements wait for a neighbour as descriptors may be advertised.
+//! If there would be more, the session begins again with the present state. Only faces that the caller names as
+//! neighbours take part, and in a tree with a key only routers that have it ([`authentication`]).
 
 mod advertised_sets;
 mod authentication;

@@ -1,4 +1,4 @@
-//! Why a router refused what a neighbour told it.
+//! Why a router refused a packet from a neighbour.
 
 namewire_packet::reasons! {
     /// Every way that a packet between routers, or an entry in it, is refused. Each is one counter, shown as

@@ -1,17 +1,17 @@
 //! Session: announcements to one neighbour, and from it, each once and in order.
 //!
 //! Links lose, repeat and reorder packets, and neighbours start again without notice. So the entries of a session are
-//! numbered from 0. The neighbour's hello says which entry it waits for; what it does not confirm in time is sent
-//! again. If the neighbour no longer knows a session that it had confirmed, it has started again: the sender begins
-//! another session and tells everything.
+//! numbered from 0. The neighbour's hello contains the number of the entry that it waits for. Entries that it does not
+//! confirm in time are sent again. If the neighbour no longer knows a session that it had confirmed, it has restarted:
+//! the sender begins another session and announces everything again.
 //!
 //! ```text
 //!   confirmed │ base ......... sent ......... base + waiting.len()
 //!             │  on their way   │  not yet sent
 //! ```
 //!
-//! Cost: an entry takes 32 bytes until it is confirmed. Limits: [`WINDOW_ENTRIES`] on their way. The owner bounds what
-//! waits: it begins another session instead.
+//! Cost: an entry takes 32 bytes until it is confirmed. Limits: [`WINDOW_ENTRIES`] on their way. The owner bounds the
+//! entries that wait: at the bound it begins another session.
 
 use super::wire::{AnnouncedEntry, MAX_ENTRIES, Progress, RoutingPacket};
 use std::collections::VecDeque;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_waits_for_what_it_confirmed_has_forgotten_it() {
+    fn a_neighbour_that_waits_for_a_confirmed_entry_has_forgotten_it() {
         let mut sender = Session::new(5);
         sender.push(entry(1));
         assert_eq!(sender.confirmed(5, 1, 0), Standing::Followed);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_started_again_is_told_so() {
+    fn a_neighbour_that_restarted_is_recognized() {
         let mut sender = Session::new(5);
         sender.push(entry(1));
         assert_eq!(sender.confirmed(0, 0, 0), Standing::Followed, "it has not heard yet");

@@ -167,7 +167,7 @@ impl Network {
 }
 
 #[test]
-fn what_one_end_advertises_the_other_end_knows_until_it_is_withdrawn() {
+fn an_advertisement_reaches_the_other_end_until_it_is_withdrawn() {
     let mut network = Network::line(4);
     network.run_for(5_000);
     network.advertise(0, "concert, classical", Serves::PULL).unwrap();
@@ -239,7 +239,7 @@ fn lowest_root() -> TreeHello {
 
 /// Without a key, the same forger takes the tree while it sends, and no longer. Nothing that was advertised is lost.
 #[test]
-fn after_forged_hellos_everything_is_told_again() {
+fn after_forged_hellos_everything_is_announced_again() {
     let mut network = Network::line(4);
     network.run_for(6_000);
     for router in 0..4 {
@@ -278,7 +278,7 @@ fn an_advertisement_ends_at_its_time() {
 }
 
 #[test]
-fn a_router_that_starts_again_is_told_everything_and_tells_nothing_old() {
+fn a_restarted_router_learns_everything_and_announces_nothing_old() {
     let mut network = Network::line(3);
     network.run_for(5_000);
     for router in 0..3 {
@@ -294,7 +294,7 @@ fn a_router_that_starts_again_is_told_everything_and_tells_nothing_old() {
 }
 
 #[test]
-fn a_neighbour_that_announces_too_much_leaves_room_and_is_heard_again() {
+fn a_neighbour_that_announces_too_much_leaves_room_and_is_accepted_again() {
     let mut network = Network::line(2);
     network.routers[0].limits.per_face = 2_000;
     network.routers[0].advertisements = Advertisements::new(AdvertisementLimits { per_face: 2_000, ..LIMITS });
@@ -377,7 +377,7 @@ fn a_million_announcements_of_one_face_take_no_more_than_its_share() {
 }
 
 #[test]
-fn who_is_no_neighbour_and_what_is_no_packet_changes_nothing() {
+fn strangers_and_malformed_packets_change_nothing() {
     let mut network = Network::line(2);
     network.run_for(5_000);
     let router = &mut network.routers[0];

@@ -1,4 +1,4 @@
-//! Wire: what routers tell each other about trees and advertisements.
+//! Wire: the messages between routers about trees and advertisements.
 //!
 //! Two packets, each for one neighbour. Integers are big-endian. In a tree with a key they travel in envelopes
 //! (`authentication.rs`).
@@ -305,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_written_alike(kind in 0..2_u8, value in proptest::collection::vec(0..4_u8, 0..200)) {
+        fn packets_that_were_read_are_written_back_unchanged(kind in 0..2_u8, value in proptest::collection::vec(0..4_u8, 0..200)) {
             let mut wire = Vec::new();
             let type_number = if kind == 0 { tag_types::HELLO } else { tag_types::ANNOUNCEMENTS };
             tlv::write_tlv(&mut wire, type_number, &value);

@@ -1,4 +1,4 @@
-//! Hello: what routers tell each neighbour about a tree.
+//! Hello: the message about a tree from a router to a neighbour.
 
 use crate::locator::WideLabel;
 

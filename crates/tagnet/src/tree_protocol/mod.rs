@@ -12,35 +12,36 @@
 //! The root raises a sequence number with every hello. Every other router passes on the newest number that it has heard
 //! from its parent. A router takes a parent only if the parent's sequence number is newer than its own; or if the
 //! numbers are equal and the parent's distance is smaller than every distance that the router has announced with that
-//! number. So parents never form a circle among routers that believe in one root, whatever is lost or late. Routers
-//! that believe in different roots take no labels from each other. A router without such a parent is a root of its own,
-//! until a newer sequence number reaches it on another way. A root that is gone raises no sequence number; after
-//! [`TreeTimes::root_dead_ms`] routers believe only a newer number, and some seconds later they forget it ([`told`]).
+//! number. So among routers that believe in the same root, parents never form a circle, whichever packets are lost or
+//! late. Routers that believe in different roots take no labels from each other. A router without such a parent is its
+//! own root, until a newer sequence number reaches it by another path. A root that is gone raises no sequence number.
+//! After [`TreeTimes::root_dead_ms`] routers believe only a newer number of this root, and some seconds later they
+//! forget the old one ([`told`]).
 //!
-//! Sequence numbers begin at 1 with each start of a router, and have nothing to do with any clock. A root that hears
-//! its own name with a higher number, or hears that a neighbour was told a higher one, jumps past it. So a root that
-//! starts again is believed at once. A root that has run for some time jumps only by as much as its neighbours would
-//! believe.
+//! Sequence numbers begin at 1 with each start of a router, and have nothing to do with any clock. A root that receives
+//! a higher number under its own name, or a neighbour's report of one, jumps past that number. So routers believe a
+//! restarted root at once. A root that has run for some time jumps only by as much as its neighbours would believe.
 //!
 //! # Labels
-//! Each router tells its parent the size of its subtree, and its shape: a hash of its children, with the sizes and
+//! Each router reports to its parent the size of its subtree, and its shape: a hash of its children, with the sizes and
 //! shapes of their subtrees. When the shape at the root has not changed for [`TreeTimes::settle_ms`], the root begins
 //! an epoch with a random number, and labels its children. Each router that has its label labels its own children. A
 //! label comes with the shape for which it was made. A router whose subtree has another shape does not take the label:
-//! the new shape is on its way to the root, and another epoch will follow. So within an epoch a label stands for one
-//! router. Sizes alone did not suffice: if a child moves from one router to another below the same parent, the sizes
-//! above stay, and with them the epoch; the two routers got other labels in it, and packets arrived at the wrong one.
+//! the new shape is on its way to the root, and another epoch will follow. So within an epoch a label identifies one
+//! router. Sizes alone did not suffice. If a child moves from one router to another below the same parent, the sizes
+//! above do not change, and neither does the epoch. The two routers got other labels in the same epoch, and packets
+//! arrived at the wrong one.
 //!
-//! Children that claim more than labels have room for get less ([`subtree_shares`]); a label comes with the size of the
-//! part. A root whose tree never rests, because a child claims something else with each hello, begins an epoch after
-//! [`UNSETTLED_MAX`] times as long as it would wait for rest. The parents of such a child get no label meanwhile: their
-//! shape is never that for which a label was made. Counting a child's changes and delaying those beyond some was
-//! refused: after an attack, each level of the tree counted the truth later than the one below.
+//! Children that claim more nodes than labels have room for get fewer ([`subtree_shares`]); a label comes with the
+//! number granted. If a child claims something else with each hello, the tree never rests. Then the root begins an
+//! epoch after [`UNSETTLED_MAX`] times the usual wait. The parents of such a child get no label meanwhile, because
+//! their shape never equals the shape for which a label was made. It was refused to count a child's changes and delay
+//! those beyond a limit: after an attack, each level of the tree accepted the true values later than the level below.
 //!
 //! # Limits
 //! Neighbours: as many as the caller has faces. Routers: [`ROUTERS_MAX`]. A neighbour that lies about the root or its
-//! distance pulls the tree to itself while it lies, as in any spanning-tree protocol: who may take part is a matter of
-//! trust rules and of the tree's key ([`crate::routing`]). Some seconds after it has ended, the tree is as before.
+//! distance pulls the tree to itself while it lies, as in any spanning-tree protocol. Trust rules and the tree's key
+//! decide who may take part ([`crate::routing`]). Some seconds after the lie ends, the tree is as before.
 
 mod hello;
 mod subtree_shares;

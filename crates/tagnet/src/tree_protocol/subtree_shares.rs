@@ -1,9 +1,9 @@
 //! Subtree shares: for how many routers does each child's subtree get labels?
 //!
-//! A child says how many routers its subtree has, and may lie. So what it claims is bounded by what a tree may have
-//! ([`ROUTERS_MAX`]), and the children share what their parent was given: the smallest claims are met first, and no
-//! child gets more than an equal part of what is left. A child that claims too much gets the rest, and takes nothing
-//! from others that claim less than an equal part.
+//! A child reports how many routers its subtree has, and may lie. So a claim is bounded by the size of a tree
+//! ([`ROUTERS_MAX`]), and the children share the number that their parent was granted. The smallest claims are met
+//! first, and no child gets more than an equal part of the rest. A child that claims too much gets only what others
+//! leave, and takes nothing from children that claim less than an equal part.
 
 /// Most routers of a tree, and of a subtree.
 pub const ROUTERS_MAX: u32 = 1 << 20;

@@ -257,7 +257,7 @@ fn a_router_that_starts_again_finds_its_place() {
 /// The story: four seconds of hellos with the root's number and a sequence number 2^31 ahead isolated a router until it
 /// started again. Wherever the forger is, whatever it says: some seconds after its end the tree is as before.
 #[test]
-fn forged_sequence_numbers_isolate_nobody_for_long() {
+fn forged_sequence_numbers_isolate_no_router_for_long() {
     let jumps =
         [1, 2, 31, 32, 63, 64, 65, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 64, u32::MAX];
     for (place, jump) in jumps.into_iter().enumerate() {
@@ -306,7 +306,7 @@ fn a_forged_root_is_forgotten() {
 
 /// The story: a child that claimed 4,294,967,295 nodes ended the labelling of the whole tree.
 #[test]
-fn children_that_claim_too_much_stop_no_labelling() {
+fn children_that_claim_too_much_do_not_stop_labelling() {
     for (liars, is_restless) in [(1, false), (2, false), (3, false), (1, true), (3, true)] {
         let mut graph = Graph::new(6, &[(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], liars, 0);
         graph.run_for(5_000);

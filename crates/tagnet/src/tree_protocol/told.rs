@@ -1,4 +1,4 @@
-//! Told: which claims of a root may a router still believe, after what it has told its neighbours?
+//! Told: which claims of a root may a router still believe, given the number that it has told its neighbours?
 //!
 //! ```text
 //!   sequence number of a claim, beside the one that was told
@@ -14,13 +14,13 @@
 //! | far | no: [`Belief::Jump`] | believed: the root has started again, or what was told was forged | believed |
 //!
 //! A number is alive for [`TreeTimes::root_dead_ms`] after it was heard first, and forgotten [`FORGET_MS`] later. A
-//! claim says how old its number is, and nobody believes one that is older than that. So when a router forgets, nobody
-//! passes on what it forgot, and parents form no circle.
+//! claim carries the age of its number, and no router believes a number that should be forgotten by this age. So when a
+//! router forgets a number, no other router passes it on, and parents form no circle.
 //!
-//! An honest root raises its number by one for each hello. So a forger can move what was told by [`JUMP_MAX`] at a
-//! time: the root may hear of it and jump past, and otherwise it is over when it is forgotten. A number that is farther
-//! is believed only where no other is alive, and no longer than that. While forged numbers are around, parents may form
-//! a circle; it ends with the numbers that it passes on.
+//! An honest root raises its number by one for each hello. A forger can move the told number by at most [`JUMP_MAX`] at
+//! a time. If the root receives the forged number, it jumps past it; if not, routers forget it later. A router believes
+//! a number that is farther away only while it has no number that is alive. While forged numbers circulate, parents may
+//! form a circle, which ends when these numbers are forgotten.
 //!
 //! Limits: [`TOLD_MAX`] roots; the router forgets the oldest first.
 
@@ -160,7 +160,7 @@ mod tests {
 
     /// Two routers that learn of a root's end at different times would believe each other for ever.
     #[test]
-    fn what_is_old_is_believed_by_nobody_even_if_it_is_forgotten() {
+    fn no_router_believes_an_old_number_even_after_it_forgot_it() {
         let (told, times) = (told(), TreeTimes::default());
         let now_ms = 10_000 + times.root_dead_ms + FORGET_MS;
         let ghost = |sequence| HeardClaim { root: 1, sequence, distance: 0, raised_ms: 10_000 };

@@ -23,8 +23,8 @@ pub(crate) struct Repository {
     /// The repository's own name
     #[arg(long, value_name = "NAME", default_value = "/localhost/repo", value_parser = name_argument::parse_not_root)]
     repo: NameBuf,
-    /// Prefix under which the repository can fetch commands from here; a repository of another machine needs one that
-    /// leads here [default: a random one under /localhost]
+    /// Prefix under which the repository fetches commands from this program; for a repository on another machine, a
+    /// prefix with a route to this machine [default: a random one under /localhost]
     #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
     publisher: Option<NameBuf>,
 }
@@ -145,10 +145,10 @@ pub(crate) struct DeleteArgs {
     /// Names of objects: all their segments are deleted
     #[arg(required = true, value_parser = name_argument::parse)]
     names: Vec<NameBuf>,
-    /// They are names of single packets
+    /// The names are those of single packets
     #[arg(long, conflicts_with = "prefix")]
     packet: bool,
-    /// They are prefixes: all Data below them are deleted
+    /// The names are prefixes: all Data below them is deleted
     #[arg(long)]
     prefix: bool,
 }
@@ -197,13 +197,13 @@ pub(crate) struct JoinArgs {
     /// Sync prefix of the group; /v=2 or /v=3 at its end chooses the version of State Vector Sync, 2 by default
     #[arg(value_parser = name_argument::parse_not_root)]
     group: NameBuf,
-    /// Have the repository answer for this prefix
+    /// Let the repository register this prefix and answer for it
     #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
     register: Option<NameBuf>,
-    /// Names of publications leave out components that come twice (SyncDataNameDedupe of ndn-python-repo)
+    /// Omit repeated components in the names of publications (SyncDataNameDedupe of ndn-python-repo)
     #[arg(long)]
     dedupe: bool,
-    /// Forget how far the repository is, and fetch everything again
+    /// Forget the repository's progress, and fetch everything again
     #[arg(long)]
     reset: bool,
 }
@@ -223,10 +223,10 @@ pub(super) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure>
 pub(crate) struct LeaveArgs {
     #[command(flatten)]
     repository: Repository,
-    /// Sync prefix of the group, as it was joined
+    /// Sync prefix of the group, as given to `join`
     #[arg(value_parser = name_argument::parse_not_root)]
     group: NameBuf,
-    /// Have the repository no longer answer for this prefix
+    /// Let the repository unregister this prefix
     #[arg(long, value_name = "PREFIX", value_parser = name_argument::parse_not_root)]
     unregister: Option<NameBuf>,
 }

@@ -139,7 +139,7 @@ pub(super) fn import(global: &Global, args: &ImportArgs) -> Result<(), Failure> 
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     place: Place,
-    /// Folder of the copy, which is made
+    /// New folder for the copy
     copy: PathBuf,
 }
 

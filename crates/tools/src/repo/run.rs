@@ -27,13 +27,13 @@ pub(crate) struct Args {
     /// Prefix of Data that it serves from the start, repeatable
     #[arg(long = "prefix", value_name = "NAME", value_parser = name_argument::parse)]
     prefixes: Vec<NameBuf>,
-    /// Where to take Data over TCP without commands, for example 127.0.0.1:7376
+    /// Address for bulk insertion, which is Data over TCP without commands, for example 127.0.0.1:7376
     #[arg(long, value_name = "ADDR:PORT")]
     bulk_listen: Option<SocketAddr>,
-    /// Threads that answer [default: 1]
+    /// Threads that answer Interests [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     readers: Option<u16>,
-    /// Answer with a Nack for what is not stored
+    /// Answer with a Nack if no stored Data matches
     #[arg(long)]
     nack_missing: bool,
     /// Print nothing but errors and warnings

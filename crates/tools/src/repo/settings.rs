@@ -41,7 +41,7 @@ pub(crate) struct Place {
     /// Most bytes of names and Data, for example "100 GiB" [default: 1 TiB on disk, 1 GiB in memory]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     capacity: Option<u64>,
-    /// When acknowledged Data is on the disk: before it is acknowledged, or when the kernel likes [default: always]
+    /// When Data is written to the disk: before it is acknowledged, or when the kernel chooses [default: always]
     #[arg(long, value_name = "WHEN", value_parser = choice::<RepoSync>())]
     sync: Option<RepoSync>,
     /// How SQLite or Redis finds names [default: stored]

@@ -10,7 +10,7 @@
 //!             │ bits 0-43: name prefix entry │ bits 44-63: fingerprint │
 //! ```
 //!
-//! *Collided*: another entry of the chain has the same fingerprint, so only a comparison of names tells them apart.
+//! *Collided*: another entry of the chain has the same fingerprint, so only a comparison of names distinguishes them.
 //! *Leaf*: the entry is no marker of a longer prefix, so a search can end at it.
 //! Cost: a bucket is 1 line. Writers: the owner of the table.
 

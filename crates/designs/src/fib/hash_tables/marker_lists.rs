@@ -3,7 +3,7 @@
 //! Source: Yuan15 §3.3.1, "FIB Updates", the second solution, which leaves the data structure open. This one is ours.
 //! The list of a prefix is in the order of the markers' bytes, so the markers that a new prefix takes over from the
 //! prefix above it are neighbours there. All lists are in one sequence, in the order of their prefixes. Markers that
-//! inherit only from the root are the first list. What a marker inherits from is in its slot.
+//! inherit only from the root are the first list. A marker's slot names the prefix from which the marker inherits.
 //!
 //! ```text
 //!  chunks:  | /a/b /a/c /q/r | /a: /a/d/e /a/d/f | /a/x: /a/x/y … |        256 markers to a chunk at most

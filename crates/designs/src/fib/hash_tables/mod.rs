@@ -19,12 +19,12 @@
 //!                                  `search`             `fingerprint_table`
 //! ```
 //!
-//! Deviations: a search skips each length that no entry has. The root has no table, only a number. `maintenance` says
-//! what the paper leaves open; the other parts name their own deviations. Everything else is the paper's: bucket,
-//! load, shared entries, markers, leaf bit, matching, prefetching.
+//! Deviations: a search skips each length that no entry has. The root has no table, only a number. `maintenance` lists
+//! what the paper leaves open; the other parts name their own deviations. Everything else is the paper's: bucket, load,
+//! shared entries, markers, leaf bit, matching, prefetching.
 //!
-//! Cost of a binary search: for prefixes of up to k components it reads at most ⌈log₂(k + 1)⌉ lines of buckets.
-//! Besides, it reads two lines of a name prefix entry for each bucket ("always") or only for the last bucket ("at the
+//! Cost of a binary search: for prefixes of up to k components it reads at most ⌈log₂(k + 1)⌉ lines of buckets. In
+//! addition, it reads two lines of a name prefix entry for each bucket ("always") or only for the last bucket ("at the
 //! end").
 //! Bytes: a prefix of 7 components of 8 characters takes 53 for fingerprints (3 · 17.6), 128 for its entry, and 20 to
 //! 40 for two markers in partitions. Limits: the capacity; k components; 32 GiB of entries. Beyond them `insert`

@@ -2,9 +2,9 @@
 //!
 //! Source: Yuan15 Fig. 3.4: forwarding fields for up to log(k) table entries, then the string. A prefix and its markers
 //! share one such entry, aligned to 16 bytes. Symbols: the fields are *slots*: one for each of the prefix's markers,
-//! and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. Beside the
-//! number, a slot holds three further values: how many bytes the match has, since our answers say it; MD of So et al.,
-//! for the two-stage search; how many longer prefixes need the marker. The header of the block is the allocator's.
+//! and one for the prefix (`super::search_order`). Deviations: a field is a 32-bit number, not 8 bits. In addition to
+//! the number, a slot holds three values: how many bytes the match has, because our answers contain it; MD of So et
+//! al., for the two-stage search; how many longer prefixes need the marker. The header of the block is the allocator's.
 //!
 //! ```text
 //!  byte 0            8              12        24        36      12 + 12 · slots
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_keeps_what_it_is_told_slot_by_slot() {
+    fn an_entry_keeps_the_values_of_each_slot() {
         let mut entries = NameEntries::new(0, PageSize::Base).unwrap();
         let first = entries.add(&NAME, 3).unwrap();
         let second = entries.add(b"", 1).unwrap();

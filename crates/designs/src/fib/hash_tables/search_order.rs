@@ -203,7 +203,7 @@ mod tests {
 
     /// What lets markers share the entry of a prefix, and outlive it there.
     #[test]
-    fn slots_count_the_markers_and_markers_have_those_of_their_own() {
+    fn slots_count_markers_and_a_marker_has_the_markers_of_its_length() {
         let two_stage = HashSearch::TwoStage { first_components: 5 };
         for search in [HashSearch::Binary, HashSearch::LongestFirst, HashSearch::ShortestFirst, two_stage] {
             for longest in [1, 7, 15, 256] {

@@ -1,12 +1,12 @@
 //! Two stages: with how many components does the search begin?
 //!
 //! Source: So et al. 2013 (Yuan15 §3.2.1): the first look-up is at M components, the length that most prefixes have.
-//! The population is not known beforehand, and changes; so M is chosen anew whenever the number of prefixes has
-//! doubled. With another M all prefixes have other markers, so the tables are made anew then.
+//! The population is not known beforehand, and changes; so M is chosen again whenever the number of prefixes has
+//! doubled. If M changes, all prefixes have other markers, so the tables are rebuilt.
 //!
-//! Cost: a choice reads every entry, and inserts all prefixes if M changes; by doubling, at most twice the insertions
-//! in the mean, but the insertion at which it happens takes that long. Bytes: both tables meanwhile; without memory for
-//! the second, M stays. Writers: the owner.
+//! Cost: a choice of M reads every entry; if M changes, it inserts all prefixes again. Because choices come only after
+//! doublings, this at most doubles the mean cost of an insertion. But the insertion that causes it takes that long.
+//! Bytes: both tables meanwhile; without memory for the second, M stays. Writers: the owner.
 
 use super::HashTables;
 use super::name_entries::SlotRef;

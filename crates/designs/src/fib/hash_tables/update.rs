@@ -9,7 +9,7 @@
 //! - §3.4.1: population in two phases.
 //!
 //! A *table entry* is a fingerprint with a slot of a name prefix entry: a prefix, a marker or both. A table entry stays
-//! while it is a prefix or its slot counts markers. Its leaf bit says that its slot counts no markers. All checks that
+//! while it is a prefix or its slot counts markers. Its leaf bit is set if its slot counts no markers. All checks that
 //! may refuse run before the first change.
 //!
 //! Cost: an insertion reads 2 lines for each marker that exists and 3 or more for each new marker. The insertion also

@@ -1,4 +1,4 @@
-//! Growing index: a [`TagIndex`] that is made anew, twice as large, when it is full.
+//! Growing index: a [`TagIndex`] that is rebuilt at twice its size when it is full.
 //!
 //! Cost: an insertion costs as much as an insertion into the [`TagIndex`]. Once in a while, an insertion puts all
 //! values into a new index. Bytes: a value takes 8 to 16. Writers: the owner.

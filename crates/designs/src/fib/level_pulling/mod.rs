@@ -16,10 +16,10 @@
 //! at any time, exactly the nodes with more than T children are pulled.
 //!
 //! Deviations:
-//! - The paper has a simulation that counts; how changes are made is ours.
+//! - The paper only counts, in a simulation; the algorithm for changes is ours.
 //! - Every child of a C-Trie prefix is in the first table. So a name that is not in the first table cannot match
 //!   anything longer. The C-Trie knows all shorter matches. So no search of shorter lengths is needed.
-//! - An entry of the first table tells whether there is a prefix below it, as the leaf bit of the hash tables does
+//! - An entry of the first table shows whether there is a prefix below it, as the leaf bit of the hash tables does
 //!   (§3.3.2).
 //! - Prefixes in the C-Trie also stay in the hash tables. Otherwise, moving a prefix back could fail for lack of
 //!   memory.

@@ -1,4 +1,4 @@
-//! Frequent groups of characters: which strings have a code of their own?
+//! Frequent groups of characters: which strings get one code?
 //!
 //! Source: NameTrie18 §IV-A, codes 4 to 31; the paper leaves their choice as future work. The groups are either a list
 //! chosen beforehand ([`FREQUENT_ON_THE_WEB`]) or learned from a sample of names. Learning repeatedly picks the string

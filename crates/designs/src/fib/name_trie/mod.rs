@@ -15,24 +15,25 @@
 //!                   / c s 1 ─ ⟨piece, 3, EOP⟩ ─► number of /ndn/ua/cs
 //! ```
 //!
-//! A name is compared with a piece as far as they agree. Where name and piece part, the last code that agreed says
-//! whether edges begin after it. If so, EdgeHT says where the edge for the name's next byte leads. Insertion never cuts
-//! a piece. Where a prefix's forwarding point is depends only on the piece that has its last byte. The code after that
-//! byte in the piece decides:
+//! A name is compared with a piece as far as they agree. Where name and piece part, the last code that agreed shows
+//! whether edges begin after it. If so, EdgeHT gives the end of the edge for the name's next byte. Insertion never cuts
+//! a piece. Where a prefix's forwarding point is depends only on the piece that has its last byte. There are two cases,
+//! depending on the code after that byte in the piece:
 //!
-//! - a slash or EOP: that code says whether the prefix is in the FIB, and ⟨node, its offset, EOP⟩ leads to its number;
+//! - a slash or EOP: that code shows whether the prefix is in the FIB, and ⟨node, its offset, EOP⟩ leads to its number;
 //! - something else: ⟨node, offset of the last byte, EOP⟩ leads to the number if the prefix is in the FIB, and the
 //!   last byte is a branching point. (The paper's figures have no such case. A piece of nothing but EOP would cost one
 //!   access more.)
 //!
 //! Removal (`removal`): a piece without forwarding and branching points is removed, then its parent, if the parent now
 //! has no such point either, and so on. A piece is cut off after its last forwarding or branching point, so that memory
-//! is given back (the paper keeps the bytes). A piece that is left with one child, at its end, is joined with it.
+//! is given back (the paper keeps the bytes). If a piece has only one child left, and its edge begins at the end of the
+//! piece, the two are joined.
 //!
 //! Deviations: EdgeHT keeps the number of edges at each branching point that has two or more
 //! (`edge_hash_table::SIBLINGS`). Otherwise a removal would have to ask for all 127 bytes whether the point still
-//! branches. Numbers of prefixes take the place of pointers to FIB entries. The paper's threads look up side by side,
-//! as ours do. But the paper has one table for several writers; this table has one writer, its owner.
+//! branches. Numbers of prefixes take the place of pointers to FIB entries. As in the paper, several threads look up at
+//! the same time. But the paper's table has several writers; this table has one writer, its owner.
 //!
 //! Prefetching: [`BatchPrefetch`].
 //!

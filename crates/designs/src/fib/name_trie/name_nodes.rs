@@ -1,8 +1,8 @@
 //! NameNodes: where are the pieces of names kept?
 //!
 //! Source: NameTrie18 §IV-B, Figs. 7-8: the codes of a piece follow one another, its end is the code EOP, and each
-//! piece has memory of its own; the address of a piece names the node. Here all pieces are in one array. An address is
-//! a number of 4-byte units, so that 32 bits reach 16 GiB.
+//! piece has separate memory; the address of a piece names the node. Here all pieces are in one array. An address is a
+//! number of 4-byte units, so that 32 bits reach 16 GiB.
 //!
 //! ```text
 //! piece in use:  | code | code | … | EOP | fill to 4 |
@@ -10,11 +10,11 @@
 //!                0               4                    8
 //! ```
 //!
-//! A piece has no header: its EOP shows its length. No piece begins with EOP, so the first byte tells a free block from
-//! a piece. Each length in units has a free list of its own. If no block of a length is free, a piece is cut from the
-//! next longer one, or taken from the end. Blocks that touch are joined only when three things hold: a quarter of the
-//! array is free, no free block is long enough, and an eighth was freed since the last time. Joining walks through all
-//! blocks. So the memory stays within what the pieces need, however often they change.
+//! A piece has no header: its EOP shows its length. No piece begins with EOP, so the first byte distinguishes a free
+//! block from a piece. Each length in units has a separate free list. If no block of a length is free, a piece is cut
+//! from the next longer one, or taken from the end. Blocks that touch are joined only when three things hold: a quarter
+//! of the array is free, no free block is long enough, and an eighth was freed since the last time. Joining walks
+//! through all blocks. So the memory stays within what the pieces need, however often they change.
 //!
 //! Cost: an allocation writes one line, and so does freeing a piece. Joining reads the array from end to end, which is
 //! less than a line for each piece freed since. Bytes: a piece takes 1.5 of fill on average. Limits: 2³² units; an

@@ -90,7 +90,7 @@ fn a_prefix_that_ends_where_its_piece_goes_on_has_an_edge_of_its_own() {
 /// removed, the trie has no more pieces and edges than a trie that never had them, except pieces that were not cut or
 /// joined because of how the trie grew.
 #[test]
-fn what_went_leaves_nothing() {
+fn removed_names_leave_nothing() {
     let mut rng = fastrand::Rng::with_seed(5);
     let mut random_name = || {
         let components =

@@ -15,9 +15,8 @@
 //! ```
 //!
 //! Cost: a new edge takes 1 line of its component and 2 of edges. A change of a code takes some 3 lines for each edge
-//! of the component, and the transitions between its old and its new place.
-//! Two things are ours, and not known from the paper: which component gets the other code, and how codes that change
-//! are kept right.
+//! of the component, and the transitions between its old and its new place. We do not know from the paper which
+//! component gets the other code, and how a change of a code reaches all places that use it. Both are ours.
 
 use super::NameComponentEncoding;
 use super::cct::{Encoding, Spelling};

@@ -26,7 +26,7 @@
 //! - Components are TLVs of any type and content.
 //! - An ENPT state knows its component, and a look-up compares it. A component that does not lead away from a state
 //!   may have the code of one that does; without the comparison, a name without a prefix would seem to have one.
-//! - The number of a prefix is in its state, not in a list beside it.
+//! - The number of a prefix is in its state, not in a separate list.
 //! - A component is encoded when the search comes to it, not before.
 //! - "Simplified STA" (He et al., in NameTrie18 §II.B) has a hash table in the place of the CCT. It is not built.
 //!

@@ -1,7 +1,7 @@
 //! State transition arrays: where are the transitions of a state of an automaton?
 //!
-//! Source: Wang et al. 2012 (NCE). The paper's *Base Array* says for each state which *Transition Array* has its
-//! transitions, and at which place. There is one transition array for each number of transitions that a state may have
+//! Source: Wang et al. 2012 (NCE). For each state, the paper's *Base Array* gives the *Transition Array* that has its
+//! transitions, and the place there. There is one transition array for each number of transitions that a state may have
 //! room for. States keep their numbers when their transitions move.
 //!
 //! ```text

@@ -5,8 +5,9 @@
 //! 0       4          8
 //! ```
 //!
-//! Children are sorted by their first units. Characters are found among the bytes beside the pointers. A component has
-//! no fixed length, so a binary search over components follows the pointer of every child that it compares with.
+//! Children are sorted by their first units. Characters are found in the array of bytes before the pointers. A
+//! component has no fixed length, so a binary search over components follows the pointer of every child that it
+//! compares with.
 
 use super::{CHILDREN, Granularity, RadixTrie, compare};
 use crate::fib::word_heap::NONE;

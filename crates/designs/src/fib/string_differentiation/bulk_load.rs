@@ -1,11 +1,11 @@
 //! Bulk load: how are a billion names put into fingerprint hash tables without a controller that keeps them?
 //!
-//! Source: Yuan15 §4.3.4 to §4.3.7, one billion random names of one component. Their full names (30 bytes each and what
-//! a RIB needs beside them) do not fit into memory. So they are handed over once, in batches, and forgotten. Forgetting
-//! them is right if the caller knows what a controller would have checked: all names are different, and none is a
-//! prefix of another or of a name with a route. Then a name whose fingerprint is taken is inserted into the collision
-//! table. In the second phase of §4.3.5, a name of the default table that finds a slot with its fingerprint is also
-//! inserted into the collision table. What is loaded cannot be changed later.
+//! Source: Yuan15 §4.3.4 to §4.3.7, one billion random names of one component. Their full names (30 bytes each, and
+//! what a RIB needs in addition) do not fit into memory. So they are handed over once, in batches, and forgotten.
+//! Forgetting them is right if the caller knows what a controller would have checked: all names are different, and none
+//! is a prefix of another or of a name with a route. Then a name whose fingerprint is taken is inserted into the
+//! collision table. In the second phase of §4.3.5, a name of the default table that finds a slot with its fingerprint
+//! is also inserted into the collision table. What is loaded cannot be changed later.
 //!
 //! Cost: loading a name reads what a look-up reads, and writes one line. The buckets of all names of a batch are
 //! prefetched first.

@@ -1,4 +1,4 @@
-//! Differentiator: what tells the root rules of a FIB apart without keeping their names?
+//! Differentiator: how can a table distinguish the root rules of a FIB without their names?
 //!
 //! Source: Yuan15 §4.3.2 (string differentiation: given a name that is one of a set R, say which) and §4.3.6 (a route
 //! controller keeps the names and sends *update instructions* to lossy tables). There are two traits, one for each
@@ -12,7 +12,7 @@
 //!
 //! The set R consists of the *root rules*: rules that have no shorter rule above them. None is a prefix of another in
 //! components. Since components contain their own length, none is a prefix in bytes or bits either. A look-up is right
-//! about every name that lies under a root rule (or is one); about others it may say anything.
+//! for every name that is a root rule or lies under one; for other names any answer is allowed.
 
 use super::rib::{NodeId, Rib};
 use namewire_tables::fib::MAX_PREFIX_BYTES;

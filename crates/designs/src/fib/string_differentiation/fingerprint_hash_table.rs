@@ -21,9 +21,9 @@
 //! ```
 //!
 //! With w = 16 and p = 8, a bucket of 8 slots takes 25 bytes: exactly the paper's 3.125 per slot. Buckets lie back to
-//! back, as the paper's figure implies: 3 of 8 buckets cross a line. (Two of them in a line of their own would take 4
-//! bytes per slot, as much as w = 24 does here.) All fields of a bucket begin at a byte, and the eight fingerprints are
-//! compared four at a time.
+//! back, as the paper's figure implies: 3 of 8 buckets cross a line. (Two buckets in each line would take 4 bytes per
+//! slot, as much as w = 24 does here.) All fields of a bucket begin at a byte, and the eight fingerprints are compared
+//! four at a time.
 //!
 //! Cost: a look-up reads 4 buckets, 1.375 lines each, that do not depend on each other. Bytes: a slot takes 1 + w/8 +
 //! p/8 - 7/8.

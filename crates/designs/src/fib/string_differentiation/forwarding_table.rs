@@ -1,8 +1,8 @@
 //! Forwarding table: what does a forwarding engine need to know of the FIB?
 //!
 //! Source: Yuan15 §4.3.6: forwarding engines get the table from the route controller, as a sequence of update
-//! instructions, and forward; they cannot update a lossy table themselves. Tables that began alike and applied the
-//! same instructions in the same order are alike: a router keeps two.
+//! instructions, and forward; they cannot update a lossy table themselves. Tables that began equal and applied the same
+//! instructions in the same order are equal: a router keeps two.
 //!
 //! A look-up asks the lossy differentiator for the root rule. If longer rules are below that rule, it finds the
 //! longest of them exactly ([`Suffixes`]). If there is no root rule, the answer is the default.

@@ -18,8 +18,8 @@
 //!
 //! Deviation: the paper's rules have one component. Ours may have more, and a look-up does not know how many the rule
 //! has. So the fingerprint is computed from the first component, which is in every rule. But many rules may share their
-//! first component (`/com`), and then its fingerprint does not tell them apart. So each of the first few components can
-//! have a fingerprint of its own ([`Fingerprints::components`]), right before it. For names of one component, the keys
+//! first component (`/com`), and then its fingerprint does not distinguish them. So each of the first few components
+//! can have its own fingerprint ([`Fingerprints::components`]), right before it. For names of one component, the keys
 //! are always the paper's.
 
 use crate::city_hash::city_hash_64;

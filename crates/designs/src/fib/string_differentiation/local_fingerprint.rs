@@ -1,4 +1,4 @@
-//! Local fingerprint: how few bits tell the owner of a leaf from the other names that come to it?
+//! Local fingerprint: how few bits distinguish the owner of a leaf from the other names that come to it?
 //!
 //! Source: Yuan15 §4.3.5, Fig. 4.9-4.10. A distributed table holds the n rules of its *stored* table. The m − n rules
 //! of the *default* table are not in the trie, and m/n names come to each leaf. A leaf keeps the least number of bits

@@ -1,7 +1,7 @@
 //! String differentiation: must a core router keep the names that it forwards?
 //!
-//! Source: Yuan15 §4.2-4.3. A core router that gets only names under its routes need not verify them, only tell them
-//! apart; edge routers verify. So its forwarding table keeps not the rules but what differs among them. A *route
+//! Source: Yuan15 §4.2-4.3. A core router that gets only names under its routes need not verify them, only distinguish
+//! them; edge routers verify. So its forwarding table keeps not the rules but what differs among them. A *route
 //! controller* keeps the rules in full and sends the table update instructions.
 //!
 //! ```text
@@ -13,11 +13,11 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what tells root rules apart without their names? (the seam of the structures below) | [`differentiator`] |
+//! | what distinguishes root rules without their names? (the interface of the structures below) | [`differentiator`] |
 //! | which slot has the fingerprint of this name? | [`fingerprint_hash_table`] |
 //! | under which root rule is this name, by fingerprints? which rules are in slots, which in the collision table? | [`fht_forwarding`], [`fht_controller`] |
 //! | whose bits come to which leaf (sBPT, FPT)? which bits are examined? in how few bytes? | [`patricia_trie`], [`key_bits`], [`patricia_node`], [`patricia_leaf`] |
-//! | how does a trie without names change? who knows the names, and which a leaf must tell apart? | [`patricia_updates`], [`patricia_controller`], [`local_fingerprint`] |
+//! | how does a trie without names change? who knows the names, and which names must a leaf distinguish? | [`patricia_updates`], [`patricia_controller`], [`local_fingerprint`] |
 //! | the trie as a forwarding table | [`patricia_table`] |
 //! | a billion names at once, without a controller | [`bulk_load`] (FHT), [`patricia_bulk`] |
 //! | where does exactly this string lead (collision table, suffixes)? | [`exact_table`] |
@@ -26,11 +26,12 @@
 //! | one controller and two tables of any kind, for a router | [`split`] |
 //! | which rules are there, in full? which instructions does a route make? | [`rib`], [`route_controller`] |
 //!
-//! A promise: a name that lies under a rule is always answered as by an exact table, whatever the hashes are. There
-//! are two exceptions: the root prefix may be excluded ([`DefaultRoute`]); and rules of different lengths, in
-//! fingerprint hash tables with a default table ([`fht_controller`]). A name that lies under no rule may get any
+//! Guarantee: for a name that lies under a rule, the answer always equals that of an exact table, whatever the hashes
+//! are. There are two exceptions: the root prefix may be excluded ([`DefaultRoute`]); and rules of different lengths,
+//! in fingerprint hash tables with a default table ([`fht_controller`]). A name that lies under no rule may get any
 //! answer. The dissertation's rules have one component (*exact string differentiation*, no rule is a prefix of
-//! another), and §4.2's suffixes are beside them. Here one structure tells root rules of all lengths apart.
+//! another), and §4.2's suffixes are in a separate structure. Here one structure distinguishes root rules of all
+//! lengths.
 
 pub mod bulk_load;
 pub mod differentiator;

@@ -2,8 +2,8 @@
 //!
 //! Source: Yuan15 §4.3.7 (Fig. 4.13: look-ups in tries of up to 10⁹ names). A controller keeps every name in full,
 //! which no common machine can for a billion. If the keys come in ascending order, only the bit at which each differs
-//! from the one before is needed: the trie over these bits is their Cartesian tree, the lowest at the root. It is
-//! built along its right edge, so that memory beside the trie is one entry for each level.
+//! from the one before is needed: the trie over these bits is their Cartesian tree, the lowest at the root. It is built
+//! along its right edge, so that building needs only one more entry of memory for each level.
 //!
 //! ```text
 //! keys  00… 010… 011… 1…        differs at   1, 2, 0        right edge while 011… is added:
@@ -12,8 +12,8 @@
 //!                                                                    ╲ 011…
 //! ```
 //!
-//! A pair is written when the trie below it is complete, so that the nodes are dense and in depth-first order, as
-//! after a controller has written them anew (see [`super::patricia_updates`]).
+//! A pair is written when the trie below it is complete, so that the nodes are dense and in depth-first order, as after
+//! a controller has rewritten them (see [`super::patricia_updates`]).
 //!
 //! Cost: a few dozen nanoseconds for each name, in the order of the memory. Limits: those of the layout; a table filled
 //! here takes no updates.

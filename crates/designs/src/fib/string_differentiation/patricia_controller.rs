@@ -2,8 +2,8 @@
 //!
 //! Source: Yuan15 §4.3.5 (distributed forwarding), §4.3.6 (the controller has the full names and sends instructions).
 //! The controller has a trie of the same shape whose leaves are the rules' ids. In this trie, the controller finds the
-//! rule whose leaf a new name comes to. A comparison with that rule's name says at which bit the two names differ. Both
-//! tries are split at that bit. The instructions are what changes the controller's copy of the forwarding trie.
+//! rule whose leaf a new name comes to. A comparison with that rule's name gives the bit at which the two names differ.
+//! Both tries are split at that bit. The instructions are what changes the controller's copy of the forwarding trie.
 //!
 //! ```text
 //! names by id (RIB) ◀── owners: trie whose leaves are ids
@@ -12,10 +12,10 @@
 //! ```
 //!
 //! Rules of the default table (they lead nowhere here) are not in the tries. They are in a list at the leaf that they
-//! come to, and the leaf's fingerprint tells the owner from them (see [`super::local_fingerprint`]). When a leaf is
-//! split, so is its list; when a leaf is removed, its list goes to other leaves. Rules that a fingerprint cannot tell
-//! from the owner get leaves of their own, which lead nowhere. A rule that ends before a bit that is examined on its
-//! way gets such a leaf too, since names below the rule may come to any leaf.
+//! come to, and the leaf's fingerprint distinguishes the owner from them (see [`super::local_fingerprint`]). When a
+//! leaf is split, so is its list; when a leaf is removed, its list goes to other leaves. Rules that a fingerprint
+//! cannot distinguish from the owner get separate leaves, which lead nowhere. A rule that ends before a bit that is
+//! examined on its way gets such a leaf too, since names below the rule may come to any leaf.
 //!
 //! Cost: an update takes three walks down a trie. It reads the name of the leaf's owner, and the names in the leaf's
 //! list if the list must be examined. Bytes: the copy, 4 bytes of id more per rule and as many nodes again; with a
@@ -489,7 +489,7 @@ mod tests {
 
         /// Stored rules lead where they should, default rules nowhere, whatever happened before.
         #[test]
-        fn stored_and_default_rules_are_told_apart(
+        fn stored_and_default_rules_are_distinguished(
             names in names(),
             operations in prop::collection::vec((any::<prop::sample::Index>(), leads(), 0..3_u8), 1..100),
             bits in prop::sample::select(vec![0_u32, 2, 24]),

@@ -1,7 +1,7 @@
-//! Patricia leaf: what does a leaf node say about its rule?
+//! Patricia leaf: what does a leaf node store about its rule?
 //!
 //! Source: Yuan15 §4.2 (an outgoing port) and §4.3.5 (a local fingerprint: where names of a default table come to the
-//! leaf too, the least number of bits that tells them from its owner).
+//! leaf too, the least number of bits that distinguishes them from its owner).
 //!
 //! ```text
 //! leaf node:       | leads, n bits | ‖ which hash 1 | bits 4 | local fingerprint, up to b |
@@ -11,8 +11,8 @@
 //!
 //! A leaf node is enough for a rule of exactly [`LeafLayout::components`] components that leads to a number below 2ⁿ −
 //! 1; the highest number means nowhere (a name of the default table). With n = 8 that is the paper's port. Every other
-//! rule gets a wide leaf node. Deviation: the paper's leaves do not say how long their rule is, since all have one
-//! component.
+//! rule gets a wide leaf node. Deviation: the paper's leaves do not store the length of their rule, since all rules
+//! have one component.
 
 use super::differentiator::Leads;
 use super::patricia_node::NodeType;

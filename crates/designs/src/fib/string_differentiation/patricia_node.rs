@@ -1,9 +1,8 @@
 //! Patricia nodes: how few bytes do the trie's nodes take?
 //!
 //! Source: Yuan15 §4.3.6, the single-memory-address scheme. A node keeps the address of its left child, and the right
-//! child lies next to it. Internal nodes and leaf nodes have layouts of their own, so a pair of siblings moves when
-//! one of them changes its type. The memory is in §4.2: 5.58 MiB for 10⁶ domain names, 7.32 GiB for 10⁹ synthetic
-//! ones.
+//! child lies next to it. Internal nodes and leaf nodes have different sizes, so a pair of siblings moves when one of
+//! them changes its type. The memory is in §4.2: 5.58 MiB for 10⁶ domain names, 7.32 GiB for 10⁹ synthetic ones.
 //!
 //! The papers at hand do not draw the node. 5.58 MiB are 5.85 bytes a name, and 7.32 GiB are 7.86. A name has one
 //! internal node and one leaf node, and the leaf needs a byte for the port. This layout in whole bytes has the same

@@ -1,10 +1,10 @@
 //! Patricia table: the lossy trie as a forwarding table, sBPT or FPT.
 //!
-//! Source: Yuan15 §4.2 (sBPT: `fingerprints` is [`Fingerprints::NONE`]), §4.3.3 (FPT), §4.3.5 (distributed: leaves
-//! also tell names of the default table from their owner).
+//! Source: Yuan15 §4.2 (sBPT: `fingerprints` is [`Fingerprints::NONE`]), §4.3.3 (FPT), §4.3.5 (distributed: leaves also
+//! distinguish names of the default table from their owner).
 //!
 //! Parts: [`super::key_bits`] (what is examined), [`super::patricia_node`] (layout), [`super::patricia_trie`]
-//! (look-up), [`super::patricia_leaf`] (what a leaf says), [`super::patricia_updates`] and
+//! (look-up), [`super::patricia_leaf`] (what a leaf stores), [`super::patricia_updates`] and
 //! [`super::patricia_controller`] (which change it). With suffixes and the RIB:
 //! [`StringDifferentiation::with_patricia_trie`].
 //!

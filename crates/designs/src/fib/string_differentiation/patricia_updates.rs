@@ -17,11 +17,11 @@
 //!
 //! X is the first node on the key's way that is a leaf or examines a bit behind d. An insertion or removal writes two
 //! pairs and one node at most. Freed pairs are used again for pairs of the same size. When the nodes have spread over
-//! the whole room ([`NodeLayout::bytes_max`]; they need two thirds of it at most), all of them are written anew,
-//! densely and in depth-first order.
+//! the whole room ([`NodeLayout::bytes_max`]; they need two thirds of it at most), all of them are rewritten, densely
+//! and in depth-first order.
 //!
-//! Cost: an update reads the look-up's lines and two to four more. Writing anew is paid for by the third of the room
-//! that was used up since the last time. Bytes: those of the trie and eight for each free pair.
+//! Cost: an update reads the look-up's lines and two to four more. The cost of rewriting is spread over the updates
+//! that have used up a third of the room since the last time. Bytes: those of the trie and eight for each free pair.
 
 use super::key_bits::KeyBits;
 use super::patricia_node::{InternalNode, MAX_NODE_BYTES, NodeLayout, NodeType};
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_pairs_are_used_again_and_fragments_are_written_anew() {
+    fn freed_pairs_are_reused_and_fragments_are_rewritten() {
         const NAMES: usize = 1000;
         let mut tries = Tries::new(Fingerprints { bits: 16, components: 1 }, NAMES);
         let mut rng = fastrand::Rng::with_seed(3);

@@ -4,8 +4,8 @@
 //! Ours is a name tree: one node for every prefix of a rule. A node is found by the keyed hash of the prefix, and
 //! checked by its parent and its last component, so that a shared component is kept once. Lossy tables must know not
 //! only the rules but also all their prefixes (a name with a route has these prefixes too). They must also find the
-//! prefixes that a table with shorter hashes takes for a new one: the index is over the hashes of such a table
-//! ([`Rib::nodes_like`]).
+//! prefixes that a table with shorter hashes cannot distinguish from a new one. So the index uses the hashes of such a
+//! table ([`Rib::nodes_like`]).
 //!
 //! ```text
 //! Node │ hash u64 │ parent │ first child │ next │ previous │ number │ block │ bytes u16 │ components u16 │ rule │

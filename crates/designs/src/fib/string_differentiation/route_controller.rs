@@ -1,4 +1,4 @@
-//! Route controller: which instructions keep the forwarding tables right when a route is inserted or removed?
+//! Route controller: which instructions keep the forwarding tables correct when a route is inserted or removed?
 //!
 //! Source: Yuan15 §4.3.6: the controller keeps the RIB in full. From every update it makes a sequence of instructions
 //! for the lossy tables of the forwarding engines, which cannot update their routes otherwise. §4.2 has the longest

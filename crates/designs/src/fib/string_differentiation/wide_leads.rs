@@ -1,4 +1,4 @@
-//! Wide leads: where does a slot lead whose port field is too narrow to say?
+//! Wide leads: where does a slot lead if its port field is too narrow for the answer?
 //!
 //! Deviation from Yuan15 §4.3.4, where a port has 8 bits and nothing more. Here numbers of a FIB have 32 bits, and root
 //! rules with longer rules below lead to a group. The largest port means "look in this table". Slots are exact keys, so

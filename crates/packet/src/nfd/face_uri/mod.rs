@@ -3,12 +3,12 @@
 //! Source: drop-in.md §4, management.md §7 (rules of ndn-cxx `face-uri.cpp`).
 //!
 //! A text is *well-formed* (`scheme://…`), then *canonical* or not. `faces/create` takes canonical ones only, because a
-//! forwarder resolves no host names. The client calls [`FaceUri::canonize`], after looking a host name up if it must.
+//! forwarder resolves no host names. The client resolves a host name, if there is one, and calls [`FaceUri::canonize`].
 //! Canonical means that one address has exactly one text: address literal, explicit port, lower-case MAC address,
 //! compressed IPv6, interface as `%eth0`. Any other well-formed text parses as [`FaceUri::NonCanonical`].
 //!
-//! Unlike NFD, `ws://` and `wss://` may be canonical with a host name, which the router itself resolves: the server's
-//! certificate is for that name, and proxies ask for it.
+//! Unlike NFD, `ws://` and `wss://` may be canonical with a host name, which the router itself resolves, because the
+//! server's certificate has that name and proxies need it.
 //!
 //! Limits: a text of [`MAX_FACE_URI_BYTES`], interface names of 15 bytes (Linux).
 

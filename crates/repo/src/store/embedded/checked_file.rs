@@ -1,10 +1,10 @@
 //! Checked file: a file of numbered blocks, each with a checksum, as the storage under redb.
 //!
-//! Question: how does the store notice that its file is not what it wrote, before the database above believes it?
+//! Question: how does the store detect that its file has changed, before the database above uses it?
 //!
 //! redb has checksums of its pages, but compares them only when it repairs. When it reads, it trusts the file, and may
-//! panic on a page that makes no sense (so says the documentation of its `Database::open`). So this layer checks each
-//! block that it reads. What it hands up is what redb once wrote to this place, or an error.
+//! panic on a page that makes no sense (see the documentation of its `Database::open`). So this layer checks each block
+//! that it reads. It returns the bytes that redb once wrote to this place, or an error.
 //!
 //! ```text
 //!   block 0       0 .......... 319   320 ...... 495   496 ... 503   504 ... 511   512 ......... 4111
@@ -13,15 +13,16 @@
 //!                 a page of redb, or a part of a larger one         generation    checksum
 //! ```
 //!
-//! A checksum is CityHash64 of what stands before it, with the number of the block as its seed. So blocks that have
-//! changed places are noticed, and so are blocks of zeros. The header lies in one sector with its checksum, because
-//! redb writes it in place. All other pages are written where nothing is that a commit reaches.
+//! A checksum is CityHash64 of the bytes before it, with the number of the block as its seed. So the layer detects
+//! blocks that have changed places, and blocks of zeros. The header lies in one sector with its checksum, because redb
+//! writes it in place. redb writes all other pages only to places that no commit reaches.
 //!
 //! Each write of the header begins a generation, and a block has the generation of the header that will reach it. So a
-//! block that is younger than the header was written after it: by a commit that was not finished, which nothing
-//! reaches, or while somebody copied the file, from its header on to its end.
+//! block that is younger than the header was written after it. There are two causes. The commit that wrote the block
+//! did not finish, and nothing reaches the block. Or the store wrote while another program copied the file, from its
+//! header on to its end.
 //!
-//! What is not noticed: a block that is a former state of the same block, as a disk that loses a write would leave it.
+//! Not detected: an earlier state of the same block, which remains if the disk loses a write.
 //!
 //! Cost: one hash of 4 KiB for each block read or written, 0.4 % of the file.
 

@@ -2,8 +2,8 @@
 //!
 //! Question: how can a store on a full disk make room, if each change writes new pages before it frees any?
 //!
-//! A file beside the store holds [`RESERVE_BYTES`] of the disk. When the disk is full, a deletion removes this file and
-//! goes on. What is stored after that waits until the reserve is there again.
+//! A separate file takes [`RESERVE_BYTES`] of the disk. When the disk is full, a deletion removes this file and
+//! continues. Later insertions wait until the file exists again.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_is_spent_only_when_it_may() {
+    fn a_reserve_is_removed_only_when_this_is_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(folder.path());
         assert!(!reserve.open_during(|| reserve.spend()), "there is none");

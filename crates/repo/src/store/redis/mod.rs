@@ -15,17 +15,18 @@
 //! its name, `{0}` to `{63}`; notes and version are in the first. One server has one shard.
 //!
 //! A batch of look-ups is one MGET for each shard, a batch of changes is one script for each shard, and all are sent
-//! before an answer is read. A script does all of its changes or none, with the counts. A batch that several shards
-//! share is not one unit: if some of them fail, it is not known what was stored. A retried write may count as
-//! replaced what it added.
+//! before an answer is read. A script does all of its changes or none, with the counts. A batch over several shards is
+//! not atomic: if some shards fail, the caller does not know what was stored. If a write is repeated, Data that the
+//! first try added may count as replaced.
 //!
-//! Durability is the server's: `appendonly yes` with `appendfsync always` is like the other stores' `always`. The
-//! server must not evict (`maxmemory-policy noeviction`). Redis 6.2 or newer is needed.
+//! The settings of the server decide durability: `appendonly yes` with `appendfsync always` gives what `always` gives
+//! in other stores. The server must not evict (`maxmemory-policy noeviction`). Redis 6.2 or newer is needed.
 //!
 //! With [`Index::Memory`], this process reads all names at the start and sees only its own changes of them: only one
-//! repository may then use a prefix. The index may hold names that are not stored, but lacks none that it stored.
+//! repository may then use a prefix. The index may contain names that are no longer stored, but it contains every name
+//! that this process stored.
 //!
-//! Cost of an ordered look-up: a question for names in each shard, then one for their records.
+//! Cost of an ordered look-up: a query for names in each shard, then one query for their records.
 
 mod servers;
 

@@ -4,7 +4,7 @@
 //! specification, "Hash tags"). Requests for several servers are sent to all of them before the first answer is read.
 //!
 //! No call waits longer than [`CONNECT_MAX`] and twice [`ANSWER_MAX`]. After a failed connection, requests for that
-//! server fail at once until a delay is over, which doubles up to [`BACK_OFF_MAX`].
+//! server fail at once for some time. This time doubles with each failure, up to [`BACK_OFF_MAX`].
 
 use super::super::StoreError;
 use redis::{

@@ -91,7 +91,7 @@ fn groups_inside_a_component_count_in_order() {
 }
 
 #[test]
-fn what_is_refused() {
+fn expressions_that_are_refused() {
     let error = |text: &str| NameRegex::parse(text).expect_err(text);
     assert_eq!(error("^a$"), NameRegexError::Syntax { expected: "< or [ or (", at: 1 });
     assert_eq!(error("<a"), NameRegexError::Syntax { expected: ">", at: 2 });
@@ -115,7 +115,7 @@ fn what_is_refused() {
 
 /// Expressions like `(<>*)*` cost backtracking matchers exponential time.
 #[test]
-fn a_long_name_is_no_burden() {
+fn nested_repeats_do_not_backtrack_on_a_long_name() {
     let regex = NameRegex::parse("^((<>*)*)*((<>*)*)*<z>$").unwrap();
     let long = name(&"/a".repeat(1000));
     assert!(!regex.is_match(long.as_name()));
