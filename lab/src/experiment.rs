@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
 
 use crate::clock::{BelowResolution, Clock};
 use crate::interrupt;
@@ -38,7 +39,8 @@ impl Scale {
 }
 
 /// Input that the user may give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Input {
     /// `--names`.
     Names,
