@@ -136,8 +136,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let unit = context.clock.tick_unit();
     for (case, seen) in &seen {
         let mut row = |metric: &str, unit: &str, value: &dyn Fn(&Seen) -> Option<f64>| {
-            let mut samples = Samples::default();
-            seen.iter().filter_map(value).for_each(|value| samples.add(value));
+            let samples: Samples = seen.iter().filter_map(value).collect();
             if samples.median().is_some() {
                 outcome.rows.push(samples.row(case.title, "honest faces", metric, unit, None));
             }
@@ -183,12 +182,8 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
 
 fn headline(seen: &[(Case, Vec<Seen>)], outcome: &mut Outcome) -> anyhow::Result<()> {
     let median = |case: Case, value: &dyn Fn(&Seen) -> f64| {
-        let mut samples = Samples::default();
-        seen.iter()
-            .filter(|(known, _)| *known == case)
-            .flat_map(|(_, seen)| seen)
-            .for_each(|seen| samples.add(value(seen)));
-        samples.median().with_context(|| format!("no result for {}", case.title))
+        let of_case = seen.iter().filter(|(known, _)| *known == case).flat_map(|(_, seen)| seen);
+        of_case.map(value).collect::<Samples>().median().with_context(|| format!("no result for {}", case.title))
     };
     let delivered = |case| median(case, &|seen| seen.delivered);
     let exchange = |case| median(case, &|seen| seen.exchange);

@@ -254,10 +254,6 @@ fn ratio(dividend: &Samples, divisor: &Samples) -> Option<f64> {
 
 /// A row with a ratio, or without one where a time was below the clock's resolution.
 fn row(ratio: Option<f64>, population: &Population, subject: &Subject, metric: &str) -> Row {
-    let mut samples = Samples::default();
-    match ratio {
-        Some(ratio) => samples.add(ratio),
-        None => samples.refuse("a time was below the clock's resolution".to_owned()),
-    }
+    let samples = Samples::one_or(ratio, "a time was below the clock's resolution");
     samples.row(population.name, &subject.name, metric, "times", None)
 }

@@ -304,9 +304,8 @@ fn rows(subjects: &[Subject], case: &str, outcome: &mut Outcome) {
         let names = subject.table.len() as f64;
         let sizes = [("memory", subject.table.bytes()), ("memory of fingerprints", subject.table.table_bytes())];
         for (metric, bytes) in sizes {
-            let mut samples = Samples::default();
-            samples.add(bytes as f64 / names);
-            outcome.rows.push(samples.row(case, &subject.variants[0].subject(subject), metric, "bytes per name", None));
+            let subject = subject.variants[0].subject(subject);
+            outcome.add_value(case, &subject, (metric, "bytes per name"), bytes as f64 / names);
         }
     }
 }

@@ -210,11 +210,7 @@ fn has_sorted_children(design: FibDesign) -> bool {
 /// Median ÷ median as a row and as a number; without a number if a time was below the clock's resolution.
 fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, divisor: &Samples) -> (Row, Option<f64>) {
     let ratio = dividend.median().zip(divisor.median()).map(|(dividend, divisor)| dividend / divisor);
-    let mut samples = Samples::default();
-    match ratio {
-        Some(ratio) => samples.add(ratio),
-        None => samples.refuse("one of the two times was not measured".to_owned()),
-    }
+    let samples = Samples::one_or(ratio, "one of the two times was not measured");
     (samples.row(case, subject, metric, "ratio", None), ratio)
 }
 
