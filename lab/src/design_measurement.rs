@@ -164,11 +164,6 @@ impl Subject {
 
     /// The rows that every experiment with designs reports.
     pub fn rows(&self, case: &str) -> Vec<Row> {
-        let constant = |value: f64| {
-            let mut samples = Samples::default();
-            samples.add(value);
-            samples
-        };
         let times = [
             ("look-up", &self.lookup_ns),
             ("look-up, warm", &self.warm_lookup_ns),
@@ -181,12 +176,13 @@ impl Subject {
         let names = self.table.len().max(1) as f64;
         let total = self.table.bytes() as f64;
         let grown = self.grown_bytes.map(|bytes| format!("the process grew by {:.1} per name", bytes as f64 / names));
-        rows.push(constant(total / names).row(case, &self.name, "memory per name", "bytes", grown));
-        rows.push(constant(total).row(case, &self.name, "memory", "bytes", None));
+        rows.push(Samples::one(total / names).row(case, &self.name, "memory per name", "bytes", grown));
+        rows.push(Samples::one(total).row(case, &self.name, "memory", "bytes", None));
         if self.table.forwarding_bytes() != self.table.bytes() {
             let forwarding = self.table.forwarding_bytes() as f64 / names;
             let remark = "without the route controller's names".to_owned();
-            rows.push(constant(forwarding).row(case, &self.name, "forwarding memory per name", "bytes", Some(remark)));
+            let samples = Samples::one(forwarding);
+            rows.push(samples.row(case, &self.name, "forwarding memory per name", "bytes", Some(remark)));
         }
         rows
     }

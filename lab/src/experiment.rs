@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
 
 use crate::clock::{BelowResolution, Clock};
 use crate::interrupt;
@@ -38,7 +39,8 @@ impl Scale {
 }
 
 /// Input that the user may give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Input {
     /// `--names`.
     Names,
@@ -178,10 +180,21 @@ pub struct Samples {
     refused: Option<String>,
 }
 
+impl FromIterator<f64> for Samples {
+    fn from_iter<Values: IntoIterator<Item = f64>>(values: Values) -> Self {
+        Self { taken: values.into_iter().collect(), refused: None }
+    }
+}
+
 impl Samples {
     /// A single value.
     pub fn one(value: f64) -> Self {
         Self { taken: vec![value], refused: None }
+    }
+
+    /// A single value, or the reason why there is none.
+    pub fn one_or(value: Option<f64>, reason: &str) -> Self {
+        value.map_or(Self { taken: Vec::new(), refused: Some(reason.to_owned()) }, Self::one)
     }
 
     /// Adds a repetition.
@@ -280,9 +293,7 @@ mod tests {
     fn a_headline_that_spreads_is_refused() {
         let mut outcome = Outcome::default();
         for (key, values) in [("steady", [100.0, 110.0, 119.0]), ("wild", [100.0, 110.0, 140.0])] {
-            let mut samples = Samples::default();
-            values.into_iter().for_each(|value| samples.add(value));
-            outcome.add_steady(key, &samples);
+            outcome.add_steady(key, &values.into_iter().collect());
         }
         outcome.add_steady("none", &Samples::default());
         assert_eq!(outcome.headline.into_iter().collect::<Vec<_>>(), [("steady".to_owned(), 110.0)]);

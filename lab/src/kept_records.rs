@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn every_source_exists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for Experiment { id, sources, .. } in experiments::TABLE {
+        for Experiment { id, sources, .. } in experiments::TABLE.iter() {
             assert!(!sources.is_empty(), "{id}");
             for source in *sources {
                 assert!(root.join(source).exists(), "{id}: {source}");

@@ -1,6 +1,7 @@
 //! The lab: one command for every result that a document of this project quotes.
 //!
-//! * `experiments`: one file or folder for each experiment, and the table of them all.
+//! * `experiments`: one file or folder for each experiment, and the table of them all; `experiment_file`: the TOML file
+//!   beside each, with its question, its sources and its sizes.
 //! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
 //! * `baseline`: an earlier program's results beside ours.
 //! * `budget`: the instructions that each stage of a packet may take.
@@ -25,6 +26,7 @@ mod cache_models;
 pub mod clock;
 mod design_measurement;
 pub mod experiment;
+mod experiment_file;
 pub mod experiments;
 mod fib_measurement;
 mod hardware_counters;

@@ -23,7 +23,7 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().to_str().expect("a UTF-8 path");
     let options = ["--scale", "smoke", "--workers", "1,4", "--out", out];
-    for experiment in experiments::TABLE {
+    for experiment in experiments::TABLE.iter() {
         let run = lab(&[&["run", experiment.id, "--json"], &options[..]].concat());
         assert!(run.status.success(), "{}: {}", experiment.id, text(&run.stderr));
         let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
@@ -37,7 +37,7 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
     assert!(report.status.success(), "{}", text(&report.stderr));
     let page = std::fs::read_to_string(dir.path().join("report.html")).expect("the page is there");
     let mut without_plot = Vec::new();
-    for experiment in experiments::TABLE {
+    for experiment in experiments::TABLE.iter() {
         let section = page.split("<section id=\"").find(|part| part.starts_with(&format!("{}\"", experiment.id)));
         let section = section.unwrap_or_else(|| panic!("{} has no section", experiment.id));
         if !section.contains("<svg") {
@@ -106,7 +106,7 @@ fn an_earlier_program_is_measured_beside_this_one() {
 fn list_names_every_experiment() {
     let list = lab(&["list"]);
     assert!(list.status.success());
-    for experiment in experiments::TABLE {
+    for experiment in experiments::TABLE.iter() {
         assert!(text(&list.stdout).contains(experiment.id) && text(&list.stdout).contains(experiment.question));
     }
 }

@@ -19,20 +19,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Outcome, Samples};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::papers;
 use crate::power::case_study::{PerPacket, Table31};
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "dram-model",
-    source: "Takemasa17 §6.3, Takemasa19 §3.2.3 and §4.1",
-    question: "How many accesses to memory does a look-up wait for, and what limits the packet rate?",
-    needs: "computed: under a second at every scale",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/dram_model.rs"],
-};
+pub(super) const FILE: &str = include_str!("dram_model.toml");
 
 #[derive(Deserialize)]
 struct FibParameters {
@@ -84,7 +76,7 @@ const SAMPLED_PREFIXES: u64 = 100_000;
 /// The papers round their results; our recomputed ones must agree this well.
 const AGREEMENT: f64 = 0.01;
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut rows = Vec::new();
     let mut put = |case: &str, subject: &str, metric: &str, unit: &str, value: f64| {
         rows.push(Samples::one(value).row(case, subject, metric, unit, None));
@@ -142,12 +134,9 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         ("memory_bytes_per_packet".to_owned(), per_packet(memory_bytes, limits.hit, true)),
         ("limit_memory_mpps".to_owned(), dram_limit / 1e6),
     ]);
-    let notes = vec![
-        "Everything is computed; the papers' parameters and results are in `lab/papers`.".to_owned(),
-        "With one bucket a round no bucket is read needlessly, but there are more waits; the other names of the batch hide them."
-            .to_owned(),
-    ];
-    Ok(Outcome { rows, headline, notes })
+    let mut outcome = Outcome { rows, headline, ..Outcome::default() };
+    outcome.add_notes(FILE)?;
+    Ok(outcome)
 }
 
 /// C and M of Eq. 3.1, in both readings.

@@ -15,10 +15,10 @@
 use super::prefetch::forwarder::{Finding, Forwarder, PRODUCER, Setup};
 use super::prefetch::traffic::Traffic;
 use super::prefetch::{CYCLES, one_pass, per_packet, thread_counts};
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::fib_measurement::{FibLookup, FibLookups};
 use crate::sample_table::SampleTable;
-use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::SyntheticNames;
 use anyhow::{Context as _, ensure};
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
@@ -26,23 +26,9 @@ use namewire_designs::fib::hash_tables::{PrefixHash, StringMatching};
 use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::Schedule;
 use namewire_tables::{Fib, FibConfig, HashKey, NextHop};
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fib-forwarding",
-    source: "Yuan15 Table 3.2",
-    question: "How many packets of 256 bytes does a forwarder pass with each FIB design?",
-    needs: "quick: 8 min, 2 GiB; full: 30 min, 16 GiB (13.5 million prefixes)",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/fib_forwarding.rs",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/tables/src/fib",
-        "crates/designs/src/fib",
-    ],
-};
+pub(super) const FILE: &str = include_str!("fib_forwarding.toml");
 
 /// Bytes of every packet: the smallest size above the paper's 256 that is possible. No Interest or Data has 256 bytes,
 /// because beyond 254 the outer TLV-LENGTH takes three bytes.
@@ -52,35 +38,15 @@ const PAPER_PACKET_BYTES: usize = 256;
 /// Preamble and gap between frames.
 const ETHERNET_BYTES: usize = 20;
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     outstanding: u64,
     store_bytes: u64,
     repetitions: usize,
     /// Slices of names with checked answers.
     checked_slices: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => {
-            Size { prefixes: 3_000, outstanding: 1 << 11, store_bytes: 1 << 20, repetitions: 1, checked_slices: 1 }
-        }
-        Scale::Quick => Size {
-            prefixes: 1_000_000,
-            outstanding: 1 << 15,
-            store_bytes: 64 << 20,
-            repetitions: 7,
-            checked_slices: 50,
-        },
-        Scale::Full => Size {
-            prefixes: PAPER_PREFIXES,
-            outstanding: 1 << 20,
-            store_bytes: 512 << 20,
-            repetitions: 15,
-            checked_slices: 500,
-        },
-    }
 }
 
 /// One line of the comparison.
@@ -120,8 +86,8 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let (size, subjects, threads) = (size(context.scale), subjects(), thread_counts(context));
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let (size, subjects, threads) = (context.size::<Size>(FILE)?, subjects(), thread_counts(context));
     context.plan_steps(1 + subjects.len());
     context.begin_step("outstanding Interests, full store")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);

@@ -17,23 +17,16 @@ use anyhow::ensure;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
 use namewire_designs::policies::filter::{COUNTERS_PER_NAME, DEFAULT_COUNTERS_PER_NAME, FilterOptions};
 use namewire_designs::policies::simulated_store::{Outcome as Stored, Request, SimulatedStore};
+use serde::Deserialize;
 
 use crate::cache_models::PopularityClasses;
 use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};
 use crate::cache_models::filter::{FilterRates, collision_share, filter_rates};
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::requests::web::{PAPER_ALPHA, PAPER_OBJECTS};
 use crate::requests::{Web, object_hash};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "filter-model",
-    source: "Takemasa19 Fig. 5.4, Eqs. 5.3-5.7",
-    question: "How often does a cache behind Filter hit, and how much does it admit, by the model and in simulation?",
-    needs: "quick: 1 min, 100 MB; full: 10 min, 300 MB",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/filter_model.rs", "lab/src/cache_models", "crates/designs/src/policies"],
-};
+pub(super) const FILE: &str = include_str!("filter_model.toml");
 
 const PAPER_CAPACITY: u32 = 100_000;
 /// The paper's choice of θ; its q is the cache's size.
@@ -46,7 +39,9 @@ const TURNOVERS: f64 = 4.0;
 /// Exponent at which the models agree with the paper's simulations.
 const ALPHA_BESIDE: f64 = 0.81;
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     objects: u32,
     capacity: u32,
     counters_log2: u8,
@@ -59,40 +54,8 @@ struct Size {
     deviation_max: f64,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            objects: 20_000,
-            capacity: 500,
-            counters_log2: 18,
-            papers_counters_log2: 16,
-            counted: 100_000,
-            before_max: 200_000.0,
-            deviation_max: 0.02,
-        },
-        Scale::Quick => Size {
-            objects: 1_000_000,
-            capacity: 10_000,
-            counters_log2: 24,
-            papers_counters_log2: 21,
-            counted: 4_000_000,
-            before_max: 8e6,
-            deviation_max: 0.01,
-        },
-        Scale::Full => Size {
-            objects: PAPER_OBJECTS,
-            capacity: PAPER_CAPACITY,
-            counters_log2: 24,
-            papers_counters_log2: 24,
-            counted: 40_000_000,
-            before_max: 8e7,
-            deviation_max: 0.005,
-        },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let mut outcome = Outcome::default();
     curves(&mut outcome);
     let popularity = PopularityClasses::zipf(size.objects, PAPER_ALPHA);

@@ -39,27 +39,13 @@ use namewire_tables::HashKey;
 use namewire_testbed::Forwarder;
 
 use super::prefetch::traffic::{PAYLOAD_BYTES, Packets, Traffic};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::process;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "interest-flood",
-    source: "ours; Yuan15 §5.7.2",
-    question: "What happens to other faces when one floods the router with Interests that no producer answers?",
-    needs: "quick: 1 min, 200 MB; full: 5 min, 600 MB",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/interest_flood.rs",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/tables/src",
-        "crates/packet/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("interest_flood.toml");
 
 const PRODUCER: FaceId = FaceId(299);
 const FIRST_HONEST: u64 = 300;
@@ -75,7 +61,9 @@ const NS_PER_PACKET: u64 = 200;
 /// After this every Interest has expired.
 const EXPIRED_MS: u64 = 61_000;
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     pit_capacity: u32,
     honest_faces: u64,
     /// Outstanding honest batches.
@@ -83,14 +71,6 @@ struct Size {
     /// Honest batches exchanged in one repetition.
     exchanged: u64,
     repetitions: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { pit_capacity: 4_096, honest_faces: 2, window: 2, exchanged: 20, repetitions: 3 },
-        Scale::Quick => Size { pit_capacity: 65_536, honest_faces: 8, window: 32, exchanged: 2_000, repetitions: 7 },
-        Scale::Full => Size { pit_capacity: 262_144, honest_faces: 8, window: 32, exchanged: 4_000, repetitions: 15 },
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,8 +117,8 @@ struct Seen {
     resident_kib: [u64; 3],
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     context.plan_steps(size.repetitions * CASES.len());
     let mut seen: Vec<(Case, Vec<Seen>)> = CASES.map(|case| (case, Vec::new())).into();
     for repetition in 0..size.repetitions {
@@ -156,8 +136,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let unit = context.clock.tick_unit();
     for (case, seen) in &seen {
         let mut row = |metric: &str, unit: &str, value: &dyn Fn(&Seen) -> Option<f64>| {
-            let mut samples = Samples::default();
-            seen.iter().filter_map(value).for_each(|value| samples.add(value));
+            let samples: Samples = seen.iter().filter_map(value).collect();
             if samples.median().is_some() {
                 outcome.rows.push(samples.row(case.title, "honest faces", metric, unit, None));
             }
@@ -203,12 +182,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
 
 fn headline(seen: &[(Case, Vec<Seen>)], outcome: &mut Outcome) -> anyhow::Result<()> {
     let median = |case: Case, value: &dyn Fn(&Seen) -> f64| {
-        let mut samples = Samples::default();
-        seen.iter()
-            .filter(|(known, _)| *known == case)
-            .flat_map(|(_, seen)| seen)
-            .for_each(|seen| samples.add(value(seen)));
-        samples.median().with_context(|| format!("no result for {}", case.title))
+        let of_case = seen.iter().filter(|(known, _)| *known == case).flat_map(|(_, seen)| seen);
+        of_case.map(value).collect::<Samples>().median().with_context(|| format!("no result for {}", case.title))
     };
     let delivered = |case| median(case, &|seen| seen.delivered);
     let exchange = |case| median(case, &|seen| seen.exchange);

@@ -1,4 +1,4 @@
-//! Every experiment: one file each, and one line each in [`TABLE`].
+//! Every experiment: one file each, a TOML file beside it, and one line each in the table of this file.
 
 mod cache_forwarding;
 mod cache_policies;
@@ -39,48 +39,57 @@ mod tag_traffic;
 
 pub use fib_all::own_design;
 
+use std::sync::LazyLock;
+
 use crate::experiment::Experiment;
+use crate::experiment_file::{FiledExperiment as Entry, NoSize};
 
 /// The experiments of this build, in the order in which `namewire-lab list` shows them.
-pub const TABLE: &[Experiment] = if cfg!(feature = "complete") { ALL } else { &[packet_costs::EXPERIMENT] };
+pub static TABLE: LazyLock<Vec<Experiment>> = LazyLock::new(|| ENTRIES.iter().map(Entry::experiment).collect());
 
-const ALL: &[Experiment] = &[
-    router_sockets::EXPERIMENT,
-    router_observed::EXPERIMENT,
-    io::EXPERIMENT,
-    prefetch::EXPERIMENT,
-    packet_costs::EXPERIMENT,
+const ENTRIES: &[Entry] = if cfg!(feature = "complete") {
+    ALL
+} else {
+    &[Entry::new::<packet_costs::Size>(packet_costs::FILE, packet_costs::run)]
+};
+
+const ALL: &[Entry] = &[
+    Entry::new::<router_sockets::Size>(router_sockets::FILE, router_sockets::run),
+    Entry::new::<router_observed::Size>(router_observed::FILE, router_observed::run),
+    Entry::new::<NoSize>(io::FILE, io::run),
+    Entry::new::<prefetch::Size>(prefetch::FILE, prefetch::run),
+    Entry::new::<packet_costs::Size>(packet_costs::FILE, packet_costs::run),
     #[cfg(feature = "complete")]
-    ring_crossing::EXPERIMENT,
-    fib_all::EXPERIMENT,
-    fib_forwarding::EXPERIMENT,
-    fib_updates::EXPERIMENT,
-    fib_pages::EXPERIMENT,
-    level_pulling::EXPERIMENT,
-    fib_binary::EXPERIMENT,
-    dram_model::EXPERIMENT,
-    power::EXPERIMENT,
-    string_differentiation::EXPERIMENT,
-    distributed_fib::EXPERIMENT,
-    hash_flood::EXPERIMENT,
-    nametrie::EXPERIMENT,
-    pit_fingerprint::EXPERIMENT,
-    pit_model::EXPERIMENT,
+    Entry::new::<NoSize>(ring_crossing::FILE, ring_crossing::run),
+    Entry::new::<fib_all::Size>(fib_all::FILE, fib_all::run),
+    Entry::new::<fib_forwarding::Size>(fib_forwarding::FILE, fib_forwarding::run),
+    Entry::new::<fib_updates::Size>(fib_updates::FILE, fib_updates::run),
+    Entry::new::<fib_pages::Size>(fib_pages::FILE, fib_pages::run),
+    Entry::new::<level_pulling::Size>(level_pulling::FILE, level_pulling::run),
+    Entry::new::<fib_binary::Size>(fib_binary::FILE, fib_binary::run),
+    Entry::new::<NoSize>(dram_model::FILE, dram_model::run),
+    Entry::new::<NoSize>(power::FILE, power::run),
+    Entry::new::<string_differentiation::Size>(string_differentiation::FILE, string_differentiation::run),
+    Entry::new::<distributed_fib::Size>(distributed_fib::FILE, distributed_fib::run),
+    Entry::new::<hash_flood::Size>(hash_flood::FILE, hash_flood::run),
+    Entry::new::<nametrie::Size>(nametrie::FILE, nametrie::run),
+    Entry::new::<pit_fingerprint::Size>(pit_fingerprint::FILE, pit_fingerprint::run),
+    Entry::new::<NoSize>(pit_model::FILE, pit_model::run),
     #[cfg(feature = "complete")]
-    pit_network::EXPERIMENT,
-    filter_model::EXPERIMENT,
-    interest_flood::EXPERIMENT,
-    hostile::EXPERIMENT,
-    cache_policies::EXPERIMENT,
-    cache_forwarding::EXPERIMENT,
+    Entry::new::<NoSize>(pit_network::FILE, pit_network::run),
+    Entry::new::<filter_model::Size>(filter_model::FILE, filter_model::run),
+    Entry::new::<interest_flood::Size>(interest_flood::FILE, interest_flood::run),
+    Entry::new::<NoSize>(hostile::FILE, hostile::run),
+    Entry::new::<cache_policies::Size>(cache_policies::FILE, cache_policies::run),
+    Entry::new::<cache_forwarding::Size>(cache_forwarding::FILE, cache_forwarding::run),
     #[cfg(feature = "complete")]
-    tag_locators::EXPERIMENT,
+    Entry::new::<tag_locators::Size>(tag_locators::FILE, tag_locators::run),
     #[cfg(feature = "complete")]
-    tag_matching::EXPERIMENT,
+    Entry::new::<tag_matching::Size>(tag_matching::FILE, tag_matching::run),
     #[cfg(feature = "complete")]
-    tag_traffic::EXPERIMENT,
+    Entry::new::<tag_traffic::Size>(tag_traffic::FILE, tag_traffic::run),
     #[cfg(feature = "complete")]
-    repo::EXPERIMENT,
+    Entry::new::<repo::Size>(repo::FILE, repo::run),
 ];
 
 /// The experiment with this id.
@@ -91,6 +100,11 @@ pub fn find(id: &str) -> Option<&'static Experiment> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_file_is_read_with_the_sizes_of_all_scales() {
+        assert_eq!(TABLE.len(), ENTRIES.len());
+    }
 
     #[test]
     fn ids_are_unique_and_name_files() {

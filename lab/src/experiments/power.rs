@@ -15,7 +15,7 @@
 
 use anyhow::Context as _;
 
-use crate::experiment::{Context, Experiment, Outcome};
+use crate::experiment::{Context, Outcome};
 use crate::peers;
 use crate::power::case_study::{Assumptions, PapersServer, PerPacket, Study, by_packet};
 use crate::power::cpu::watts_at_frequency;
@@ -23,15 +23,7 @@ use crate::power::fit;
 use crate::power::flows::{Blocks, Router};
 use crate::record::{Record, Row};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "power",
-    source: "Takemasa19 ch. 6: Tables 6.1-6.3, Figs. 6.1-6.10",
-    question: "What do fewer cycles per packet save of a router's power?",
-    needs: "computed: under a second at every scale",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/power.rs", "lab/src/power", "lab/record/packet-costs.json"],
-};
+pub(super) const FILE: &str = include_str!("power.toml");
 
 /// Loads of a core, in twentieths.
 const STEPS: u32 = 20;
@@ -39,7 +31,7 @@ const STEPS: u32 = 20;
 const GBPS: [f64; 13] = [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 58.0];
 const WATTS: &str = "W";
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     context.plan_steps(1);
     context.begin_step("model")?;
     let study = Study::read()?;

@@ -26,19 +26,11 @@ use namewire_packet::lp::{LpHeaders, PitToken};
 use namewire_worker::mesh::{self, Bell, Inbox, Outbox, Task};
 
 use crate::clock::Clock;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::process;
 use crate::statistics::Summary;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "ring-crossing",
-    source: "ours",
-    question: "What does it cost to pass a packet from one worker to another?",
-    needs: "quick: 10 s, 10 MB; full: 1 min, 10 MB; two processors, or only one thread is measured",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/ring_crossing.rs", "crates/worker/src/mesh.rs", "crates/worker/src/ring.rs"],
-};
+pub(super) const FILE: &str = include_str!("ring_crossing.toml");
 
 /// A batch of the router: most records that a worker takes from a ring in one turn.
 const FULL_BATCH_PACKETS: usize = 64;
@@ -91,7 +83,7 @@ pub fn crossing_cycles(clock: &Clock, batches: u64) -> anyhow::Result<Option<f64
     Ok(Some(dearer))
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let (repetitions, batches) = match context.scale {
         Scale::Smoke => (3, 500),
         Scale::Quick => (15, 10_000),

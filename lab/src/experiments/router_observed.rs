@@ -27,34 +27,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use serde::Deserialize;
 
 use crate::clock::resolve_cpu_account;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::load::{LoadReport, Transport};
 use crate::process;
 use crate::router_process::{RouterProcess, find_program};
 use crate::sample_table::SampleTable;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "router-observed",
-    source: "ours",
-    question: "What does it cost a router's worker to be observed?",
-    needs: "quick: 4 min, 1 GiB; full: 15 min, 1 GiB; needs the program `namewire` (see NAMEWIRE)",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/router_observed.rs",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/links/src",
-        "crates/faces/src",
-        "crates/router/src",
-        "crates/worker/src",
-        "crates/tables/src",
-        "crates/observe/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("router_observed.toml");
 
 /// How often the metrics are asked for.
 const SCRAPE_EVERY: Duration = Duration::from_secs(1);
@@ -65,18 +47,12 @@ const RATIO: &str = "cpu without a look over its own";
 /// What the idle trace is about.
 const TRACED_PREFIX: &str = "/not/in/the/load";
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     routers: u16,
     saturating: u32,
     paced: u32,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { routers: 2, saturating: 4_000, paced: 300 },
-        Scale::Quick => Size { routers: 24, saturating: 800_000, paced: 10_000 },
-        Scale::Full => Size { routers: 48, saturating: 3_000_000, paced: 50_000 },
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +74,8 @@ impl Watched {
     }
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let (size, cpus) = (size(context.scale), process::processors_to_pin());
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let (size, cpus) = (context.size::<Size>(FILE)?, process::processors_to_pin());
     let router = find_program(&context.program)?;
     let mut run = Run { context, cpus, router, table: SampleTable::default(), scrapes: 0, lost: 0 };
     context.plan_steps(usize::from(size.routers) * Watched::ALL.len());

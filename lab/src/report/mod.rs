@@ -125,7 +125,7 @@ mod tests {
     fn every_experiment_has_a_plot_and_every_plot_has_points() -> anyhow::Result<()> {
         let records = kept()?;
         let plots = plots::all(&records)?;
-        for experiment in experiments::TABLE {
+        for experiment in experiments::TABLE.iter() {
             assert!(plots.iter().any(|plot| plot.spec.experiment == experiment.id), "{}", experiment.id);
         }
         assert_eq!(plots.len(), plots::count_specs());

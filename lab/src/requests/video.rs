@@ -16,10 +16,6 @@ use std::sync::Arc;
 use super::popularity::Popularity;
 use super::{DATA_BYTES, Request};
 
-/// Videos of the paper.
-pub const PAPER_VIDEOS: u32 = 10_000;
-/// Data of a video of the paper.
-pub const PAPER_DATA_OF_A_VIDEO: u32 = 10_000;
 /// Interests per second of a view.
 const VIEW_INTERESTS_PER_S: u64 = 625;
 /// Active views on average: 0.5 a second, 10⁴ Data each at 625 a second.

@@ -22,7 +22,7 @@ pub use name_tags::NameTags;
 pub use packet_tags::PacketTags;
 pub use stored_sets::{BRANCH_SETS, StoredSets};
 pub use tag_file::TagFile;
-pub use zipf_tags::{EXPONENTS, VOCABULARY, ZipfTags};
+pub use zipf_tags::{EXPONENTS, ZipfTags};
 
 use namewire_tagnet::Descriptor;
 

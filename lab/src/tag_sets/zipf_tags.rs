@@ -7,8 +7,6 @@ use namewire_tagnet::Descriptor;
 use super::{SETS_MAX, Tag, TagSource, filters, random_of_set};
 use crate::requests::popularity::Popularity;
 
-/// Tags at the papers' scale.
-pub const VOCABULARY: u32 = 1_000_000;
 /// The exponents of the sweep.
 pub const EXPONENTS: [f64; 9] = [0.0, 0.5, 0.8, 1.0, 1.2, 1.4, 1.6, 1.9, 2.4];
 

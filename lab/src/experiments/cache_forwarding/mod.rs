@@ -36,32 +36,15 @@ use super::cache_policies::THRESHOLD;
 use super::cache_policies::contestant::Contestant;
 use super::prefetch::populate;
 use crate::cache_models::{PopularityClasses, eviction, filter};
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::papers;
 use crate::requests::{Request, Web, web};
 use crate::statistics::Summary;
-use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::SyntheticNames;
 use crate::tsc;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "cache-forwarding",
-    source: "Takemasa19 Fig. 5.8",
-    question: "How fast does a router forward under each policy of its Content Store?",
-    needs: "quick: 10 min, 4 GiB; full: 15 min, 4 GiB",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/cache_forwarding",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/tables/src/content_store",
-        "crates/tables/src/cs_policy",
-        "crates/designs/src/policies",
-        "lab/src/cache_models",
-        "lab/src/requests",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Policies compared with the first one; the default policy is added.
 const CONTESTANTS: [&str; 5] = ["filter/fifo", "fifo", "arc", "lru", "tiny-lfu/random"];
@@ -76,7 +59,9 @@ const FILTER: &str = CONTESTANTS[0];
 const TOLERANCE: f64 = 0.012;
 const SCHEDULES: [Schedule; 2] = [Schedule::Naive, Schedule::Vector];
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     objects: u32,
     capacity: u32,
@@ -86,40 +71,8 @@ struct Size {
     requests_per_slice: usize,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            prefixes: 2_000,
-            objects: 20_000,
-            capacity: 1_000,
-            warm_up: 8_192,
-            repetitions: 1,
-            slices: 2,
-            requests_per_slice: 1_024,
-        },
-        Scale::Quick => Size {
-            prefixes: PAPER_PREFIXES,
-            objects: web::PAPER_OBJECTS,
-            capacity: web::PAPER_OBJECTS / 100,
-            warm_up: 30_000_000,
-            repetitions: 9,
-            slices: 15,
-            requests_per_slice: 8_192,
-        },
-        Scale::Full => Size {
-            prefixes: PAPER_PREFIXES,
-            objects: web::PAPER_OBJECTS,
-            capacity: web::PAPER_OBJECTS / 100,
-            warm_up: 40_000_000,
-            repetitions: 15,
-            slices: 30,
-            requests_per_slice: 16_384,
-        },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     tsc::required()?;
     let mut contestants = CONTESTANTS
         .iter()

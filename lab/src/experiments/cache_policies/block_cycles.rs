@@ -21,6 +21,7 @@
 //! as a whole, 141 if every call is. One counter for each name: 66. Not fetching the line of the name that leaves: 152.
 //! Fetching it 32 or 64 requests before instead of 8, or 16 lines at once: within 5 cycles.
 
+use serde::Deserialize;
 use std::collections::VecDeque;
 
 use super::case::Case;
@@ -47,6 +48,8 @@ namewire_packet::names! {
 }
 
 /// Sizes of the measurement.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Size {
     pub(super) warm_up: usize,
     pub(super) repetitions: usize,

@@ -12,12 +12,13 @@
 //! turned over after 50 C requests. Requests for videos are not independent: 10⁶ of them are 1,000 views, and another
 //! seed has hit ratios that differ by up to two points (of all policies alike).
 
+use serde::Deserialize;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::experiment::{Context, Scale};
-use crate::requests::{Mixed, Request, Trace, Video, Web, mixed, trace, video, web};
+use crate::experiment::Context;
+use crate::requests::{Mixed, Request, Trace, Video, Web, mixed, trace, web};
 
 /// Requests of one kind.
 #[derive(Clone, Debug)]
@@ -104,12 +105,14 @@ impl Case {
 }
 
 /// Sizes of a run.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Size {
     web_objects: u32,
     video: (u32, u32),
     mixed_web_objects: u32,
     mixed_video: (u32, u32),
-    web_thousandths: &'static [u32],
+    web_thousandths: Vec<u32>,
     /// Objects of the paper's point.
     point_objects: u32,
     invented_requests: usize,
@@ -123,53 +126,6 @@ pub(super) struct Size {
 
 /// The store sizes on which the choice of the default is based.
 pub(super) const THOUSANDTHS: [u32; 3] = [1, 10, 100];
-
-pub(super) const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            web_objects: 20_000,
-            video: (40, 100),
-            mixed_web_objects: 5_000,
-            mixed_video: (20, 100),
-            web_thousandths: &THOUSANDTHS,
-            point_objects: 20_000,
-            invented_requests: 10_000,
-            warm_up_per_entry: 50,
-            point_warm_up_per_entry: 50,
-            warm_up_least: 10_000,
-            warm_up_most: 20_000,
-            counted: 10_000,
-        },
-        Scale::Quick => Size {
-            web_objects: 1_000_000,
-            video: (1_000, 1_000),
-            mixed_web_objects: 1_000_000,
-            mixed_video: (1_000, 1_000),
-            web_thousandths: &THOUSANDTHS,
-            point_objects: web::PAPER_OBJECTS,
-            invented_requests: 1_000_000,
-            warm_up_per_entry: 50,
-            point_warm_up_per_entry: 100,
-            warm_up_least: 1_000_000,
-            warm_up_most: 100_000_000,
-            counted: 2_000_000,
-        },
-        Scale::Full => Size {
-            web_objects: web::PAPER_OBJECTS,
-            video: (video::PAPER_VIDEOS, video::PAPER_DATA_OF_A_VIDEO),
-            mixed_web_objects: web::PAPER_OBJECTS,
-            mixed_video: (video::PAPER_VIDEOS, video::PAPER_DATA_OF_A_VIDEO),
-            web_thousandths: &[1, 10, 20, 40, 60, 80, 100],
-            point_objects: web::PAPER_OBJECTS,
-            invented_requests: 5_000_000,
-            warm_up_per_entry: 300,
-            point_warm_up_per_entry: 300,
-            warm_up_least: 20_000_000,
-            warm_up_most: 300_000_000,
-            counted: 20_000_000,
-        },
-    }
-}
 
 /// All cases of a run: the paper's workloads, then traces.
 ///
@@ -189,7 +145,7 @@ pub(super) fn cases(context: &Context, size: &Size) -> anyhow::Result<Vec<Case>>
     let mut add = |title: &str, workload: Workload, alpha: Option<f64>, thousandths: &[u32]| {
         cases.extend(thousandths.iter().map(|&thousandths| Case::new(title, &workload, alpha, thousandths, size)));
     };
-    add("web", Workload::Web(paper_web), Some(alpha), size.web_thousandths);
+    add("web", Workload::Web(paper_web), Some(alpha), &size.web_thousandths);
     add("video", Workload::Video(Video::new(size.video.0, size.video.1)), None, &THOUSANDTHS);
     add("mixed", Workload::Mixed(mixed), None, &THOUSANDTHS);
     for trace in trace::traces(context.trace.as_deref().map(Path::new), size.invented_requests, context.seed)? {
@@ -202,6 +158,6 @@ pub(super) fn cases(context: &Context, size: &Size) -> anyhow::Result<Vec<Case>>
 /// The paper's web point, 1 % of the objects, with another exponent.
 pub(super) fn web_point(alpha: f64, size: &Size) -> Case {
     let workload = Workload::Web(Web::new(size.point_objects, alpha));
-    let size = Size { warm_up_per_entry: size.point_warm_up_per_entry, ..*size };
+    let size = Size { warm_up_per_entry: size.point_warm_up_per_entry, ..size.clone() };
     Case::new(&format!("web, alpha {alpha}"), &workload, Some(alpha), 10, &size)
 }

@@ -31,29 +31,24 @@ use anyhow::ensure;
 use case::Case;
 use contestant::{Contestant, PAPERS_FILTER};
 use hit_ratio::{Bounds, Tally};
+use serde::Deserialize;
 
 use crate::cache_models::eviction::{fifo_hit, lru_hit};
 use crate::cache_models::filter::filter_rates;
 use crate::cache_models::popularity_classes::PopularityClasses;
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::experiment::{Context, Outcome, Scale};
 use crate::requests::web::PAPER_ALPHA;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "cache-policies",
-    source: "Takemasa19 Fig. 5.5-5.7, Tables 5.1 and 5.2; Yuan15 §6.1.3",
-    question: "Which Data should a Content Store keep, and what does it cost to decide?",
-    needs: "quick: 3 min with traces, 3 GiB; full: hours, 9 GiB",
-    takes: Some(Input::Trace),
-    run,
-    sources: &[
-        "lab/src/experiments/cache_policies",
-        "crates/tables/src/content_store",
-        "crates/tables/src/cs_policy",
-        "crates/designs/src/policies",
-        "lab/src/cache_models",
-        "lab/src/requests",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
+
+/// Sizes of a run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
+    cases: case::Size,
+    blocks: block_cycles::Size,
+    packets: packet_cycles::Size,
+}
 
 /// Contestants of the paper's Fig. 5.6, in its order. Its LFU reaches the optimum, so it must count objects outside the
 /// store too.
@@ -85,8 +80,8 @@ struct Found {
     packets: Vec<packet_cycles::PacketCycles>,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = case::size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let Size { cases: size, blocks: blocks_size, packets: packets_size } = context.size(FILE)?;
     let contestants: Vec<Contestant> = Contestant::pairs().into_iter().chain(Contestant::beside()?).collect();
     let timed = Contestant::timed()?;
     let papers_points = [PAPER_ALPHA, OTHER_ALPHA].map(|alpha| case::web_point(alpha, &size));
@@ -94,7 +89,6 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let papers = papers.map(|name| Ok(Contestant::named(name)?.with_papers_window(papers_points[0].capacity)));
     let papers = papers.collect::<anyhow::Result<Vec<_>>>()?;
     let cases = case::cases(context, &size)?;
-    let (blocks_size, packets_size) = timing_sizes(context.scale);
     let simulated = cases.len() * (contestants.len() + 1) + papers_points.len() * (papers.len() + 1);
     context.plan_steps(simulated + 2 * timed.len() + blocks_size.repetitions + packets_size.repetitions);
 
@@ -137,43 +131,4 @@ fn agrees_with_models(case: &Case, contestants: &[Contestant], tallies: &[Tally]
         ensure!((hit - model).abs() < MODEL_TOLERANCE, "{case}: {name} hits {hit}, by the model {model}");
     }
     Ok(())
-}
-
-const fn timing_sizes(scale: Scale) -> (block_cycles::Size, packet_cycles::Size) {
-    match scale {
-        Scale::Smoke => (
-            block_cycles::Size {
-                warm_up: 2_000,
-                repetitions: 1,
-                slices: 1,
-                requests_per_slice: 512,
-                outstanding: 64,
-                other_lines: 1 << 12,
-            },
-            packet_cycles::Size { warm_up: 2_000, repetitions: 1, slices: 1, requests_per_slice: 512 },
-        ),
-        Scale::Quick => (
-            block_cycles::Size {
-                warm_up: 4_000_000,
-                repetitions: 5,
-                slices: 15,
-                requests_per_slice: 1_024,
-                outstanding: 4_096,
-                other_lines: 4 << 20,
-            },
-            // The default policy needs up to 70 requests per entry until it has chosen its window.
-            packet_cycles::Size { warm_up: 8_000_000, repetitions: 5, slices: 15, requests_per_slice: 4_096 },
-        ),
-        Scale::Full => (
-            block_cycles::Size {
-                warm_up: 40_000_000,
-                repetitions: 9,
-                slices: 45,
-                requests_per_slice: 1_024,
-                outstanding: 4_096,
-                other_lines: 4 << 20,
-            },
-            packet_cycles::Size { warm_up: 40_000_000, repetitions: 9, slices: 45, requests_per_slice: 4_096 },
-        ),
-    }
 }

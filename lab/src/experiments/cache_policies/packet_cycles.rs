@@ -17,6 +17,7 @@ use namewire_tables::content_store::{ENTRY_OVERHEAD_BYTES, stored_bytes};
 use namewire_tables::{
     CsArrival, CsInsert, CsRefusal, HashKey, PageSize, PitCs, PitCsConfig, PrefixLookup, Recycle, hash_name,
 };
+use serde::Deserialize;
 
 use super::case::Case;
 use super::contestant::Contestant;
@@ -34,6 +35,8 @@ const DATA_BYTES: usize = 1024;
 const BATCH: usize = 64;
 
 /// Sizes of the measurement.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Size {
     pub(super) warm_up: usize,
     pub(super) repetitions: usize,

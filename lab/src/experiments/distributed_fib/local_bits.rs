@@ -63,10 +63,7 @@ pub(super) fn leaves(context: &Context, invented: usize, outcome: &mut Outcome) 
             with_threshold(context, &rules, stored, threshold, &case, &subject, outcome)?;
         }
     }
-    outcome.notes.push(
-        "Yuan15 Fig. 4.10's values are not in the text: the average is close to log₂(m/n), the maximum much larger."
-            .to_owned(),
-    );
+    outcome.add_notes(super::FILE)?;
     Ok(())
 }
 

@@ -15,36 +15,24 @@
 mod hash_table;
 mod local_bits;
 
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "distributed-fib",
-    source: "Yuan15 Fig. 4.10, Table 4.5",
-    question: "What does it cost a router to recognise the names of the FIB that it does not store?",
-    needs: "quick: 3 min, 1 GiB; full: 1 h, 8 GiB (a billion names)",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/distributed_fib", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+use crate::experiment::{Context, Outcome};
+
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Invented hosts, if the user gave no names.
     invented: usize,
     /// Slots that all names of Table 4.5 would fill to 93 %.
     slots: u64,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { invented: 8_000, slots: 1 << 17 },
-        Scale::Quick => Size { invented: 400_000, slots: 1 << 23 },
-        Scale::Full => Size { invented: 4_000_000, slots: 1 << 30 },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     context.plan_steps(local_bits::STEPS + hash_table::STEPS);
     let mut outcome = Outcome::default();
     local_bits::leaves(context, size.invented, &mut outcome)?;

@@ -15,24 +15,19 @@ mod populations;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::fib::PrefixTable;
 use namewire_tables::{FibConfig, HashKey};
+use serde::Deserialize;
 
 use crate::design_measurement::{Subject, look_up_in_turn};
-use crate::experiment::{Context, Experiment, Input, Outcome, SPREAD_PERCENT_MAX, Samples, Scale};
+use crate::experiment::{Context, Outcome, SPREAD_PERCENT_MAX, Samples};
 use crate::record::Row;
 use populations::Population;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fib-all",
-    source: "ours",
-    question: "Which FIB design is the fastest, which is the smallest, and how do they take updates?",
-    needs: "quick: 5 min, 1 GiB; full: 1 h, 6 GiB (4 million prefixes of each kind, half a million updates)",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/fib_all", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     real_names: usize,
     synthetic_names: usize,
     repetitions: usize,
@@ -40,18 +35,6 @@ struct Size {
     slices: usize,
     /// Number of random removals, and of insertions.
     updates: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { real_names: 4_000, synthetic_names: 4_000, repetitions: 3, slices: 3, updates: 2_000 },
-        Scale::Quick => {
-            Size { real_names: 1_000_000, synthetic_names: 1_000_000, repetitions: 5, slices: 60, updates: 100_000 }
-        }
-        Scale::Full => {
-            Size { real_names: 4_000_000, synthetic_names: 4_000_000, repetitions: 5, slices: 60, updates: 250_000 }
-        }
-    }
 }
 
 /// Kinds of names.
@@ -67,8 +50,8 @@ struct Comparison {
     memory_over_default: f64,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     context.plan_steps(KINDS.len() * FibDesign::ALL.len());
     let mut outcome = Outcome::default();
     let mut comparisons = Vec::new();
@@ -80,16 +63,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
         compare(context, &size, &population, &mut outcome, &mut comparisons)?;
     }
     add_headline(&comparisons, &mut outcome);
-    outcome.notes.push(
-        "`default_over_best_other` compares with the lossless designs of the literature, `…_variant_of_ours` with our own \
-         table under another search or with coded names. Where index and entries fit into the last-level cache, one \
-         bucket per length can be as fast as one bucket for all, or faster."
-            .to_owned(),
-    );
-    outcome.notes.push(
-        "The prefix code of `compact` was made from Tranco domains and paths of packages, without UT1 lists."
-            .to_owned(),
-    );
+    outcome.add_notes(FILE)?;
     Ok(outcome)
 }
 
@@ -112,7 +86,7 @@ pub fn own_design(
     name: &str,
     make: impl Fn(&FibConfig, HashKey) -> Box<dyn PrefixTable>,
 ) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+    let size: Size = context.size(FILE)?;
     context.plan_steps(KINDS.len());
     let mut outcome = Outcome::default();
     for kind in KINDS {
@@ -280,10 +254,6 @@ fn ratio(dividend: &Samples, divisor: &Samples) -> Option<f64> {
 
 /// A row with a ratio, or without one where a time was below the clock's resolution.
 fn row(ratio: Option<f64>, population: &Population, subject: &Subject, metric: &str) -> Row {
-    let mut samples = Samples::default();
-    match ratio {
-        Some(ratio) => samples.add(ratio),
-        None => samples.refuse("a time was below the clock's resolution".to_owned()),
-    }
+    let samples = Samples::one_or(ratio, "a time was below the clock's resolution");
     samples.row(population.name, &subject.name, metric, "times", None)
 }

@@ -51,8 +51,7 @@ pub(super) fn of_one_case(latencies: &Latencies, outcome: &mut Outcome) {
     faster("sip_end_over_city_always_precomputed", ("SipE binary", precomputed), ("CityA binary", precomputed));
     for (key, way) in [("all", ALL), ("batched", LookUp::FibPrefetch(FibPrefetch::Batch))] {
         if let Some(nanoseconds) = latencies.of("CityA binary", way) {
-            let mut rates = Samples::default();
-            nanoseconds.taken().iter().for_each(|ns| rates.add(1e3 / ns));
+            let rates = nanoseconds.taken().iter().map(|ns| 1e3 / ns).collect();
             outcome.add_steady(&format!("city_always_{key}_mlookups"), &rates);
         }
     }

@@ -21,32 +21,30 @@ use namewire_designs::fib::hash_tables::{
     HashSearch, HashTableOptions, HashTables, MarkerMaintenance, PrefixHash, PrefixHashes, StringMatching,
 };
 use namewire_tables::fib::{DESIGN_BATCH_NAMES, PrefixTable as _};
+use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use headlines::Latencies;
 use slice::{SLICE_NAMES, Slice};
 use worst_case::WorstCase;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fib-binary",
-    source: "Yuan15 Fig. 3.7-3.11, §3.3.1",
-    question: "What does binary search of hash tables cost, beside linear search, what does prefetching save, and what do updates cost?",
-    needs: "quick: 3 min, 3.5 GiB (2 million names); full: 30 min, 13 GiB (50 million names, the paper's billion takes 235 GiB)",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/fib_binary", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// One population and its tables.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Case {
     components: u64,
     names: u64,
+    #[serde(default)]
     with: With,
 }
 
 /// What is measured beside binary search, or how.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum With {
+    #[default]
     Nothing,
     /// Linear search, which takes twice the memory of binary search; and threads.
     LinearAndThreads,
@@ -56,48 +54,15 @@ enum With {
 }
 
 /// Sizes of a run.
-struct Size {
-    /// Cases of a set take turns: names of 7 and of 15 components are compared in tables of the same size.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
+    /// Cases of a set take turns: names of 7 and of 15 components are compared in tables of the same size. The first
+    /// case of all gives the headline.
     sets: Vec<Vec<Case>>,
     repetitions: usize,
     /// Slices per variant and repetition.
     slices: usize,
-}
-
-const fn case(components: u64, names: u64, with: With) -> Case {
-    Case { components, names, with }
-}
-
-/// A set with as many names of 7 and of 15 components.
-fn both(names: u64) -> Vec<Case> {
-    vec![case(7, names, With::Nothing), case(15, names, With::Nothing)]
-}
-
-/// The first case gives the headline.
-fn size(scale: Scale) -> Size {
-    let (sets, repetitions, slices) = match scale {
-        Scale::Smoke => (vec![vec![case(7, 6_000, With::LinearAndThreads)], both(4_000)], 3, 8),
-        Scale::Quick => (
-            vec![
-                vec![case(7, 2_000_000, With::LinearAndThreads)],
-                vec![case(7, 250_000, With::Nothing)],
-                both(1_000_000),
-            ],
-            7,
-            160,
-        ),
-        Scale::Full => (
-            vec![
-                vec![case(7, 8_000_000, With::Linear)],
-                vec![case(7, 1_000_000, With::Nothing)],
-                vec![case(7, 50_000_000, With::ThreadsApart)],
-                both(8_000_000),
-            ],
-            9,
-            400,
-        ),
-    };
-    Size { sets, repetitions, slices }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,8 +122,8 @@ impl Variant {
     }
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let steps = |set: &Vec<Case>| {
         let threads = set.iter().filter(|case| case.has_threads()).count();
         set[0].groups().len() * (set.len() + size.repetitions + threads)
@@ -339,9 +304,8 @@ fn rows(subjects: &[Subject], case: &str, outcome: &mut Outcome) {
         let names = subject.table.len() as f64;
         let sizes = [("memory", subject.table.bytes()), ("memory of fingerprints", subject.table.table_bytes())];
         for (metric, bytes) in sizes {
-            let mut samples = Samples::default();
-            samples.add(bytes as f64 / names);
-            outcome.rows.push(samples.row(case, &subject.variants[0].subject(subject), metric, "bytes per name", None));
+            let subject = subject.variants[0].subject(subject);
+            outcome.add_value(case, &subject, (metric, "bytes per name"), bytes as f64 / names);
         }
     }
 }

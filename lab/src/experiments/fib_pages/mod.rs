@@ -9,51 +9,33 @@ mod reserved_pages;
 mod thesis_tables;
 
 use namewire_tables::{Fib, FibConfig, HashKey, PageSize};
+use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, populate};
-use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::{NAME_COMPONENTS, SyntheticNames};
 use reserved_pages::ReservedPages;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fib-pages",
-    source: "Yuan15 Fig. 3.6",
-    question: "What do larger pages save a FIB look-up, and what do precomputed hashes save?",
-    needs: "quick: 4 min, 4 GiB; full: 15 min, 14 GiB; explicit huge pages need root, and may empty the page cache",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/fib_pages",
-        "crates/tables/src/fib",
-        "crates/designs/src/fib",
-        "crates/tables/src/pages.rs",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     repetitions: usize,
     /// Slices per variant, page size and repetition.
     slices: usize,
+    thesis: thesis_tables::Size,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { prefixes: 20_000, repetitions: 3, slices: 4 },
-        Scale::Quick => Size { prefixes: PAPER_PREFIXES, repetitions: 5, slices: 40 },
-        Scale::Full => Size { prefixes: PAPER_PREFIXES, repetitions: 9, slices: 400 },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
-    context.plan_steps(PageSize::ALL.len() + size.repetitions + thesis_tables::steps(context.scale));
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
+    context.plan_steps(PageSize::ALL.len() + size.repetitions + thesis_tables::steps(&size.thesis));
     let mut outcome = Outcome::default();
-    thesis_tables::measure(context, &mut outcome)?;
+    thesis_tables::measure(&size.thesis, context, &mut outcome)?;
     router_table(&size, context, &mut outcome)?;
-    outcome.notes.push("Transparent pages are huge pages that the kernel assembles on request (madvise).".to_owned());
-    outcome.notes.push("An array smaller than half a page of the requested size is on transparent pages.".to_owned());
+    outcome.add_notes(FILE)?;
     Ok(outcome)
 }
 

@@ -11,9 +11,10 @@
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::hash_tables::{HashTableOptions, MarkerMaintenance};
 use namewire_tables::PageSize;
+use serde::Deserialize;
 
 use super::reserved_pages::ReservedPages;
-use crate::experiment::{Context, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::experiments::fib_binary::worst_case::WorstCase;
 use crate::experiments::fib_binary::{LookUp, Lookups, Subject, repetition};
 use crate::{papers, process};
@@ -25,29 +26,22 @@ const BYTES_PER_100_FINGERPRINTS: u64 = 64 * 110 / 4;
 const NONE: LookUp = LookUp::FibPrefetch(FibPrefetch::None);
 const WAYS: [LookUp; 3] = [NONE, LookUp::Precomputed, LookUp::FibPrefetch(FibPrefetch::Batch)];
 
-/// Sizes of a run.
-struct Size {
+/// Sizes of a run. From three million names on, the entries fill half of a 1 GiB page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     names: u64,
     repetitions: usize,
     slices: usize,
 }
 
-/// From three million names on, the entries fill half of a 1 GiB page.
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { names: 6_000, repetitions: 3, slices: 8 },
-        Scale::Quick => Size { names: 3_000_000, repetitions: 7, slices: 120 },
-        Scale::Full => Size { names: 12_000_000, repetitions: 9, slices: 400 },
-    }
-}
-
 /// Steps of [`measure`].
-pub(super) const fn steps(scale: Scale) -> usize {
-    2 * (PageSize::ALL.len() + size(scale).repetitions)
+pub(super) const fn steps(size: &Size) -> usize {
+    2 * (PageSize::ALL.len() + size.repetitions)
 }
 
 /// Adds rows and headlines, with what the paper says.
-pub(super) fn measure(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
+pub(super) fn measure(size: &Size, context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let figure = |name: &str| papers::figures::<f64>(papers::YUAN_15, &format!("/figure_3_6/{name}_percent"));
     let range = |name: &str| -> anyhow::Result<String> {
         let [least, most]: [f64; 2] = papers::figures(papers::YUAN_15, &format!("/figure_3_6/{name}_percent"))?;
@@ -58,7 +52,7 @@ pub(super) fn measure(context: &Context, outcome: &mut Outcome) -> anyhow::Resul
         ("CityA", HashTableOptions::CITY_A, figure("precomputed_reduction_city_always")?),
         ("SipE", HashTableOptions::SIP_E, figure("precomputed_reduction_sip_end")?),
     ] {
-        let latencies = of_variant(variant, options, context, outcome)?;
+        let latencies = of_variant(variant, options, size, context, outcome)?;
         let ratio = |of: (PageSize, LookUp), over: (PageSize, LookUp)| {
             let find = |wanted| latencies.iter().find(|(which, _)| *which == wanted).map(|(_, samples)| samples);
             find(of).zip(find(over)).map(|(of, over)| of.over(over)).unwrap_or_default()
@@ -86,10 +80,11 @@ type Latencies = Vec<((PageSize, LookUp), Samples)>;
 fn of_variant(
     variant: &str,
     options: HashTableOptions,
+    size: &Size,
     context: &Context,
     outcome: &mut Outcome,
 ) -> anyhow::Result<Latencies> {
-    let Size { names, repetitions, slices } = size(context.scale);
+    let &Size { names, repetitions, slices } = size;
     let worst_case = WorstCase { seed: context.seed, names, components: COMPONENTS };
     // No prefix is below another, so no marker ever changes.
     let maintenance = MarkerMaintenance::Enumerate;

@@ -21,38 +21,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use namewire_tables::{Fib, FibConfig, FibReader, HashKey, NextHop};
+use serde::Deserialize;
 
 use crate::clock::thread_time_ns;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::fib_measurement::{FibLookups, SLICE_NAMES, next_hop, populate};
 use crate::process;
 use crate::record::Row;
 use crate::statistics::Summary;
-use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::SyntheticNames;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fib-updates",
-    source: "ours",
-    question: "Do look-ups suffer while the FIB is written 100,000 times a second, and how long does a large change take?",
-    needs: "quick: 2 min, 1 GiB; full: 6 min, 3 GiB; two processors",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/fib_updates", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     rounds: usize,
-    phase: Duration,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { prefixes: 20_000, rounds: 3, phase: Duration::from_millis(100) },
-        Scale::Quick => Size { prefixes: PAPER_PREFIXES, rounds: 24, phase: Duration::from_millis(400) },
-        Scale::Full => Size { prefixes: PAPER_PREFIXES, rounds: 99, phase: Duration::from_millis(400) },
-    }
+    /// Length of a phase.
+    phase_ms: u64,
 }
 
 /// Updates per second that the writer aims at: the required number and a tenth more.
@@ -74,8 +62,9 @@ namewire_packet::names! {
     }
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
+    let length = Duration::from_millis(size.phase_ms);
     context.plan_steps(2 + size.rounds);
     context.begin_step("FIB")?;
     let names = SyntheticNames::new(context.seed, size.prefixes);
@@ -97,7 +86,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
                 for turn in 0..Phase::ALL.len() {
                     let phase = Phase::ALL[(round + turn) % Phase::ALL.len()];
                     let writer = if phase == Phase::Elsewhere { &mut elsewhere } else { &mut writer };
-                    let (lookups, updates) = meter.phase(|| writer.write(phase, size.phase))?;
+                    let (lookups, updates) = meter.phase(|| writer.write(phase, length))?;
                     rates[phase as usize] = lookups;
                     table.entry((phase, "look-ups")).or_default().add(lookups / 1e6);
                     table.entry((phase, "updates")).or_default().add(updates);
@@ -120,7 +109,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let notes = vec![format!(
         "{} prefixes; {} rounds of phases of {:?}; {PACE_PER_S} updates per s, of this FIB or of one with \
          {ELSEWHERE_PREFIXES} prefixes and no reader; a wrong answer would have ended the run.",
-        size.prefixes, size.rounds, size.phase
+        size.prefixes, size.rounds, length
     )];
     let mut outcome = Outcome { rows, headline, notes };
     context.begin_step("changes of many rules")?;
@@ -287,6 +276,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Scale;
 
     /// The story: the writer was the caller's thread and stayed pinned. The record then reported one processor, and
     /// later experiments had no other.

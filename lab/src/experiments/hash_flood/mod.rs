@@ -31,21 +31,14 @@ use namewire_tables::{
 use self::candidates::{Candidate, Hashes, MAX_COMPONENTS, MultiplyFold, NotSpread, Padded, Polynomial, Sip, Tables};
 use self::collisions::{KnownKey, flood_name};
 use crate::clock::Clock;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::record::Row;
 use crate::split_mix::split_mix;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "hash-flood",
-    source: "ours; hashes of So et al. 2013 and Takemasa19 §4.4.4",
-    question: "Do names chosen to collide slow the tables down, and what does the hash cost?",
-    needs: "quick: 10 s, 10 MB; full: 1 min, 20 MB",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/hash_flood", "crates/tables/src"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Look-ups that are timed together, as a batch of the engine.
 const BATCH: usize = 64;
@@ -61,7 +54,9 @@ const CONTROL_PASSES: usize = 3;
 /// The control failed if the known key slows look-ups down by less than this.
 const LEAST_CONTROL_FACTOR: f64 = 4.0;
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     repetitions: u64,
     flood_names: usize,
     /// Look-ups of every name under the secret key.
@@ -69,26 +64,11 @@ struct Size {
     spread_keys: u64,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { repetitions: 3, flood_names: 256, passes: 4, spread_keys: 2 },
-        Scale::Quick => Size { repetitions: 15, flood_names: 2_048, passes: 40, spread_keys: 20 },
-        Scale::Full => Size { repetitions: 31, flood_names: 8_192, passes: 40, spread_keys: 100 },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     context.plan_steps(2 * size.repetitions as usize + size.spread_keys as usize);
-    let mut outcome = Outcome {
-        notes: vec![
-            "Look-ups: hashes are computed before and answers checked after the timed part. A factor is flood names over random names."
-                .to_owned(),
-            "Candidates other than the tables' own may read beyond the end of a name, which saves them work."
-                .to_owned(),
-        ],
-        ..Outcome::default()
-    };
+    let mut outcome = Outcome::default();
+    outcome.add_notes(FILE)?;
     flood(context, &size, &mut outcome)?;
     hash_costs(context, &size, &mut outcome)?;
     spread(context, &size, &mut outcome)?;

@@ -44,7 +44,7 @@ use anyhow::Context as _;
 use namewire_packet::{DataBuilder, Interest, InterestBuilder, NameBuf, Nonce, lp::LpPacket, tlv::element_size};
 
 use crate::attack::{ATTACK_PREFIX, Attack, STORED_NAMES, STORED_PREFIX, Way};
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome, Scale};
 use crate::knock::{Door, KnockReport};
 use crate::load::{LoadReport, Transport};
 use crate::namespaces::{Network, Peer, interface, router_station};
@@ -53,29 +53,7 @@ use crate::router_control::RouterControl;
 use crate::router_process::{RouterProcess, find_program, run_load};
 use crate::sample_table::SampleTable;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "hostile",
-    source: "ours",
-    question: "Can one neighbour lock others out?",
-    needs: "quick: 5 min, 1 GiB; full: 20 min, 2 GiB; needs root and the program `namewire` (see NAMEWIRE)",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/hostile",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/links/src",
-        "crates/faces/src",
-        "crates/router/src",
-        "crates/worker/src",
-        "crates/tables/src",
-        "crates/shares/src",
-        "crates/observe/src",
-        "crates/tag-matching/src",
-        "crates/tagnet/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 struct Case {
     id: &'static str,
@@ -167,7 +145,7 @@ struct Run<'a> {
     loads: u16,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let network = match Network::new(1) {
         Ok(network) => network,
         Err(error) => return Ok(refused(&format!("network namespaces cannot be made: {error:#}"))),

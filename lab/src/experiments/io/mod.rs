@@ -31,7 +31,7 @@ use anyhow::{Context as _, ensure};
 use namewire_load::frame_port::{MEMIF_PEER, MEMIF_ROUTER};
 
 use crate::clock::resolve_cpu_account;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples, Scale};
 use crate::load::{EngineAlone, LoadReport, Transport};
 use crate::namespaces::{Network, Peer, interface, peer_station, router_station};
 use crate::process;
@@ -39,29 +39,7 @@ use crate::router_process::{RelayProcess, RouterProcess, find_program};
 use crate::sample_table::SampleTable;
 use dpdk_programs::DpdkPrograms;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "io",
-    source: "ours; Yuan15 §3.4.4",
-    question: "What does one router cost per packet, by the driver of its links?",
-    needs: "quick: 3 min, 1 GiB; full: 12 min, 1 GiB; needs root and the program `namewire` (see NAMEWIRE); with DPDK \
-            once 6 min more, to build it",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/io",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/links/src",
-        "crates/faces/src",
-        "crates/router/src",
-        "crates/worker/src",
-        "crates/tables/src",
-        "crates/afxdp/src",
-        "crates/dpdk/src",
-        "crates/memif/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Interests in flight.
 const WINDOW: u32 = 128;
@@ -128,7 +106,7 @@ struct Run<'a> {
     notes: Vec<String>,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let network = match Network::new(2) {
         Ok(network) => network,
         Err(error) => {

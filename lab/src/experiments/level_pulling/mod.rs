@@ -25,19 +25,12 @@ use namewire_tables::fib::{PrefixMatch, PrefixTable};
 use self::paper_count::{PaperCount, Query, Reading};
 use self::table_4_2::Table42;
 use crate::design_measurement::{SLICE_NAMES, Slice};
-use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, Records, record_sets};
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "level-pulling",
-    source: "Yuan15 §4.1, Table 4.2",
-    question: "How many hash look-ups does level pulling save, and how much time?",
-    needs: "quick: 1 min, 1 GiB; full: 20 min, 3 GiB; --names FOLDER with several lists: this much for each",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/level_pulling", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// T of Table 4.2.
 const PAPER_THRESHOLD: u32 = 64;
@@ -48,7 +41,9 @@ const RANDOM_COMPONENTS: usize = 3;
 const RANDOM_CHARACTERS: usize = 9;
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Invented names, if no list is given.
     invented: usize,
     /// Most names used of a list.
@@ -60,18 +55,8 @@ struct Size {
     sample: usize,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { invented: 8_000, names_max: 20_000, repetitions: 2, slices: 3, sample: 2_000 },
-        Scale::Quick => Size { invented: 1_000_000, names_max: 1_000_000, repetitions: 3, slices: 40, sample: 50_000 },
-        Scale::Full => {
-            Size { invented: 10_000_000, names_max: usize::MAX, repetitions: 7, slices: 200, sample: usize::MAX }
-        }
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let sets = record_sets(context.names.as_deref(), size.invented, context.seed)?;
     let cases: Vec<(&Records, NameConversion)> = sets
         .iter()
@@ -98,10 +83,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
             Case::new(set, conversion.name(), &size)?.count_alone(context, &mut table, &mut outcome)?;
         }
     }
-    outcome.notes.push(
-        "alpha as built: our tables, which use leaf bits with and without level pulling, and never search to the left."
-            .to_owned(),
-    );
+    outcome.add_notes(FILE)?;
     outcome.notes.extend(table.notes());
     Ok(outcome)
 }

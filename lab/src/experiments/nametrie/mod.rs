@@ -33,28 +33,23 @@ use anyhow::ensure;
 use namewire_designs::fib::FibPrefetch;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_tables::{FibConfig, HashKey};
+use serde::Deserialize;
 
 use crate::design_measurement::{Queries, SLICE_NAMES, Subject};
-use crate::experiment::{Context, Experiment, Input, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::name_arena::{NameArena, ReferenceModel};
 use crate::name_sets::{Corpus, NameConversion, NameSet, NameStatistics, Records, Shape, record_sets};
 use crate::papers;
 use crate::record::Row;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "nametrie",
-    source: "NameTrie18 Fig. 2, Tables II-V, Fig. 9-12",
-    question: "Is NameTrie faster and smaller than the designs in its paper, and than our table?",
-    needs: "quick: 2 min, 1 GiB; full: 1 h, 6 GiB (4, 9 and 12 million URLs)",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/nametrie", "crates/tables/src/fib", "crates/designs/src/fib"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Data sets of Table II, whose shape URLs are made in. The last is for methods, threads and codings, too.
-    data_sets: &'static [&'static str],
+    data_sets: Vec<String>,
     /// Names of a data set; as many as in the paper if `None`.
     names: Option<usize>,
     /// How many names are invented if no list is given.
@@ -70,46 +65,11 @@ struct Size {
     updates: usize,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            data_sets: &["12M"],
-            names: Some(4_000),
-            invented: 8_000,
-            listed_names: 2_000,
-            side_names: 2_000,
-            repetitions: 3,
-            slices: 2,
-            updates: 200,
-        },
-        Scale::Quick => Size {
-            data_sets: &["12M"],
-            names: Some(1_000_000),
-            invented: 400_000,
-            listed_names: 1_000_000,
-            side_names: 200_000,
-            repetitions: 5,
-            slices: 40,
-            updates: 20_000,
-        },
-        Scale::Full => Size {
-            data_sets: &["4M", "9M", "12M"],
-            names: None,
-            invented: 1_000_000,
-            listed_names: usize::MAX,
-            side_names: 4_012_113,
-            repetitions: 9,
-            slices: 100,
-            updates: 100_000,
-        },
-    }
-}
-
 /// Names of the lists' own URLs in cases.
 const LISTED: &str = "listed URLs";
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let side_steps = granularity::STEPS + threads::STEPS + parsing::STEPS + coding::STEPS;
     context.plan_steps((size.data_sets.len() + 1) * (1 + comparison::STEPS) + side_steps);
     let mut outcome = Outcome::default();
@@ -250,11 +210,7 @@ fn has_sorted_children(design: FibDesign) -> bool {
 /// Median ÷ median as a row and as a number; without a number if a time was below the clock's resolution.
 fn ratio_row(case: &str, subject: &str, metric: &str, dividend: &Samples, divisor: &Samples) -> (Row, Option<f64>) {
     let ratio = dividend.median().zip(divisor.median()).map(|(dividend, divisor)| dividend / divisor);
-    let mut samples = Samples::default();
-    match ratio {
-        Some(ratio) => samples.add(ratio),
-        None => samples.refuse("one of the two times was not measured".to_owned()),
-    }
+    let samples = Samples::one_or(ratio, "one of the two times was not measured");
     (samples.row(case, subject, metric, "ratio", None), ratio)
 }
 

@@ -158,12 +158,11 @@ impl Rates {
         put("triad, all processors", ("bandwidth", "GB/s"), triad / 1e9);
         put("random lines, all processors", ("bandwidth", "GB/s"), random / 1e9);
         let of_passes = |figure: &dyn Fn(&[f64; 2]) -> f64| {
-            let mut samples = Samples::default();
-            for passes in passes {
+            let median = |passes: &Vec<[f64; 2]>| {
                 let figures: Vec<f64> = passes.iter().map(figure).collect();
-                samples.add(Summary::of(&figures).map_or(f64::NAN, |summary| summary.median));
-            }
-            samples
+                Summary::of(&figures).map_or(f64::NAN, |summary| summary.median)
+            };
+            passes.iter().map(median).collect::<Samples>()
         };
         let ours = of_passes(&|[_, all]| *all);
         outcome.rows.push(ours.row(CASE, "our engines, all processors", "packets", "Mpps", None));

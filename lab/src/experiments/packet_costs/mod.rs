@@ -15,7 +15,7 @@
 //! | `by stage` | stage by stage over the batch | after every stage: nearly undisturbed |
 //! | `by part` | the same | within the first and the last stage, after every part of a packet |
 //! | `by batch size` | `vector` | around batches of 1 to 64 |
-//! | `instructions, …` | both, and `vector` | one batch stepped in a copy of the process ([`instruction_count`]) |
+//! | `instructions, …` | both, and `vector` | one batch stepped in a copy of the process ([`counting`]) |
 //! | `bytes fetched, …`, `bytes written, …` | both | the same, by simulation ([`memory`]) |
 //! | `pipeline: …`, `stalls: …`, `loads: …` | `naive`, `vector` | hardware counters around the batch ([`pipeline`]) |
 //!
@@ -37,12 +37,15 @@
 //! 3.2-3.5); elsewhere its rows are refused. A repetition during which the processor itself was slower is repeated
 //! ([`disturbance`]). `router-sockets` measures sockets and drivers.
 
+mod counting;
 mod disturbance;
 mod limits;
 mod memory;
+mod outcome;
 mod pipeline;
 
-use std::collections::{BTreeMap, HashSet};
+pub(crate) use counting::count_by_stage;
+
 use std::hint::black_box;
 
 use anyhow::ensure;
@@ -58,75 +61,29 @@ use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of, ru
 use super::prefetch::populate;
 use super::prefetch::regimes::FEW_OUTSTANDING;
 use super::prefetch::traffic::PAYLOAD_BYTES;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
-use crate::instruction_count::{self, Counts};
-use crate::record::Row;
+use crate::experiment::{Context, Outcome};
 use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
-use crate::synthetic_names::{NAME_COMPONENTS, PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::{NAME_COMPONENTS, SyntheticNames};
 use crate::tsc;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "packet-costs",
-    source: "Takemasa19 Tables 3.1 to 3.5 and 5.1, Takemasa17 Table 1",
-    question: "Where do the cycles and bytes of a packet go, and how near is the router to the machine's limits?",
-    needs: "quick: 4 min, 5 GiB; full: 10 min, 6 GiB",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/packet_costs",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/tables/src",
-        "crates/packet/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     outstanding: u64,
     store_bytes: u64,
     repetitions: usize,
     /// Slices per shape and repetition.
     slices: usize,
-    /// Shapes whose instructions are counted; packets of the stepped batch.
+    /// Shapes whose instructions are counted: not the last one, whose engine executes the same as that of the first.
     counted_shapes: usize,
+    /// Packets of the stepped batch.
     counted_packets: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            prefixes: 20_000,
-            outstanding: 8_192,
-            store_bytes: 8 << 20,
-            repetitions: 2,
-            slices: 2,
-            counted_shapes: 1,
-            counted_packets: 2,
-        },
-        // Half the outstanding Interests and stored Data of `prefetch`, still far more than the caches hold.
-        Scale::Quick => Size {
-            prefixes: PAPER_PREFIXES,
-            outstanding: 1 << 19,
-            store_bytes: 256 << 20,
-            repetitions: 9,
-            slices: 20,
-            counted_shapes: COUNTED_SHAPES,
-            counted_packets: BATCH_PACKETS,
-        },
-        Scale::Full => Size {
-            prefixes: PAPER_PREFIXES,
-            outstanding: 1 << 20,
-            store_bytes: 512 << 20,
-            repetitions: 9,
-            slices: 200,
-            counted_shapes: COUNTED_SHAPES,
-            counted_packets: BATCH_PACKETS,
-        },
-    }
 }
 
 /// The form of the packets, and the state of the engine that they meet.
@@ -156,9 +113,6 @@ const SHAPES: [Shape; 5] = [
     Shape { suffix: "; 1,024 outstanding", outstanding: Some(FEW_OUTSTANDING), ..PLAIN },
 ];
 
-/// Shapes whose instructions are counted: not the last one, whose engine executes the same as that of the first.
-const COUNTED_SHAPES: usize = SHAPES.len() - 1;
-
 impl Shape {
     /// Whether Data stays in the store. Names do not repeat, so TinyLFU stores hardly any.
     fn has_hits(&self) -> bool {
@@ -178,8 +132,8 @@ const BATCHES_BY_NAME: usize = 8;
 const BATCHES_BY_TOKEN: usize = 4;
 const BATCHES_OF_HITS: usize = 4;
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     tsc::required()?;
     context.plan_steps(5 + SHAPES.len() + size.repetitions);
     context.begin_step("FIB")?;
@@ -209,12 +163,13 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     let rates = limits::measure(context, setups[0], &fib, size.repetitions)?;
     // Last: after the copy, each page that it saw faults once more.
     context.begin_step("instructions")?;
-    let counted = count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
+    let counted =
+        counting::count_instructions(&mut forwarders[..size.counted_shapes], &fib, size.counted_packets, &mut table);
     crate::interrupt::check()?;
     context.begin_step("lines of memory")?;
     let counted = counted.and_then(|()| memory::measure(&mut forwarders[0], &fib, size.counted_packets, &mut table));
     crate::interrupt::check()?;
-    let mut outcome = outcome(&table, &forwarders, &fib, reading_cycles.in_order);
+    let mut outcome = outcome::outcome(&table, &forwarders, &fib, reading_cycles.in_order);
     if let Some(reason) = not_counted {
         outcome
             .notes
@@ -239,25 +194,6 @@ fn setup(place: usize, shape: &Shape, size: &Size, names: SyntheticNames, key: H
         key,
         first_name: (place as u64) << 37,
     }
-}
-
-/// For [`crate::budget`]: the rows of [`COUNTED_BY_STAGE`] of the first shape at smoke scale, over a whole batch, and
-/// nothing timed before. The batch has the same names in each run, on each machine. (N.B.: in `run`, which counts last,
-/// the number of repetitions that the host disturbed decides which names are counted; over 4 packets that changed a
-/// stage by 19 %.)
-///
-/// # Errors
-/// If memory is lacking, or the kernel lets no process trace its child.
-pub(crate) fn count_by_stage(context: &Context) -> anyhow::Result<Vec<Row>> {
-    let size = size(Scale::Smoke);
-    let names = SyntheticNames::new(context.seed, size.prefixes);
-    let key = HashKey::from_seed(context.seed);
-    let fib = populate(context, names, key)?;
-    let mut forwarder = Forwarder::new(setup(0, &SHAPES[0], &size, names, key))?;
-    forwarder.fill(&fib, &|| Ok(crate::interrupt::check()?))?;
-    let mut table = SampleTable::default();
-    count_instructions(std::slice::from_mut(&mut forwarder), &fib, BATCH_PACKETS, &mut table)?;
-    Ok(table.rows().into_iter().filter(|row| row.metric == COUNTED_BY_STAGE).collect())
 }
 
 /// All repetitions, without those that the host disturbed.
@@ -528,98 +464,6 @@ fn batch_sizes(forwarder: &mut Forwarder, fib: &Fib, slices: usize, table: &mut 
     Ok(())
 }
 
-/// The metric of instructions that [`crate::budget`] limits.
-const COUNTED_BY_STAGE: &str = "instructions, by stage";
-
-/// The orders in which instructions are counted, and the metrics of their rows.
-const COUNTED: [(MeasuredOrder, &str); 2] = [
-    (MeasuredOrder::PacketByPacket, "instructions, naive"),
-    (MeasuredOrder::StageByStage { split: true }, COUNTED_BY_STAGE),
-];
-
-/// The metric of instructions of a batch that nobody interrupts with readings.
-const COUNTED_WHOLE: &str = "instructions, whole";
-
-/// Counts one batch of each kind by stages in both orders and as a whole, in a copy of this process.
-fn count_instructions(
-    forwarders: &mut [Forwarder],
-    fib: &Fib,
-    batch_packets: usize,
-    table: &mut SampleTable,
-) -> anyhow::Result<()> {
-    let shapes = forwarders.len();
-    let counts = instruction_count::in_a_copy(Counts::Instructions, |results| {
-        let mut results = results.iter_mut();
-        let mut note = |count| *results.next().expect("there are more places than results") = count;
-        let per_reading = instruction_count::step(|| StageCosts::ticks_of_a_reading(instruction_count::clock));
-        for (forwarder, shape) in forwarders.iter_mut().zip(&SHAPES) {
-            let has_hits = shape.has_hits();
-            for (order, _) in COUNTED {
-                let decide = |worker: &mut Worker<'_>, frames: &mut [Frame<'_>]| {
-                    worker.process_measured(frames, order, instruction_count::clock)
-                };
-                for costs in count_batches(forwarder, fib, batch_packets, has_hits, decide)? {
-                    let count = |stage| costs.ticks(stage) - u64::from(costs.readings(stage)) * per_reading;
-                    Stage::ALL.into_iter().map(count).for_each(&mut note);
-                }
-            }
-            forwarder.set_schedule(Schedule::Vector);
-            let decide = |worker: &mut Worker<'_>, frames: &mut [Frame<'_>]| {
-                let before = instruction_count::clock();
-                worker.process(frames);
-                instruction_count::clock() - before
-            };
-            count_batches(forwarder, fib, batch_packets, has_hits, decide)?.into_iter().for_each(&mut note);
-        }
-        Ok(())
-    })?;
-    let mut counts = counts.into_iter();
-    for shape in &SHAPES[..shapes] {
-        let mut cases = [MISS, DATA, DATA_BY_TOKEN, HIT].map(|case| format!("{case}{}", shape.suffix)).to_vec();
-        cases.truncate(if shape.has_hits() { 4 } else { 3 });
-        let mut add = |case: &str, subject: &str, metric, count: u64| {
-            table.add(case, subject, metric, "instructions per packet", count as f64 / batch_packets as f64);
-        };
-        for (_, metric) in COUNTED {
-            for case in &cases {
-                let stages: Vec<u64> = counts.by_ref().take(Stage::ALL.len()).collect();
-                for (&count, stage) in stages.iter().zip(Stage::ALL).filter(|(count, _)| **count > 0) {
-                    add(case, stage.name(), metric, count);
-                }
-                add(case, "all stages", metric, stages.iter().sum());
-            }
-        }
-        for (case, count) in cases.iter().zip(counts.by_ref()) {
-            add(case, Schedule::Vector.name(), COUNTED_WHOLE, count);
-        }
-    }
-    Ok(())
-}
-
-/// In the copy: what `decide` returns for a batch of Interests, of Data by name, of Data by token and, if there are, of
-/// hits. Its instructions are counted.
-fn count_batches<T: Copy>(
-    forwarder: &mut Forwarder,
-    fib: &Fib,
-    batch_packets: usize,
-    has_hits: bool,
-    decide: impl Fn(&mut Worker<'_>, &mut [Frame<'_>]) -> T,
-) -> anyhow::Result<Vec<T>> {
-    let decide =
-        |mut worker: Worker<'_>, frames: &mut [Frame<'_>]| Ok(instruction_count::step(|| decide(&mut worker, frames)));
-    let age = age_of_hits(forwarder, 0);
-    // One batch of each kind: the first of those prepared.
-    forwarder.prepare_packets(batch_packets, Finding::Name);
-    let by_name = forwarder.run_prepared_by(fib, batch_packets, decide)?;
-    forwarder.prepare_packets(batch_packets, Finding::Token);
-    let by_token = forwarder.run_prepared_by(fib, batch_packets, decide)?;
-    let mut counted = vec![by_name.interests[0], by_name.data[0], by_token.data[0]];
-    if has_hits {
-        counted.push(forwarder.hits_by(fib, batch_packets, 1, age, decide)?[0]);
-    }
-    Ok(counted)
-}
-
 const BATCH_SIZE_NAMES: [&str; BATCH_SIZES.len()] =
     ["batch of 1", "batch of 2", "batch of 4", "batch of 8", "batch of 16", "batch of 32", "batch of 64"];
 
@@ -631,98 +475,3 @@ const MISS: &str = "Interest, miss";
 const HIT: &str = "Interest, hit";
 const DATA: &str = "Data by name";
 const DATA_BY_TOKEN: &str = "Data by token";
-
-fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Outcome {
-    let mut rows = table.rows();
-    for row in rows.iter_mut().filter(|row| BY_BLOCK.contains(&&*row.metric)) {
-        row.remark = block(&row.case, &row.subject).map(str::to_owned);
-    }
-    // Rows for one kind of packet stay together, in the order of the first way.
-    let mut cases: Vec<String> = rows.iter().map(|row| row.case.clone()).collect();
-    let mut seen = HashSet::new();
-    cases.retain(|case| seen.insert(case.clone()));
-    rows.sort_by_key(|row| cases.iter().position(|case| *case == row.case));
-    let mut headline = BTreeMap::from([("reading_cycles".to_owned(), reading_cycles)]);
-    for (key, case) in [("interest_miss", MISS), ("interest_hit", HIT), ("data", DATA)] {
-        let bytes = memory::of_packet(table, case);
-        headline.extend(bytes.map(|bytes| (format!("{key}_memory_bytes"), bytes)));
-    }
-    let notes = notes(forwarders, fib, reading_cycles);
-    let mut outcome = Outcome { rows, headline, notes };
-    for (key, case, subject, metric) in [
-        ("interest_miss_cycles", MISS, "vector", "whole"),
-        ("interest_hit_cycles", HIT, "vector", "whole"),
-        ("data_cycles", DATA, "vector", "whole"),
-        ("data_by_token_cycles", DATA_BY_TOKEN, "vector", "whole"),
-        ("interest_miss_naive_cycles_papers_regime", "Interest, miss; 1,024 outstanding", "naive", "whole"),
-        ("data_naive_cycles_papers_regime", "Data by name; 1,024 outstanding", "naive", "whole"),
-        ("interest_miss_cycles_papers_regime", "Interest, miss; 1,024 outstanding", "vector", "whole"),
-        ("data_cycles_papers_regime", "Data by name; 1,024 outstanding", "vector", "whole"),
-        ("interest_miss_naive_cycles", MISS, "naive", "whole"),
-        ("interest_hit_naive_cycles", HIT, "naive", "whole"),
-        ("data_naive_cycles", DATA, "naive", "whole"),
-        ("fib_naive_cycles", MISS, Stage::Fib.name(), "naive, by stage"),
-        ("fib_cycles", MISS, Stage::Fib.name(), "by part"),
-        ("hash_cycles", MISS, Stage::Hash.name(), "by part"),
-        ("interest_miss_instructions", MISS, "all stages", COUNTED_BY_STAGE),
-        ("interest_hit_instructions", HIT, "all stages", COUNTED_BY_STAGE),
-        ("data_instructions", DATA, "all stages", COUNTED_BY_STAGE),
-        ("data_by_token_instructions", DATA_BY_TOKEN, "all stages", COUNTED_BY_STAGE),
-    ] {
-        if let Some(samples) = table.find(case, subject, metric).filter(|samples| samples.median().is_some()) {
-            outcome.add_steady(key, samples);
-        }
-    }
-    if let Some(ratios) = table.find("Interest, hit and Data", "vector", BLOCKS_OVER_WHOLE) {
-        outcome.add_steady("blocks_over_whole", ratios);
-    }
-    outcome
-}
-
-/// Metrics whose stages are the thesis' blocks.
-const BY_BLOCK: [&str; 5] = ["naive, by stage", "by stage", "by part", "bytes fetched, naive", "bytes written, naive"];
-
-/// The blocks of Takemasa19 Table 5.1, numbered as its Eq. 5.1 demands, that make a stage of this kind of packet. B2,
-/// B12 and B13 are the policy's, inside of B3 and B10; `cache-policies` measures them alone.
-fn block(case: &str, stage: &str) -> Option<&'static str> {
-    let kind = case.split(';').next().unwrap_or(case);
-    Some(match (kind, stage) {
-        (MISS | HIT, "decode" | "hash" | "decode and hash") => "B1",
-        (MISS | HIT, "verdict") => "B3, with B2",
-        (HIT, "emit") => "B4 and B11",
-        (MISS, "insert") => "B5",
-        (MISS, "FIB") => "B6",
-        (MISS, "emit") => "B7",
-        (DATA | DATA_BY_TOKEN, "decode" | "hash" | "decode and hash") => "B8",
-        (DATA | DATA_BY_TOKEN, "verdict") => "B9",
-        (DATA | DATA_BY_TOKEN, "insert") => "B10, with B12 and B13",
-        (DATA | DATA_BY_TOKEN, "emit") => "B11",
-        _ => return None,
-    })
-}
-
-/// What a reader must know.
-fn notes(forwarders: &[Forwarder], fib: &Fib, reading_cycles: f64) -> Vec<String> {
-    let bytes: Vec<String> = SHAPES
-        .iter()
-        .zip(forwarders)
-        .map(|(shape, forwarder)| {
-            let (interest, data) = forwarder.packet_bytes();
-            format!("names of {} components, Interests of {interest} bytes, Data of {data}", shape.name_components)
-        })
-        .collect();
-    vec![
-        format!(
-            "{} FIB entries; {} Data in a full FIFO store. {}.",
-            fib.len(),
-            forwarders[0].stored(),
-            bytes.join("; ")
-        ),
-        format!(
-            "A reading of the clock takes {reading_cycles:.0} cycles, which are subtracted. In `by part` and `naive, by stage` \
-         it prevents the code before it from overlapping with the code after it, and fetches continue during it, so these \
-         parts need not add up to those of `by stage` and to `whole`."
-        ),
-        "Cycles are those of the time stamp counter, which runs at the processor's base rate.".to_owned(),
-    ]
-}

@@ -51,7 +51,7 @@ pub(super) fn table_5_4(
     let keyed = NameHash::Keyed(HashKey::from_seed(context.seed));
     for subtables in SUBTABLES {
         let case = format!("Table 5.4, d = {subtables}");
-        for &entries in size.collision_tables {
+        for &entries in &size.collision_tables {
             let largest = largest(context, names, keyed, (entries, subtables), size.rounds, outcome)?;
             let subject = size_name(entries);
             outcome.add_value(&case, &subject, RATE, largest.per_10_000);

@@ -68,7 +68,7 @@ pub(super) fn figure_5_7(
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let paper: Figure57 = papers::figures(papers::YUAN_15, "/figure_5_7")?;
-    for &entries in size.latency_tables {
+    for &entries in &size.latency_tables {
         for subtables in SUBTABLES {
             for hash in [NameHash::Keyed(HashKey::from_seed(context.seed)), NameHash::City] {
                 let subject = size_name(entries);

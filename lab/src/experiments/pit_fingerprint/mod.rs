@@ -16,26 +16,21 @@ use namewire_tables::FingerprintPit;
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
 use self::requested_names::RequestedNames;
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "pit-fingerprint",
-    source: "Yuan15 Table 5.4, Fig. 5.7",
-    question: "How often do fingerprints of pending Interests collide, how many overflow, how long does an operation take?",
-    needs: "quick: 6 min, 1 GiB; full: 30 min, 1 GiB (the paper's sizes)",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/pit_fingerprint", "crates/tables/src/fingerprint_pit"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// N of Table 5.4.
-    collision_tables: &'static [u32],
+    collision_tables: Vec<u32>,
     /// Times that phase two turns all names over; the table may still fill in the first 9.
     rounds: u64,
     /// N of Fig. 5.7.
-    latency_tables: &'static [u32],
+    latency_tables: Vec<u32>,
     repetitions: usize,
     /// Slices per variant and repetition.
     slices: usize,
@@ -43,35 +38,13 @@ struct Size {
 
 const MI: u32 = 1 << 20;
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => {
-            Size { collision_tables: &[4096], rounds: 12, latency_tables: &[8192], repetitions: 3, slices: 1 }
-        }
-        Scale::Quick => Size {
-            collision_tables: &[MI, 2 * MI],
-            rounds: 25,
-            latency_tables: &[65_536, MI, 16 * MI],
-            repetitions: 5,
-            slices: 100,
-        },
-        Scale::Full => Size {
-            collision_tables: &[MI, 2 * MI, 4 * MI, 8 * MI, 16 * MI],
-            rounds: 25,
-            latency_tables: &[65_536, MI, 2 * MI, 4 * MI, 8 * MI, 16 * MI],
-            repetitions: 9,
-            slices: 200,
-        },
-    }
-}
-
 /// A size as the paper writes it: 1M is 2²⁰.
 fn size_name(entries: u32) -> String {
     if entries.is_multiple_of(MI) { format!("{}m", entries / MI) } else { entries.to_string() }
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let names = RequestedNames::new(context)?;
     context.plan_steps(collisions::steps(&size) + latency::steps(&size));
     let mut outcome = Outcome::default();
@@ -85,26 +58,14 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
          that.",
             size.rounds
         ),
-        "f'p is the rate over all inserted names, and the largest over all dp: that of dp = 0 %, where the first phase fills \
-         the table. Names requested twice stay 10 rounds, so with dp > 0 % the table fills during 9 rounds of the second \
-         phase, and f'p is lower. From the 10th round on, at 75 % load, the rate is E d ld / 2^w for every dp; otherwise \
-         the run fails. Yuan15 does not state the base of its rate."
-            .to_owned(),
-        "M is the most names in the overflow table at a time, the largest over all dp.".to_owned(),
-        "An operation is the insertion of an Interest or its deletion by Data. Batch (pit_op_ns, with the hash \
-         pit_op_with_hash_ns): of 64 operations each has its buckets prefetched 8 before it is done. Batch in the \
-         engine's order (pit_op_engine_ns): 8 names are hashed, then their buckets prefetched, then the next 8; the first \
-         of 64 is done after the last prefetch. Without the work between them such prefetches come faster than the \
-         processor holds, and it drops what it does not hold; so that order is measured with the hash only. The engine \
-         also decodes and looks at the FIB in between."
-            .to_owned(),
     ];
+    outcome.add_notes(FILE)?;
     Ok(outcome)
 }
 
 /// Memory of the tables of Table 5.4: the paper's entries have 44 bits, ours 64 with their share of a line.
 fn memory(size: &Size, outcome: &mut Outcome) -> anyhow::Result<()> {
-    for &entries in size.collision_tables {
+    for &entries in &size.collision_tables {
         let config = FingerprintPitConfig::new(entries);
         let pit = FingerprintPit::new(FingerprintPitConfig { overflow_entries: 0, ..config }, 0)?;
         for (subject, bytes) in [("44 bits an entry", f64::from(entries) * 5.5), ("ours", pit.bytes() as f64)] {

@@ -14,25 +14,17 @@ use anyhow::{Context as _, ensure};
 
 use self::memory::{LIFETIME_FACTOR, SUBTABLES, ZipfLike};
 use self::traffic::Traffic;
-use crate::experiment::{Context, Experiment, Outcome};
+use crate::experiment::{Context, Outcome};
 use crate::peers;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "pit-model",
-    source: "Yuan15 Tables 5.1-5.3, Figs. 5.4-5.5, Eqs. 5.1-5.5",
-    question: "How much memory and link capacity would the fingerprint-only PIT take at 100 Gb/s?",
-    needs: "no time, no memory",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/pit_model"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 const EXPONENTS: [f64; 4] = [1.0, 2.0, 3.0, 4.0];
 const DATA_BYTES: [f64; 4] = [100.0, 200.0, 300.0, 1500.0];
 /// Suffix of the subject in rows with the paper's figures.
 const OF_THE_PAPER: &str = ", Yuan15";
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     context.plan_steps(1);
     context.begin_step("equations")?;
     let mut outcome = Outcome::default();
@@ -51,16 +43,8 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     ] {
         outcome.headline.insert(key.to_owned(), value);
     }
-    outcome.notes = vec![
-        format!("All {printed} figures that the paper prints are reproduced, with its rounding."),
-        "The text states neither the share of Interests among the link's packets, nor what the table with names stores \
-         beside a name. Both follow from its figures: one Data for each name's requests, and 26 bits."
-            .to_owned(),
-        "Table 5.2 leaves out collisions, Fig. 5.4 includes them; with them the last column of the table would be 47.5 MB. \
-         Its last row, relative to the ideal, uses 36.77 MB, which includes collisions."
-            .to_owned(),
-        "Several core routers in line (§5.5.2) need twice the worst case at most: every entry is marked collided.".to_owned(),
-    ];
+    outcome.notes = vec![format!("All {printed} figures that the paper prints are reproduced, with its rounding.")];
+    outcome.add_notes(FILE)?;
     Ok(outcome)
 }
 
@@ -159,7 +143,7 @@ fn text(outcome: &mut Outcome) {
 /// If one differs.
 fn compare(outcome: &Outcome) -> anyhow::Result<usize> {
     let mut compared = 0;
-    for figure in peers::for_experiment(EXPERIMENT.id)?.into_iter().flat_map(|peers| peers.figures) {
+    for figure in peers::for_experiment("pit-model")?.into_iter().flat_map(|peers| peers.figures) {
         for (label, printed) in &figure.values {
             let subject = label.strip_suffix(OF_THE_PAPER).with_context(|| format!("{label} has no known subject"))?;
             let same = |row: &&crate::record::Row| {

@@ -26,29 +26,13 @@
 
 mod mixed;
 
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome, Scale};
 use anyhow::ensure;
 use namewire_engine::{CoreConfig, EngineConfig, PitRole};
 use namewire_sim::{AppId, Consumer, ConsumerOptions, LinkOptions, Network, NodeOptions, Producer, RunEnd};
 use namewire_tables::fingerprint_pit::FingerprintPitConfig;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "pit-network",
-    source: "Yuan15 Fig. 5.6, §5.5",
-    question: "Do several core routers that store fingerprints deliver everything, with the mark and without, and mixed \
-               with names?",
-    needs: "quick: 2 min, 1 GiB; full: 15 min, 1 GiB",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/pit_network",
-        "crates/tables/src/fingerprint_pit",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "sim/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Bits of a fingerprint; with the buckets of [`TABLE_ENTRIES`] there are 32 times as many classes.
 const FINGERPRINT_BITS: [u8; 6] = [1, 2, 4, 6, 8, 16];
@@ -84,7 +68,7 @@ struct Seen {
     entries_max: u64,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let names = match context.scale {
         Scale::Smoke => 150,
         Scale::Quick => 6_000,
@@ -114,10 +98,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     ensure!(context.scale == Scale::Smoke || least_without < 1.0, "nothing is lost without the mark either");
     outcome.headline.insert("pit_network_delivered".to_owned(), least_with);
     outcome.headline.insert("pit_network_delivered_without_mark".to_owned(), least_without);
-    outcome.notes = vec![
-        "Yuan15 §5.5 has no figures; it guarantees that nothing is lost, and says that entries may double.".to_owned(),
-        "Counts of one seeded run each; the headline is the least over all lengths of fingerprints.".to_owned(),
-    ];
+    outcome.add_notes(FILE)?;
     mixed::run(context, &mut outcome)?;
     Ok(outcome)
 }

@@ -75,8 +75,7 @@ impl FibAlone {
             rows.push(samples.row(&format!("{CASE}, {lookup}"), search, metric, unit, None));
         }
         for (search, fib) in tables(fib, &self.others) {
-            let mut overhead = Samples::default();
-            overhead.add(overhead_bytes_per_entry(fib));
+            let overhead = Samples::one(overhead_bytes_per_entry(fib));
             rows.push(overhead.row(CASE, search.name(), "bytes beyond the names", "per entry", None));
         }
         rows

@@ -42,31 +42,19 @@ use traffic::PAYLOAD_BYTES;
 
 #[cfg(feature = "complete")]
 use super::ring_crossing;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::process;
 use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
-use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
+use crate::synthetic_names::SyntheticNames;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "prefetch",
-    source: "Takemasa17 §5, Takemasa19 Fig. 4.5-4.7",
-    question: "How much of the wait for memory does each schedule hide?",
-    needs: "quick: 3 min, 6 GiB and 1.5 GiB per thread; full: 15 min, the same memory",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/prefetch",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/tables/src",
-        "crates/packet/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     prefixes: u64,
     outstanding: u64,
     store_bytes: u64,
@@ -84,25 +72,8 @@ const PASSES: usize = 7;
 /// Batches of Interests, and of Data, in one turn of a schedule.
 const BATCHES_PER_SLICE: usize = 16;
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { prefixes: 20_000, outstanding: 8_192, store_bytes: 4 << 20, repetitions: 3, slices: 2 },
-        Scale::Quick => {
-            Size { prefixes: PAPER_PREFIXES, outstanding: 1 << 20, store_bytes: 512 << 20, repetitions: 9, slices: 40 }
-        }
-        // 80 million names, as in the thesis.
-        Scale::Full => Size {
-            prefixes: PAPER_PREFIXES,
-            outstanding: 1 << 20,
-            store_bytes: 512 << 20,
-            repetitions: 9,
-            slices: 1_450,
-        },
-    }
-}
-
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let tsc_hz = context.clock.tsc_hz().context("this processor has no time stamp counter that we can read")?;
     let threads = thread_counts(context);
     let most_threads = threads.iter().copied().max().unwrap_or(1);

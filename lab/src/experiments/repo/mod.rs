@@ -39,44 +39,21 @@ use self::redis::{BenchmarkPlan, RedisPrograms, RedisServer};
 use self::stack::Stack;
 use self::store_alone::WRITE_BATCH;
 use self::stores::{SUBJECTS, Subject};
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::router_process::find_program;
 use crate::sample_table::SampleTable;
+use serde::Deserialize;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "repo",
-    source: "Yuan15 Fig. 6.4-6.7",
-    question: "How many Data does a repository store and serve in a second, and what limits it?",
-    needs: "quick: 6 min, 1 GiB; full: 2 h, 8 GB; needs the program `namewire`; with redis-server and ndn-python-repo more rows",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/repo",
-        "crates/repo/src",
-        "crates/router/src",
-        "crates/worker/src",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Data in the store.
-    data: &'static [usize],
+    data: Vec<usize>,
     /// Data in ndn-python-repo.
     python_data: usize,
     repetitions: u64,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { data: &[3_000], python_data: 300, repetitions: 1 },
-        Scale::Quick => Size { data: &[200_000], python_data: 5_000, repetitions: 5 },
-        Scale::Full => {
-            Size { data: &[1_000_000, 2_000_000, 4_000_000, 8_000_000], python_data: 20_000, repetitions: 3 }
-        }
-    }
 }
 
 /// Cases of the record.
@@ -106,8 +83,8 @@ struct Run<'a> {
     suffix: String,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let mut run = Run {
         context,
         program: find_program(&context.program)?,

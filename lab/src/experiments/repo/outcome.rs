@@ -112,8 +112,5 @@ fn add_python(rows: &[Row], outcome: &mut Outcome) {
 /// The repetitions behind a row; none if it was refused.
 fn samples(rows: &[Row], case: &str, subject: &str, metric: &str) -> Samples {
     let row = rows.iter().find(|row| (&*row.case, &*row.subject, &*row.metric) == (case, subject, metric));
-    let taken = row.and_then(|row| row.value.as_ref()).map_or(&[][..], |value| &value.samples);
-    let mut samples = Samples::default();
-    taken.iter().for_each(|&value| samples.add(value));
-    samples
+    row.and_then(|row| row.value.as_ref()).map_or(&[][..], |value| &value.samples).iter().copied().collect()
 }

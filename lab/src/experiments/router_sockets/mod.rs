@@ -26,33 +26,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use serde::Deserialize;
 
 use crate::clock::resolve_cpu_account;
-use crate::experiment::{Context, Experiment, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::load::{LoadReport, Transport};
 use crate::process;
 use crate::router_process::{RelayProcess, RouterProcess, find_program};
 use crate::sample_table::SampleTable;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "router-sockets",
-    source: "ours",
-    question: "What does one router cost per packet over kernel sockets?",
-    needs: "quick: 1 to 2 min, 1 GiB; full: 10 min, 4 GiB; needs the program `namewire` (see NAMEWIRE)",
-    takes: None,
-    run,
-    sources: &[
-        "lab/src/experiments/router_sockets",
-        "crates/counters/src",
-        "crates/dispatch/src",
-        "crates/engine/src",
-        "crates/links/src",
-        "crates/faces/src",
-        "crates/router/src",
-        "crates/worker/src",
-        "crates/tables/src",
-    ],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Interests in flight in the saturating cases.
 const WINDOW: u32 = 64;
@@ -116,7 +99,9 @@ const CASES: &[Case] = &[
 ];
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     repetitions: u16,
     saturating: u32,
     store_names: u32,
@@ -125,39 +110,7 @@ struct Size {
     routes: u64,
     /// Routes registered once, to show that this many work.
     many_routes: Option<u64>,
-    idle: Duration,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            repetitions: 1,
-            saturating: 4_000,
-            store_names: 1_000,
-            timed: 300,
-            routes: 2_000,
-            many_routes: None,
-            idle: Duration::from_millis(200),
-        },
-        Scale::Quick => Size {
-            repetitions: 5,
-            saturating: 300_000,
-            store_names: 10_000,
-            timed: 4_000,
-            routes: 100_000,
-            many_routes: None,
-            idle: Duration::from_secs(1),
-        },
-        Scale::Full => Size {
-            repetitions: 5,
-            saturating: 1_000_000,
-            store_names: 10_000,
-            timed: 50_000,
-            routes: 100_000,
-            many_routes: Some(1_000_000),
-            idle: Duration::from_secs(5),
-        },
-    }
+    idle_ms: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,10 +141,10 @@ struct Run<'a> {
     lost: u64,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut run = Run {
         context,
-        size: size(context.scale),
+        size: context.size(FILE)?,
         router: find_program(&context.program)?,
         cpus: process::processors_to_pin(),
         table: SampleTable::default(),
@@ -239,7 +192,7 @@ impl Run<'_> {
         let resident_kib = process::resident_kib(router.id()).context("the router's memory cannot be read")?;
         let account = || process::cpu_time_ns(router.id()).context("the router's CPU time cannot be read");
         let (started, before_ns) = (Instant::now(), account()?);
-        std::thread::sleep(self.size.idle);
+        std::thread::sleep(Duration::from_millis(self.size.idle_ms));
         let (elapsed, after_ns) = (started.elapsed(), account()?);
         let start_ms = router.start_to_answer().as_secs_f64() * 1e3;
         let (subject, table) = (subject.label(), &mut self.table);

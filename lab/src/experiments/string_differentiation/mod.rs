@@ -27,57 +27,26 @@ mod patricia_load;
 
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::papers;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "string-differentiation",
-    source: "Yuan15 Table 4.4, Fig. 4.4, 4.5, 4.12 to 4.14",
-    question: "How small and how fast is a FIB that stores only what distinguishes its names?",
-    needs: "quick: 2 min, 2 GiB; full: 50 min, 18 GiB (a billion names)",
-    takes: Some(Input::Names),
-    run,
-    sources: &["lab/src/experiments/string_differentiation", "crates/designs/src/fib/string_differentiation"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
 /// Sizes of a run.
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Slots of the tables of Table 4.4.
     memory_slots: u64,
     /// Slots of the tables of Fig. 4.12 and 4.14, ascending.
-    slots: &'static [u64],
+    slots: Vec<u64>,
     /// Slices per variant.
     slices: usize,
     /// Routes through each controller, ascending.
-    routes: &'static [u64],
+    routes: Vec<u64>,
     /// Rules of the table as the router makes it.
     router_rules: u64,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            memory_slots: 1 << 15,
-            slots: &[1 << 12, 1 << 15],
-            slices: 5,
-            routes: &[2_500, 10_000],
-            router_rules: 10_000,
-        },
-        Scale::Quick => Size {
-            memory_slots: 1 << 22,
-            slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26],
-            slices: 100,
-            routes: &[250_000, 1_000_000],
-            router_rules: 1_000_000,
-        },
-        Scale::Full => Size {
-            memory_slots: 1 << 26,
-            slots: &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
-            slices: 400,
-            routes: &[1_000_000, 4_000_000, 16_000_000],
-            router_rules: 1_000_000,
-        },
-    }
+    patricia: patricia::Size,
 }
 
 /// The paper's figures.
@@ -100,8 +69,8 @@ struct Cycles {
     lookup_cycles_best_without_ct: f64,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let columns: Vec<Column> = papers::figures(papers::YUAN_15, "/table_4_4/columns")?;
     let cycles: Cycles = papers::figures(papers::YUAN_15, "/figure_4_12_and_4_14")?;
     context.plan_steps(
@@ -113,10 +82,10 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     );
     let mut outcome = Outcome::default();
     fht::memory(context, size.memory_slots, &columns, &mut outcome)?;
-    controllers::insertions(context, size.routes, &cycles, &mut outcome)?;
+    controllers::insertions(context, &size.routes, &cycles, &mut outcome)?;
     fht::router_table(context, size.router_rules, &mut outcome)?;
-    fht::sizes(context, size.slots, size.slices, &cycles, &mut outcome)?;
-    patricia_load::sizes(context, size.slots, size.slices, &mut outcome)?;
-    patricia::tries(context, &mut outcome)?;
+    fht::sizes(context, &size.slots, size.slices, &cycles, &mut outcome)?;
+    patricia_load::sizes(context, &size.slots, size.slices, &mut outcome)?;
+    patricia::tries(&size.patricia, context, &mut outcome)?;
     Ok(outcome)
 }

@@ -16,7 +16,7 @@ use namewire_designs::fib::string_differentiation::{Fingerprints, PatriciaContro
 use namewire_tables::fib::DESIGN_BATCH_NAMES;
 use serde::Deserialize;
 
-use crate::experiment::{Context, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::name_arena::{NameArena, port};
 use crate::name_sets::{NameConversion, NameSet, one_name_set};
 use crate::papers;
@@ -27,17 +27,11 @@ const FINGERPRINT_BITS: [u32; 9] = [0, 4, 8, 12, 16, 20, 24, 28, 32];
 /// Fingerprint length of the headline.
 const HEADLINE_BITS: u32 = 24;
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     invented: usize,
     repetitions: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { invented: 6_000, repetitions: 3 },
-        Scale::Quick => Size { invented: 400_000, repetitions: 5 },
-        Scale::Full => Size { invented: 4_000_000, repetitions: 15 },
-    }
 }
 
 /// The steps that [`tries`] takes.
@@ -130,8 +124,7 @@ impl Trie {
 }
 
 /// Fig. 4.4 and 4.5, over the user's names or invented ones.
-pub(super) fn tries(context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
-    let size = size(context.scale);
+pub(super) fn tries(size: &Size, context: &Context, outcome: &mut Outcome) -> anyhow::Result<()> {
     let set = one_name_set(context.names.as_deref(), size.invented, NameConversion::Host, context.seed)?;
     let rules = root_rules(&set, Some(1), context.seed);
     let case = format!("{}, {} hosts of one component", set.title, rules.names.len());

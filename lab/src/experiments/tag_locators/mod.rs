@@ -17,24 +17,18 @@ use anyhow::{Context as _, ensure};
 use namewire_tagnet::locator::{TreeLabels, Word, spanning_tree};
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::network_graph::NetworkGraph;
 use crate::papers;
 use crate::sample_table::SampleTable;
 use delivery::{Delivered, deliver};
 use speed::time_routers;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "tag-locators",
-    source: "TagNet16 §3.3, Fig. 6",
-    question: "How long are the locators of a network's trees, do they reach every node, and how fast is a router?",
-    needs: "quick: 1 s, 50 MB; full: 15 s, 50 MB",
-    takes: Some(Input::Graph),
-    run,
-    sources: &["lab/src/experiments/tag_locators", "crates/tagnet/src", "lab/src/tag_sets"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Nodes of an invented graph.
     nodes: u32,
     trees: usize,
@@ -45,14 +39,6 @@ struct Size {
     slices: usize,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size { nodes: 2_000, trees: 2, sources: 20, repetitions: 3, slices: 3 },
-        Scale::Quick => Size { nodes: 42_113, trees: 4, sources: 100, repetitions: 9, slices: 21 },
-        Scale::Full => Size { nodes: 42_113, trees: 20, sources: 300, repetitions: 21, slices: 101 },
-    }
-}
-
 /// The paper's AS graph.
 #[derive(Deserialize)]
 struct PaperGraph {
@@ -61,8 +47,8 @@ struct PaperGraph {
     label_bits_max: u32,
 }
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let graph = NetworkGraph::given_or_invented(context.graph.as_deref(), size.nodes, context.seed)?;
     if u64::from(graph.nodes()) <= u16::NODES_MAX {
         measure::<u16>(context, &size, &graph)

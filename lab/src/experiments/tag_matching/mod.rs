@@ -33,34 +33,27 @@ use namewire_tagnet::matching::Entry;
 use namewire_tagnet::matching::vector::SearchCounts;
 use serde::Deserialize;
 
-use crate::experiment::{Context, Experiment, Input, Outcome, Scale};
+use crate::experiment::{Context, Outcome};
 use crate::papers;
 use crate::record::Row;
 use crate::tag_sets::{
-    ApplicationClasses, EXPONENTS, NameTags, PacketTags, RARE_TAGS, StoredSets, TagFile, TagSource, VOCABULARY,
-    ZipfTags,
+    ApplicationClasses, EXPONENTS, NameTags, PacketTags, RARE_TAGS, StoredSets, TagFile, TagSource, ZipfTags,
 };
 use compression::{Compression, exponent_of};
 use forms::{Form, Goal, Scanned, Table};
 use speeds::{Effort, Speeds};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "tag-matching",
-    source: "TagNet16 Figs. 7-10",
-    question: "How much memory does a table of descriptors take, and how many packets does it match in a second?",
-    needs: "quick: 15 min, 4 GB; full: 35 min, 10 GB",
-    takes: Some(Input::Tags),
-    run,
-    sources: &["lab/src/experiments/tag_matching", "crates/tag-matching/src", "lab/src/tag_sets"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
-struct Size {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
     /// Descriptors of a set.
     descriptors: usize,
     zipf_vocabulary: u32,
     topic_vocabulary_max: u32,
     /// Further sizes, in descriptors (Fig. 10c).
-    sizes: &'static [usize],
+    sizes: Vec<usize>,
     /// For the headline.
     effort: Effort,
     /// For everything else.
@@ -69,39 +62,11 @@ struct Size {
     scans: usize,
 }
 
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            descriptors: 3_000,
-            zipf_vocabulary: 2_000,
-            topic_vocabulary_max: 100,
-            sizes: &[1_000],
-            effort: Effort { repetitions: 3, pass_ns: 1_000_000, series: 1 },
-            brief: Effort { repetitions: 3, pass_ns: 1_000_000, series: 1 },
-            scans: 20,
-        },
-        Scale::Quick => Size {
-            descriptors: 10_000_000,
-            zipf_vocabulary: VOCABULARY,
-            topic_vocabulary_max: u32::MAX,
-            sizes: &[2_500_000, 5_000_000],
-            effort: Effort { repetitions: 9, pass_ns: 1_500_000_000, series: 2 },
-            brief: Effort { repetitions: 3, pass_ns: 150_000_000, series: 1 },
-            scans: 16,
-        },
-        Scale::Full => Size {
-            sizes: &[20_000_000, 30_000_000, 40_000_000, 50_000_000, 60_000_000, 63_000_000],
-
-            ..size(Scale::Quick)
-        },
-    }
-}
-
 /// The forms that every set is stored in.
 const COMMON: [Form; 3] = [Form::Paper, Form::OurVector, Form::BurstTrieBatches];
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let file = context.tags.as_deref().map(TagFile::read).transpose()?;
     context.plan_steps(
         EXPONENTS.len()
@@ -147,7 +112,7 @@ fn run(context: &Context) -> anyhow::Result<Outcome> {
     figures::run(context, &size, &subject, &mut outcome)?;
     drop(subject);
     updates::run(context, &size, &classes, &mut outcome)?;
-    for &descriptors in size.sizes {
+    for &descriptors in &size.sizes {
         let subject = Subject::build(context, &size, &classes, descriptors, &COMMON)?;
         subject.measure(context, size.brief, &mut outcome)?;
     }

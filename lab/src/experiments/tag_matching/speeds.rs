@@ -12,6 +12,7 @@ use std::sync::Barrier;
 
 use anyhow::ensure;
 use namewire_tagnet::Descriptor;
+use serde::Deserialize;
 
 use super::forms::{Form, Goal, Table, Totals};
 use crate::clock::thread_time_ns;
@@ -27,7 +28,8 @@ const SLICES: usize = 16;
 pub(super) type Draw<'d> = dyn FnMut() -> anyhow::Result<Descriptor> + 'd;
 
 /// How long to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Effort {
     pub(super) repetitions: usize,
     /// The slowest table's time for the queries of a repetition.

@@ -30,25 +30,20 @@ use namewire_tagnet::forwarder::{Arrival, TagScratch, TagTables};
 use namewire_tagnet::matching::burst_trie::BurstTrie;
 use namewire_tagnet::matching::vector::{VectorOptions, VectorTable};
 use namewire_tagnet::matching::{Entry, SubsetTable};
+use serde::Deserialize;
 
 use crate::clock::thread_time_ns;
-use crate::experiment::{Context, Experiment, Outcome, Samples, Scale};
+use crate::experiment::{Context, Outcome, Samples};
 use crate::tag_sets::{ApplicationClasses, NameTags, PacketTags, StoredSets, TagSource};
 use flows::{Mix, Packets};
 use tree_router::TreeRouter;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "tag-traffic",
-    source: "TagNet16 Fig. 11, Table 1",
-    question: "How many packets of pull and push flows does a router forward in a second, all steps of a packet together?",
-    needs: "quick: 4 min, 2 GB; full: 12 min, 8 GB",
-    takes: None,
-    run,
-    sources: &["lab/src/experiments/tag_traffic", "crates/tag-matching/src", "crates/tagnet/src", "lab/src/tag_sets"],
-};
+pub(super) const FILE: &str = include_str!("experiment.toml");
 
-struct Size {
-    descriptors: &'static [usize],
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Size {
+    descriptors: Vec<usize>,
     names: usize,
     topic_vocabulary_max: u32,
     nodes: u32,
@@ -57,30 +52,6 @@ struct Size {
     /// The slowest table's time for the packets of a repetition, on one thread.
     pass_ns: u64,
     repetitions: usize,
-}
-
-const fn size(scale: Scale) -> Size {
-    match scale {
-        Scale::Smoke => Size {
-            descriptors: &[2_000],
-            names: 2_000,
-            topic_vocabulary_max: 100,
-            nodes: 2_000,
-            packets: 300,
-            pass_ns: 2_000_000,
-            repetitions: 3,
-        },
-        Scale::Quick => Size {
-            descriptors: &[10_000_000],
-            names: 10_000_000,
-            topic_vocabulary_max: u32::MAX,
-            nodes: 42_113,
-            packets: 16_384,
-            pass_ns: 300_000_000,
-            repetitions: 5,
-        },
-        Scale::Full => Size { descriptors: &[10_000_000, 63_000_000], repetitions: 9, ..size(Scale::Quick) },
-    }
 }
 
 /// Percentages of pull flows, as in Table 1.
@@ -94,8 +65,8 @@ const PACKETS_MIN: usize = 2_048;
 /// Stored sets that packets are drawn from.
 const PACKET_SETS: usize = 1 << 20;
 
-fn run(context: &Context) -> anyhow::Result<Outcome> {
-    let size = size(context.scale);
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    let size: Size = context.size(FILE)?;
     let router = TreeRouter::in_network(size.nodes, context.seed)?;
     context.plan_steps(2 * (size.descriptors.len() + 1));
     let mut outcome = Outcome::default();
