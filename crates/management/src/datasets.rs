@@ -141,6 +141,10 @@ impl Management {
                     general.current_timestamp_ms = now.unix_ms;
                 }
                 (Part::Drops, _) => state.drops.extend(self.own_drops()),
+                (Part::Faces, _) => state.faces.iter_mut().for_each(|face| {
+                    let is_less = |path: &u64| face.mtu.is_some_and(|mtu| *path < mtu);
+                    face.path_mtu = face.path_mtu.filter(is_less);
+                }),
                 _ => {}
             }
         }

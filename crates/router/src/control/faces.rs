@@ -192,12 +192,10 @@ impl Faces {
         closes_when_idle.then(|| self.defaults.udp_idle_timeout.saturating_sub(silent))
     }
 
-    /// Largest frame that the path of a face takes, in bytes, if that is less than its MTU. Workers publish what the
-    /// kernel says.
+    /// Largest frame that the path of a face takes, in bytes. Workers publish what the kernel says.
     pub(super) fn path_mtu(&self, face: FaceId) -> Option<u64> {
-        let record = self.records.get(&face)?;
-        let path_mtu = record.counters.path_mtu.load(Ordering::Relaxed);
-        (1..record.info.mtu.min(MAX_PACKET_BYTES) as u64).contains(&path_mtu).then_some(path_mtu)
+        let path_mtu = self.records.get(&face)?.counters.path_mtu.load(Ordering::Relaxed);
+        (1..u64::MAX).contains(&path_mtu).then_some(path_mtu)
     }
 
     /// A face in the form that management keeps.
