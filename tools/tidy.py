@@ -88,7 +88,6 @@ LARGE_CRATES = {
     "lab": (37_000, "an experiment for each figure of the papers, apart from each other; nothing depends on it"),
     "crates/designs": (20_000, "a module for each FIB design and cache policy of the literature, apart from each other"),
     "crates/tables": (17_000, "PIT, Content Store and FIB stand on one arena, one index and one set of pages"),
-    "crates/tools": (11_300, "until `traffic` and the load generator of the lab are one"),
 }
 # Circles of more files than the limit, by folder; each is to go.
 CIRCLES_TODAY = {
