@@ -12,7 +12,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use namewire_observe::snapshot::*;
 use namewire_observe::source::{Admitted, Place, SettingsInForce};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
-use namewire_packet::nfd::{FaceCounters, PacketCounts};
+use namewire_packet::nfd::{
+    CsInfo, CsPrefixUsage, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, LinkCounts, PacketCounts,
+    StrategyChoice, WorkerLoad,
+};
 use serde_json::json;
 
 const CONTENT_BYTES: u64 = 1100;
@@ -78,7 +81,7 @@ impl Source for Demo {
             drops: drops(seconds),
             pools: pools(seconds, self.faces),
             cs: content_store(seconds, data),
-            fib: Fib { design: "hash".into(), entries: self.routes, bytes: self.routes * 96, capacity_entries: 65_536 },
+            fib: fib(self.routes),
             last_drops: last_drops(seconds, now_unix_ms),
             pit: Pit { entries: 300 + wave(seconds, 7.0, 250.0), capacity_entries: 65_536 },
             strategies: strategies(),
@@ -173,21 +176,10 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
     };
     let is_up = index % 17 != 8;
     let per_s = if is_up { 9000.0 / (1.0 + index as f64).powf(0.8) } else { 0.0 };
-    let (asked, answered) = (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
-    let counters = FaceCounters {
-        packets: PacketCounts {
-            in_interests: asked / 3,
-            in_data: answered,
-            in_nacks: asked / 500,
-            out_interests: asked,
-            out_data: answered / 3,
-            out_nacks: asked / 900,
-        },
-        in_bytes: answered * CONTENT_BYTES + asked * 30,
-        out_bytes: asked * 90 + answered / 3 * CONTENT_BYTES,
-    };
+    let counters = counters(seconds, per_s);
+    let (asked, answered) = (counters.packets.out_interests, counters.packets.in_data);
     let is_remote = scope == "non-local";
-    Face {
+    let about = FaceAbout {
         id: 256 + index,
         remote,
         process: (!is_remote).then(|| format!("application ({})", 4000 + index)),
@@ -198,26 +190,63 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
         mtu: if is_remote { 1420 } else { 8800 },
         state: if is_up { "up" } else { "down" }.into(),
         since_unix_ms: Some(now_unix_ms - (seconds * 1000.0) as u64 - 60_000 * (index + 1)),
-        counters,
-        drops: vec![DropCount { reason: "queue-full".into(), count: asked / 4000 }],
+        drops: vec![DropCounter { reason: "queue-full".into(), count: asked / 4000 }],
         port: (index % 5 == 3).then(|| "eth1".into()),
         rtt_ms: is_remote.then(|| 4.0 + index as f64 % 60.0 + wave(seconds, 5.0, 30.0) as f64 / 10.0),
-        answers: is_remote.then(|| Answers {
-            buckets: vec![(0.005, answered - answered / 5), (0.05, answered / 5)],
-            slower: 0,
-            sum_s: answered as f64 / 200.0,
-            unanswered: asked - answered,
-        }),
         loss: (index % 10 == 2).then(|| wave(seconds + index as f64, 40.0, 60.0) as f64 / 1000.0),
         idle_ms: Some(if is_up { 1000 / (per_s as u64 + 1) } else { (seconds * 1000.0) as u64 }),
+    };
+    let answers = is_remote.then(|| Answers {
+        buckets: vec![(0.005, answered - answered / 5), (0.05, answered / 5)],
+        slower: 0,
+        sum_s: answered as f64 / 200.0,
+        unanswered: asked - answered,
+    });
+    Face { about, counters, link: LinkCounts::default(), answers, recent: recent(seconds, per_s) }
+}
+
+/// What a face has carried by now.
+fn counters(seconds: f64, per_s: f64) -> FaceCounters {
+    let (asked, answered) = (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
+    FaceCounters {
+        packets: PacketCounts {
+            in_interests: asked / 3,
+            in_data: answered,
+            in_nacks: asked / 500,
+            out_interests: asked,
+            out_data: answered / 3,
+            out_nacks: asked / 900,
+        },
+        in_bytes: answered * CONTENT_BYTES + asked * 30,
+        out_bytes: asked * 90 + answered / 3 * CONTENT_BYTES,
     }
+}
+
+/// What it carried in the last ten seconds, once there was one.
+fn recent(seconds: f64, per_s: f64) -> Option<FaceRecent> {
+    let span_s = seconds.min(10.0);
+    let (now, before) = (counters(seconds, per_s), counters(seconds - span_s, per_s));
+    (span_s >= 1.0).then(|| FaceRecent {
+        span_ms: (span_s * 1000.0) as u64,
+        in_packets: now.packets.received() - before.packets.received(),
+        in_bytes: now.in_bytes - before.in_bytes,
+        out_packets: now.packets.sent() - before.packets.sent(),
+        out_bytes: now.out_bytes - before.out_bytes,
+        ..FaceRecent::default()
+    })
+}
+
+fn fib(routes: u64) -> Fib {
+    let usage = FibUsage { design: "hash".into(), bytes: routes * 96, capacity_entries: 65_536, is_lossy: false };
+    Fib { entries: routes, usage }
 }
 
 fn worker(number: u64, seconds: f64, data: u64) -> Worker {
     let share = data / (2 + number);
-    Worker {
+    let busy_ratio = Some(0.15 + wave(seconds + number as f64 * 3.0, 11.0, 700.0) as f64 / 1000.0);
+    let load = WorkerLoad {
         number,
-        busy_ratio: Some(0.15 + wave(seconds + number as f64 * 3.0, 11.0, 700.0) as f64 / 1000.0),
+        busy_ns: (seconds * 5e8) as u64,
         pit_entries: 150 + wave(seconds + number as f64, 7.0, 120.0),
         cs_entries: 20_000,
         cs_bytes: 20_000 * CONTENT_BYTES,
@@ -233,7 +262,8 @@ fn worker(number: u64, seconds: f64, data: u64) -> Worker {
         unsatisfied: share / 30,
         cs_hits: share / 3,
         cs_misses: share,
-    }
+    };
+    Worker { busy_ratio, load }
 }
 
 fn routes(count: u64, faces: u64) -> Vec<Route> {
@@ -254,14 +284,14 @@ fn routes(count: u64, faces: u64) -> Vec<Route> {
         .collect()
 }
 
-fn drops(seconds: f64) -> Vec<DropCount> {
+fn drops(seconds: f64) -> Vec<DropCounter> {
     let rows = [
         ("no-route", 14.0, 13.0),
         ("duplicate-nonce", 3.0, 5.0),
         ("unsolicited-data", 0.8, 30.0),
         ("pit-full", 0.0, 1.0),
     ];
-    rows.map(|(reason, per_s, period_s)| DropCount { reason: reason.into(), count: grown(seconds, per_s, period_s) })
+    rows.map(|(reason, per_s, period_s)| DropCounter { reason: reason.into(), count: grown(seconds, per_s, period_s) })
         .into()
 }
 
@@ -276,29 +306,29 @@ fn pools(seconds: f64, faces: u64) -> Vec<Pool> {
 }
 
 fn content_store(seconds: f64, data: u64) -> ContentStore {
-    let prefix = |prefix: &str, part: u64| ContentPrefix {
-        prefix: prefix.into(),
+    let prefix = |prefix: &str, part: u64| CsPrefixUsage {
+        prefix: prefix.parse().expect("a name"),
         hits: data / part,
         misses: data / (part + 3),
         insertions: data / (part + 4),
     };
-    ContentStore {
+    let usage = CsUsage {
         policy: "s3-fifo".into(),
         admission: "all".into(),
-        entries: 40_000,
         bytes: 40_000 * CONTENT_BYTES + wave(seconds, 20.0, 9e6),
         capacity_bytes: 64 << 20,
-        hits: data / 3,
-        misses: data,
         prefixes: vec![prefix("/edu/ucla", 4), prefix("/com/example/video", 6), prefix("/org/archive", 30)],
-    }
+        ..CsUsage::default()
+    };
+    let info = CsInfo { n_cs_entries: 40_000, n_hits: data / 3, n_misses: data, ..CsInfo::default() };
+    ContentStore { info, usage }
 }
 
 fn strategies() -> Vec<StrategyChoice> {
     let rows = [("/", "best-route/v=5"), ("/localhost", "best-route/v=5"), ("/ndn/broadcast", "multicast/v=5")];
-    let choice = |(prefix, strategy)| StrategyChoice {
-        prefix: String::from(prefix),
-        strategy: format!("/localhost/nfd/strategy/{strategy}"),
+    let choice = |(prefix, strategy): (&str, &str)| StrategyChoice {
+        name: prefix.parse().expect("a name"),
+        strategy: format!("/localhost/nfd/strategy/{strategy}").parse().expect("a name"),
     };
     rows.map(choice).into()
 }
