@@ -26,11 +26,14 @@ const MAX_FILTER_BYTES: usize = 512;
 /// Components of a dataset's name, without a query filter.
 const DATASET_NAME_LEN: usize = 4;
 
+/// Encodes a dataset.
+pub(crate) type Encode = fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>;
+
 /// The content of a dataset.
 pub(crate) enum Content {
     /// A part of what the node says of itself.
     Part(Part),
-    By(fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>),
+    By(Encode),
 }
 
 /// A status dataset.

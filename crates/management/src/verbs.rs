@@ -10,7 +10,7 @@ use crate::{
     authorization::Module,
     capture_commands::{add_to_capture, start_capture, stop_capture},
     command::{Field, Refusal, invalid_parameters},
-    datasets::{Content, Dataset, Query, QueryKind, joined},
+    datasets::{Content, Dataset, Encode, QueryKind, joined},
     effect::Effect,
     environment::Environment,
     log_commands::{log_plane, set_log_levels},
@@ -279,11 +279,7 @@ const fn command(
     Row { module: module.name(), verb, is_for_other_hosts: false, kind: Kind::Command(command) }
 }
 
-const fn dataset(
-    module: &'static str,
-    verb: &'static str,
-    content: fn(&Management, &Query, &mut dyn Environment) -> Result<Vec<u8>, Refusal>,
-) -> Row {
+const fn dataset(module: &'static str, verb: &'static str, content: Encode) -> Row {
     let dataset = Dataset { query: None, changes_by_itself: false, content: Content::By(content) };
     Row { module, verb, is_for_other_hosts: false, kind: Kind::Dataset(dataset) }
 }

@@ -12,10 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use namewire_observe::snapshot::*;
 use namewire_observe::source::{Admitted, Place, SettingsInForce};
 use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
-use namewire_packet::NameBuf;
 use namewire_packet::nfd::{
-    CsInfo, CsPrefixUsage, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, PacketCounts, StrategyChoice,
-    WorkerLoad,
+    CsInfo, CsPrefixUsage, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, LinkCounts, PacketCounts,
+    StrategyChoice, WorkerLoad,
 };
 use serde_json::json;
 
@@ -177,9 +176,8 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
     };
     let is_up = index % 17 != 8;
     let per_s = if is_up { 9000.0 / (1.0 + index as f64).powf(0.8) } else { 0.0 };
-    let counts = |seconds| (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
-    let (asked, answered) = counts(seconds);
-    let counters = counters(asked, answered);
+    let counters = counters(seconds, per_s);
+    let (asked, answered) = (counters.packets.out_interests, counters.packets.in_data);
     let is_remote = scope == "non-local";
     let about = FaceAbout {
         id: 256 + index,
@@ -198,36 +196,18 @@ fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
         loss: (index % 10 == 2).then(|| wave(seconds + index as f64, 40.0, 60.0) as f64 / 1000.0),
         idle_ms: Some(if is_up { 1000 / (per_s as u64 + 1) } else { (seconds * 1000.0) as u64 }),
     };
-    let span_s = seconds.min(10.0);
-    let (asked_before, answered_before) = counts(seconds - span_s);
     let answers = is_remote.then(|| Answers {
         buckets: vec![(0.005, answered - answered / 5), (0.05, answered / 5)],
         slower: 0,
         sum_s: answered as f64 / 200.0,
         unanswered: asked - answered,
     });
-    let recent = Some(recent(span_s, &self::counters(asked_before, answered_before), &counters));
-    Face { about, counters, answers, recent, ..Default::default() }
+    Face { about, counters, link: LinkCounts::default(), answers, recent: recent(seconds, per_s) }
 }
 
-/// What a face counted in this time.
-fn recent(span_s: f64, before: &FaceCounters, now: &FaceCounters) -> FaceRecent {
-    FaceRecent {
-        span_ms: (span_s * 1000.0) as u64,
-        in_packets: now.packets.in_interests + now.packets.in_data
-            - before.packets.in_interests
-            - before.packets.in_data,
-        in_bytes: now.in_bytes - before.in_bytes,
-        out_packets: now.packets.out_interests + now.packets.out_data
-            - before.packets.out_interests
-            - before.packets.out_data,
-        out_bytes: now.out_bytes - before.out_bytes,
-        ..Default::default()
-    }
-}
-
-/// The counters of a face that was asked and answered so often.
-fn counters(asked: u64, answered: u64) -> FaceCounters {
+/// What a face has carried by now.
+fn counters(seconds: f64, per_s: f64) -> FaceCounters {
+    let (asked, answered) = (grown(seconds, per_s, 9.0), grown(seconds, per_s * 0.94, 9.0));
     FaceCounters {
         packets: PacketCounts {
             in_interests: asked / 3,
@@ -242,16 +222,31 @@ fn counters(asked: u64, answered: u64) -> FaceCounters {
     }
 }
 
-/// A FIB of this many routes.
+/// What it carried in the last ten seconds, once there was one.
+fn recent(seconds: f64, per_s: f64) -> Option<FaceRecent> {
+    let span_s = seconds.min(10.0);
+    let (now, before) = (counters(seconds, per_s), counters(seconds - span_s, per_s));
+    (span_s >= 1.0).then(|| FaceRecent {
+        span_ms: (span_s * 1000.0) as u64,
+        in_packets: now.packets.received() - before.packets.received(),
+        in_bytes: now.in_bytes - before.in_bytes,
+        out_packets: now.packets.sent() - before.packets.sent(),
+        out_bytes: now.out_bytes - before.out_bytes,
+        ..FaceRecent::default()
+    })
+}
+
 fn fib(routes: u64) -> Fib {
-    let usage = FibUsage { design: "hash".into(), capacity_entries: 65_536, bytes: routes * 96, ..Default::default() };
+    let usage = FibUsage { design: "hash".into(), bytes: routes * 96, capacity_entries: 65_536, is_lossy: false };
     Fib { entries: routes, usage }
 }
 
 fn worker(number: u64, seconds: f64, data: u64) -> Worker {
     let share = data / (2 + number);
+    let busy_ratio = Some(0.15 + wave(seconds + number as f64 * 3.0, 11.0, 700.0) as f64 / 1000.0);
     let load = WorkerLoad {
         number,
+        busy_ns: (seconds * 5e8) as u64,
         pit_entries: 150 + wave(seconds + number as f64, 7.0, 120.0),
         cs_entries: 20_000,
         cs_bytes: 20_000 * CONTENT_BYTES,
@@ -267,9 +262,8 @@ fn worker(number: u64, seconds: f64, data: u64) -> Worker {
         unsatisfied: share / 30,
         cs_hits: share / 3,
         cs_misses: share,
-        ..Default::default()
     };
-    Worker { busy_ratio: Some(0.15 + wave(seconds + number as f64 * 3.0, 11.0, 700.0) as f64 / 1000.0), load }
+    Worker { busy_ratio, load }
 }
 
 fn routes(count: u64, faces: u64) -> Vec<Route> {
@@ -313,32 +307,28 @@ fn pools(seconds: f64, faces: u64) -> Vec<Pool> {
 
 fn content_store(seconds: f64, data: u64) -> ContentStore {
     let prefix = |prefix: &str, part: u64| CsPrefixUsage {
-        prefix: name(prefix),
+        prefix: prefix.parse().expect("a name"),
         hits: data / part,
         misses: data / (part + 3),
         insertions: data / (part + 4),
     };
-    let info = CsInfo { n_cs_entries: 40_000, n_hits: data / 3, n_misses: data, ..Default::default() };
     let usage = CsUsage {
         policy: "s3-fifo".into(),
         admission: "all".into(),
         bytes: 40_000 * CONTENT_BYTES + wave(seconds, 20.0, 9e6),
         capacity_bytes: 64 << 20,
         prefixes: vec![prefix("/edu/ucla", 4), prefix("/com/example/video", 6), prefix("/org/archive", 30)],
-        ..Default::default()
+        ..CsUsage::default()
     };
+    let info = CsInfo { n_cs_entries: 40_000, n_hits: data / 3, n_misses: data, ..CsInfo::default() };
     ContentStore { info, usage }
-}
-
-fn name(uri: &str) -> NameBuf {
-    uri.parse().expect("a name")
 }
 
 fn strategies() -> Vec<StrategyChoice> {
     let rows = [("/", "best-route/v=5"), ("/localhost", "best-route/v=5"), ("/ndn/broadcast", "multicast/v=5")];
-    let choice = |(prefix, strategy)| StrategyChoice {
-        name: name(prefix),
-        strategy: name(&format!("/localhost/nfd/strategy/{strategy}")),
+    let choice = |(prefix, strategy): (&str, &str)| StrategyChoice {
+        name: prefix.parse().expect("a name"),
+        strategy: format!("/localhost/nfd/strategy/{strategy}").parse().expect("a name"),
     };
     rows.map(choice).into()
 }

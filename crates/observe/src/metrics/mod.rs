@@ -44,10 +44,16 @@ pub struct Metric {
     collect: Collect,
 }
 
+/// A function that makes the samples of a family.
+type Collector = Box<dyn Fn(&View, &mut Samples) + Send + Sync>;
+
+/// Passes each entry of a kind, with the values of its labels.
+type Each<T> = fn(&View, &mut dyn FnMut(&[&str], &T));
+
 /// Where the samples of a family come from.
 enum Collect {
     By(fn(&View, &mut Samples)),
-    Of(Box<dyn Fn(&View, &mut Samples) + Send + Sync>),
+    Of(Collector),
 }
 
 /// Units that end a name.
@@ -115,7 +121,7 @@ fn of_facts<T: 'static>(
     prefix: &str,
     labels: &'static [&'static str],
     facts: &'static [Fact<T>],
-    each: fn(&View, &mut dyn FnMut(&[&str], &T)),
+    each: Each<T>,
 ) -> impl Iterator<Item = Metric> {
     let metric = move |fact: &'static Fact<T>| Metric {
         name: Cow::Owned(format!("{prefix}{}", fact.name)),
