@@ -1,6 +1,18 @@
 //! The Incoming Data pipeline (forwarding §1; NFD's developer guide §4.3.1).
 //!
-//! Read [`incoming_data`] from top to bottom to learn what happens when Data arrives.
+//! The steps of one Data, in order:
+//!
+//! | step | may end it | function |
+//! | --- | --- | --- |
+//! | its face, and the scope of its name | dropped | [`incoming_data`] |
+//! | the name group of its name, and the one that its PIT token names | | [`name_groups`] |
+//! | the usual case: one pending entry, asked of this face alone | | [`only_match`], [`answer_only`] |
+//! | any other case: all entries that it satisfies, if this face was asked | unsolicited | [`answer_all`] |
+//! | it is stored, if policy and headers allow | | [`content_store_insert`] |
+//! | a copy to each downstream that still waits | | [`send_to_downstreams`] |
+//! | but none back to its ingress face, unless that is ad hoc | | [`may_go_to`], [`DataAtHand::goes_back_to`] |
+//! | the entry ends | | [`satisfy`] |
+//! | it goes on to the next worker that may wait for it | | [`hand_over`] |
 
 use crate::{
     Counters, DropReason, FaceAttributes, Instant, UnsolicitedPolicy,
