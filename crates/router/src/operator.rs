@@ -5,7 +5,7 @@
 //! sent. So one mechanism carries out the commands of files and of people, even in a router that no application can
 //! connect to.
 //!
-//! Limits: a command without an answer after [`ANSWER_TIMEOUT`] has failed. An [`Inventory`] holds at most
+//! Limits: a command fails if it has no answer after [`ANSWER_TIMEOUT`]. An [`Inventory`] holds at most
 //! [`INVENTORY_ROUTES_MAX`] routes.
 
 pub use crate::{
