@@ -1,4 +1,5 @@
-//! A link of a generator: many packets cross with one system call, and no packet is waited for separately.
+//! A link of a generator: many packets cross with one system call, and the generator does not wait for any single
+//! packet.
 //!
 //! Packets to send collect in an [`Outbox`] and leave together. A visitor sees the received packets one by one and may
 //! answer into the outbox. Packets that the kernel, or the memory shared with a peer, does not take stay in the outbox

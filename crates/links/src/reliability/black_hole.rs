@@ -7,8 +7,8 @@
 //! transmissions. On a link that died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899
 //! look for the same sign.)
 //!
-//! N.B. An earlier version required that the smaller frame was sent after the *last* transmission. It found too few
-//! black holes: small frames are often those at the end of large packets, and the next packet comes later.
+//! N.B. The rule does not require that the smaller frame was sent after the *last* transmission. That would find too
+//! few black holes: small frames are often those at the end of large packets, and the next packet comes later.
 //!
 //! Limit: on a link where all frames are large, no smaller frame is acknowledged, and no hole is found.
 
