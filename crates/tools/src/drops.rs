@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Only the last COUNT packets
     #[arg(short = 'n', long, value_name = "COUNT")]
     number: Option<usize>,
-    /// Then go on and print each packet when it is dropped, until Ctrl-C
+    /// Then print each further packet when it is dropped, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
 }

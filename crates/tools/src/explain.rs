@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Name of the Interest
     #[arg(value_parser = name_argument::parse)]
     name: NameBuf,
-    /// Face through which it would come; it is not sent back there
+    /// Face through which the Interest would arrive; it is not sent back there
     #[arg(long, value_name = "FACE")]
     from: Option<u64>,
 }

@@ -36,7 +36,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Keys: q quit, s sort by the next column, arrows scroll, ? help")]
 pub(crate) struct Args {
-    /// Time from one look at the router to the next; a number alone is in milliseconds
+    /// Time between two queries to the router; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(100..=3_600_000))]
     interval: u64,
 }
