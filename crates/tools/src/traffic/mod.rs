@@ -2,8 +2,8 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | where does a link go? | [`target`] |
-//! | when is which Interest sent, how is it answered, and when? | the crate `namewire-load` |
+//! | to which router or generator does a link connect? | [`target`] |
+//! | which Interest is sent when, and how and when is it answered? | the crate `namewire-load` |
 //! | what is printed? | [`report`] |
 
 mod report;
