@@ -6,7 +6,7 @@
 //! of a prefix runs that the load does not use. The router logs at the level info, as by default.
 //!
 //! N.B. Pairs of two routers, one with `--observe` and one without, differed by up to a third in either direction, more
-//! than what is to be measured: the place of a process in memory decides. So each ratio is of one process.
+//! than the difference to measure: the place of a process in memory decides. So each ratio is of one process.
 //!
 //! CPU time is that of the worker thread alone, from before the warm-up to the end of the load, per packet. The ratio
 //! of a router is the time without a look over the other: 1 means free, 0.99 means one percent more. A note gives

@@ -2,7 +2,7 @@
 //!
 //! Source: NameTrie18 §III (Fig. 2), §V (Tables II to V, Figs. 9 to 12). The paper's URLs are no longer available.
 //! Names are made of hosts and paths of the given lists, or of invented ones, in the proportions of Table II
-//! ([`crate::name_sets::Corpus`]); beside them are the URLs of the lists themselves. As in the paper, the table holds
+//! ([`crate::name_sets::Corpus`]). The URLs of the lists themselves are measured, too. As in the paper, the table holds
 //! each name once, inserted in random order; look-ups are for names of the table, whole, cut or extended
 //! ([`workload`]).
 //!

@@ -1,6 +1,6 @@
 //! Several core routers: does every Interest get its own Data, and what do collisions cost?
 //!
-//! Source: Yuan15 §5.5, Fig. 5.6, which gives no numbers: it guarantees delivery, and says that entries may double in
+//! Source: Yuan15 §5.5, Fig. 5.6, which gives no numbers: it guarantees delivery, and states that entries may double in
 //! the worst case.
 //!
 //! ```text
