@@ -24,9 +24,10 @@
 //! together. Then the builder adds bits that most descriptors with this mask have, until there is no such bit. The
 //! sample has at most [`SAMPLE_MAX`].
 //!
-//! Layout: an array in the order of the drawing; each partition has the index where the partitions below it end. Cost:
-//! a query is compared with the masks at the top, and with the masks below each mask that it includes. Finding the
-//! masks takes some tenths of a second. Bytes: [`PARTITION_BYTES`] each. Limits: [`PARTITIONS_MAX`].
+//! Layout: an array in the order of the drawing; each partition has the index where the partitions below it end.
+//! Cost: a query is compared with the masks at the top, and with the masks below each mask that it includes. Finding
+//! the masks takes some tenths of a second. Bytes: [`PARTITION_BYTES`] each.
+//! Limits: [`PARTITIONS_MAX`].
 
 use super::slot::END_POSITION;
 use crate::permutation::Key;

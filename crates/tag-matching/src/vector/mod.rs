@@ -37,7 +37,7 @@
 //!   subtree.
 //! - The stack holds nodes, as in Algorithm 1, not lists, as in Algorithm 3. Lists are scanned as in Algorithm 3.
 //! - A terminator without a removed chain keeps its value in its offset field.
-//! - Three steps of our own, off in [`VectorOptions::PAPER`]: [`BitOrder::RareFirst`],
+//! - Three additional steps of ours, off in [`VectorOptions::PAPER`]: [`BitOrder::RareFirst`],
 //!   [`VectorOptions::keep_chain_heads`], [`VectorOptions::overlap_reads`].
 //!
 //! N.B. The order with popular bits first makes the trie small. But most queries have the popular bits, so they pass
