@@ -2,7 +2,7 @@
 //!
 //! Source: Documentation/networking/af_xdp.rst and net/xdp/xsk.c of Linux. The socket has separate memory for its
 //! frames, which the kernel pins. One half receives, the other half sends. `queue.rs` moves the frames. This file makes
-//! the socket and tells the kernel when it has to look at the rings (`XDP_USE_NEED_WAKEUP`).
+//! the socket and wakes the kernel when it has to look at the rings (`XDP_USE_NEED_WAKEUP`).
 //!
 //! Modes: with *zero copy*, the card itself reads and writes the frames. Otherwise (*copy mode*), the kernel copies
 //! each packet, and sends only within a system call: at most 32 packets each, so [`XdpSocket::flush`] makes several.
