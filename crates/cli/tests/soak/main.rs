@@ -1,11 +1,11 @@
 //! Soak: a router survives churn, and returns to its former state whenever the churn stops.
 //!
-//! A router with two workers. Applications come, exchange, and go; others speak from new ports, leave Interests behind
-//! that nobody answers, break off in the middle of packets, and send fragments without end and bytes that are no
+//! A router with two workers. Applications come, exchange, and go; other clients send from new ports, leave unanswered
+//! Interests behind, close connections in the middle of packets, and send endless fragments and bytes that are no
 //! packets. An operator makes and destroys faces and routes and reads the file again. From time to time all of them
 //! stop, and then:
 //!
-//! - every Interest that entered the PIT was satisfied, or not, or refused, and none is pending,
+//! - every Interest that entered the PIT counts as satisfied, unsatisfied or refused, and none is pending,
 //! - no pool counts anything as held, except by the connection that asks,
 //! - the numbers of faces and file descriptors are those of the first rest,
 //! - memory is flat: after the first quarter of the time (two rests at least) it grows by at most [`GROWTH_KIB`].
