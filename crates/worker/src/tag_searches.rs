@@ -12,8 +12,8 @@
 //!   holder B │ packet │                take turns (`namewire_shares::turns`), in steps
 //! ```
 //!
-//! Between two turns the worker reads its sockets and decides other packets. One search is under way at a time, so that
-//! its tables need not be kept longer than it takes; a holder pays for its search afterwards.
+//! Between two turns the worker reads its sockets and decides other packets. One search runs at a time, so that the
+//! worker keeps old tables only for the time of one search. A holder pays for its search afterwards.
 //!
 //! Limits: the waiting packets share a pool, `tag-searches`, by holder; packets that find no room are dropped as
 //! `searches-waiting`.
