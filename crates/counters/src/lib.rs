@@ -1,4 +1,4 @@
-//! What an engine counts. Plain numbers: one thread writes them and publishes a copy.
+//! The counters of an engine. They are plain numbers: one thread writes them and publishes a copy.
 //!
 //! | question | file |
 //! | --- | --- |
