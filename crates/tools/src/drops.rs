@@ -1,4 +1,4 @@
-//! `namewire drops`: the last packets that the router dropped, and what its links dropped.
+//! `namewire drops`: the last packets that the router and its links dropped.
 //!
 //! The router keeps a few packets for each reason (its module `drop_log`). With `--follow`, this program asks twice a
 //! second and prints the new packets. It misses packets that the router has replaced in between.
