@@ -1,4 +1,4 @@
-//! Observe: what an operator sees over HTTP.
+//! Observe: shows a router to its operator over HTTP.
 //!
 //! Question: how does a person, or a program of theirs, see what a router does, without slowing it down?
 //!
