@@ -6,9 +6,9 @@
 //! each name once, inserted in random order; look-ups are for names of the table, whole, cut or extended
 //! ([`workload`]).
 //!
-//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; beside
-//!   them NameTrie and HT with interleaved batches, and our own table.
-//! - [`findings`]: which of the paper's ratios are found again, and the accesses that explain the difference.
+//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; for
+//!   comparison NameTrie and HT with interleaved batches, and our own table.
+//! - [`findings`]: which of the paper's ratios are reproduced, and the accesses that explain the difference.
 //! - [`granularity`]: tries of bits, characters, components.
 //! - [`threads`]: look-ups by several threads in one table, insertions by several threads.
 //! - [`parsing`]: the first components of names (three ways to make names of URLs).
