@@ -16,7 +16,7 @@
 //!   runs   └────────────1──────────────┴──2───┴──────3──────┘
 //! ```
 //!
-//! [`Failure`] says what a failure means for the face, beyond one datagram.
+//! [`Failure`] lists the failures that concern the face, not only one datagram.
 //!
 //! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
 //! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size.
