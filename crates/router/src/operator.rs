@@ -1,4 +1,4 @@
-//! Operator: lets the process that runs a router give it commands without a socket, and see what commands have made.
+//! Operator: lets the process that runs a router give it commands without a socket, and see the results of commands.
 //!
 //! A command is the Interest that an application would send. Management receives it as if it came from the router's own
 //! face ([`FaceId::INTERNAL`]; no packet of the network has this face). The operator takes the answer before it is

@@ -1,4 +1,4 @@
-//! The FIB writer: makes the FIB equal to what management has decided.
+//! The FIB writer: applies the decisions of management to the FIB.
 //!
 //! One command may change many entries, and some designs of the FIB take long for each ([`FibWriter::apply`]: with
 //! `marker_maintenance = "enumerate"`, a change looks at all longer entries). So the writer works in turns of
@@ -10,7 +10,7 @@
 //! entries. Each reason of refusal has its own counter. The writer tries a refused prefix again, with the next hops
 //! that management wants at that time.
 //!
-//! Cost: a change costs what the table needs. Bytes: the writer keeps the name of each prefix that waits or was
+//! Cost: a change costs an update of the table. Bytes: the writer keeps the name of each prefix that waits or was
 //! refused. Limits: it keeps at most as many names as management has FIB entries, or had. The writer retries
 //! [`RETRIED_AT_ONCE`] of the refused ones every [`RETRY_NS`], in turn, so that control stays free for commands as long
 //! as the table is full.
