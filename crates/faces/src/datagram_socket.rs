@@ -16,7 +16,7 @@
 //!   runs   └────────────1──────────────┴──2───┴──────3──────┘
 //! ```
 //!
-//! [`Failure`] lists the failures that concern the face, not only one datagram.
+//! [`Failure`] distinguishes failures of one datagram from failures of the face's link or path.
 //!
 //! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
 //! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size.

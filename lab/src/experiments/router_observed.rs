@@ -1,9 +1,9 @@
 //! What does it cost a router's worker to be observed?
 //!
 //! A fresh router with `--observe` carries the same load three times, in changing order: 64 Interests in flight over
-//! Unix sockets, then a constant rate far below saturation for the latency. The first time, no client observes the
-//! router. The second time, one client requests `/metrics` once a second, and another reads the stream of the live
-//! page. The third time, a trace runs, too; the load does not use its prefix. The router logs at the level info, as by
+//! Unix sockets, then a constant rate far below saturation for the latency. In one run, no client observes the router.
+//! In another, one client requests `/metrics` once a second, and a second client reads the stream of the live page. In
+//! the third, a trace runs in addition; the load does not use its prefix. The router logs at the level info, as by
 //! default.
 //!
 //! N.B. Pairs of two routers, one with `--observe` and one without, differed by up to a third in either direction, more
