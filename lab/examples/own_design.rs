@@ -1,7 +1,8 @@
-//! An FIB design of one's own, measured beside the default (docs/lab.md).
+//! A user-defined FIB design, compared with the default (docs/lab.md).
 //!
-//! The design is the simplest one: a hash map of prefixes, from the longest prefix of a name to the shortest. It stands
-//! for one in a crate of yours, which depends on `namewire-tables` for the interface and on `namewire-lab` to measure.
+//! The design is the simplest one: a hash map of prefixes, from the longest prefix of a name to the shortest. It is an
+//! example of a design in a user's own crate, which depends on `namewire-tables` for the interface and on
+//! `namewire-lab` to measure.
 //!
 //! `cargo run --release -p namewire-lab --example own_design -- [smoke|quick|full] [LIST OF NAMES]` writes
 //! `out/own-design.json`.

@@ -1,7 +1,7 @@
-//! Attacks on a router, as a process of its own (`namewire-lab attack`): each takes as much of one pool as it can.
+//! Attacks on a router, from a separate process (`namewire-lab attack`): each takes as much of one pool as it can.
 //!
-//! Question answered: none here; `hostile` runs them beside honest load. Every attack is paced except those by
-//! streams that write as fast as they can. What is sent is valid as far as it must be to get past the first check.
+//! Question answered: none here; `hostile` runs them together with honest load. Every attack is paced except those by
+//! streams that write as fast as they can. Packets are just valid enough to pass the first check.
 //!
 //! | attack | takes | how |
 //! | --- | --- | --- |
@@ -20,7 +20,7 @@
 //!
 //! Over Ethernet, `pending`, `long`, `joined` and `fragments` come from one station, as a host has one address there.
 //!
-//! Limits: the number of sockets is limited by the process's file descriptors, which it raises as far as it may.
+//! Limits: the limit of file descriptors, which the process raises as far as it may, limits the number of sockets.
 
 mod places;
 pub mod streams;

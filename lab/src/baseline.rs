@@ -2,7 +2,7 @@
 //!
 //! `namewire-lab run ID --baseline PROGRAM` runs the experiment, then the same experiment of another `namewire-lab`
 //! with the same scale, workers and seed. Rows of the other program are added to the record; their subjects end in `of
-//! PROGRAM`, the name of its file. So an old way stays measurable without its code in this tree.
+//! PROGRAM`, the name of its file. So an old implementation stays measurable without its code in this tree.
 //!
 //! Limit: one program runs after the other, so a change of the machine's load in between shows as a difference. Input
 //! files are not passed on.

@@ -7,8 +7,8 @@
 //! it: `cargo run --release -p namewire-lab --bin namewire-budget -- lab/budget.json --write`.
 //!
 //! Counts depend on the code, the compiler and the place of tables in memory. Two runs of one program differ by less
-//! than the tolerance; the time of day and the machine's load do not matter. Limit: where the kernel lets no process
-//! trace its child, nothing can be counted, and the check says so and passes ([`cannot_count`]).
+//! than the tolerance; the time of day and the machine's load do not matter. Limit: if the kernel does not let a
+//! process trace its child, nothing can be counted; then the check prints this and passes ([`cannot_count`]).
 
 use std::collections::BTreeMap;
 use std::io;

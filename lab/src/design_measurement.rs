@@ -9,8 +9,8 @@
 //! Every answer is compared with [`ReferenceModel`]'s, outside the timed part. A lossless design must always agree; a
 //! lossy one must agree where a prefix exists.
 //!
-//! Memory: the bytes that the design reports, and beside them the growth of the process, which shows what a design
-//! forgets to report.
+//! Memory: the bytes that the design reports, and the growth of the process, which shows bytes that a design does not
+//! report.
 
 use anyhow::ensure;
 use namewire_tables::fib::FibRefusal;

@@ -1,4 +1,4 @@
-//! What an experiment is, and how each one is run.
+//! Definition of an experiment, and how the lab runs one.
 //!
 //! An experiment is a line in [`crate::experiments::TABLE`] and a function from a [`Context`] to rows and headline.
 //! This file adds what all records have: machine, commit, command and duration.

@@ -1,5 +1,5 @@
-//! The file beside each experiment: what it is, which sources decide its results, how large its runs are, and what a
-//! reader of its record must know.
+//! The TOML file of each experiment: its question, the sources on which its results depend, the sizes of its runs, and
+//! notes for readers of its record.
 //!
 //! ```toml
 //! id = "fib-pages"                      # the fields of [`Experiment`]

@@ -2,8 +2,8 @@
 //!
 //! Question answered: may a reader still trust this number? A record names the commit it was made from. It is stale if
 //! a source of its experiment ([`crate::experiment::Experiment::sources`]) has changed since. Changed comments of Rust
-//! files do not count; of other changes nothing here can tell which matter. A record of a modified tree is stale, too,
-//! as that tree cannot be had again.
+//! files do not count; the lab cannot decide which other changes matter. A record of a modified tree is stale, too,
+//! because that tree cannot be restored.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

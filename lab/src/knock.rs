@@ -1,4 +1,4 @@
-//! Knock: asks a listener that speaks HTTP for a connection, as a process of its own (`namewire-lab knock`).
+//! Knock: asks a listener that speaks HTTP for a connection, in a separate process (`namewire-lab knock`).
 //!
 //! Question answered: none here. `hostile` lets honest clients knock while one host takes as many connections as it
 //! can ([`crate::attack`], `places`), and counts how many are let in.

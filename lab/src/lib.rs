@@ -1,19 +1,19 @@
 //! The lab: one command for every result that a document of this project quotes.
 //!
 //! * `experiments`: one file or folder for each experiment, and the table of them all; `experiment_file`: the TOML file
-//!   beside each, with its question, its sources and its sizes.
+//!   of each, with its question, its sources and its sizes.
 //! * `record`, `machine`, `statistics`, `clock`, `tsc`: how results are measured and kept.
-//! * `baseline`: an earlier program's results beside ours.
+//! * `baseline`: the results of an earlier program, for comparison.
 //! * `budget`: the instructions that each stage of a packet may take.
-//! * `paper_results`: every table and figure of the papers, with our result beside it.
+//! * `paper_results`: every table and figure of the papers, with our result.
 //! * `kept_records`: which records in `lab/record` are older than the code, and how they are renewed.
-//! * `terminal`: a record as text; `report`: all records as a page with plots. Both have the figures of others beside
-//!   ours.
+//! * `terminal`: a record as text; `report`: all records as a page with plots. Both compare our figures with those of
+//!   others.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
 //! * `scenario`: simulated networks from a file, for the program `namewire-sim`.
-//! * `attack`: what `hostile` sets on a router, and `knock`: honest clients beside it.
-//! * `load`, `router_process`, `router_control`, `process`: a real router in a process of its own, and the load that
-//!   another process puts on it.
+//! * `attack`: the attacks that `hostile` runs against a router, and `knock`: honest clients at the same time.
+//! * `load`, `router_process`, `router_control`, `process`: a real router in a separate process, and the load that
+//!   another process generates.
 //!
 //! Modules are private unless the program or its tests need them, so that the compiler reports unused items.
 #![cfg_attr(not(feature = "complete"), allow(dead_code, unused_imports, reason = "experiments left out use the rest"))]

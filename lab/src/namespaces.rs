@@ -1,5 +1,5 @@
 //! Two network namespaces joined by cables: the router in one, its remote peers in the other, on the first cable with
-//! several addresses, each for a host of its own.
+//! several addresses, each for a different host.
 //!
 //! ```text
 //!   router  eth0 10.79.0.1, 02:00:00:00:00:01 ───── eth0 02:00:00:00:00:02, 10.79.0.2 and 10.79.0.3  peers

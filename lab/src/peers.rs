@@ -1,7 +1,7 @@
-//! Figures of others to print beside ours: one data file per source under `lab/papers/`.
+//! Figures of others to print next to ours: one data file per source under `lab/papers/`.
 //!
 //! They were measured on other machines or with other tools; each file states its sources. Compare ratios and shapes,
-//! not absolute values. Where a source gives no number, the file says so instead of guessing one.
+//! not absolute values. If a source gives no number, the file states this instead of a guess.
 
 use std::collections::BTreeMap;
 

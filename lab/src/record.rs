@@ -1,4 +1,4 @@
-//! The record of one experiment: what was measured, on which machine, by which command.
+//! The record of one experiment: its results, the machine and the command.
 //!
 //! Question answered: can others repeat this and compare their results? The file `DIR/ID.json` is written under another
 //! name and then renamed, so that no reader sees half a file, and no interrupt leaves one.

@@ -1,4 +1,4 @@
-//! A router (or a relay) as a process of its own, started for one measurement.
+//! A router (or a relay) as a separate process, started for one measurement.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};

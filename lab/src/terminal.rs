@@ -1,4 +1,4 @@
-//! A record as text for the terminal, with the figures of others beside ours.
+//! A record as text for the terminal, with the figures of others next to ours.
 
 use std::fmt::Write as _;
 

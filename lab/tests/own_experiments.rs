@@ -1,4 +1,4 @@
-//! Every example of docs/lab.md runs as it stands, and leaves a record; the example of docs/papers.md prints its table.
+//! Every example of docs/lab.md runs unchanged and leaves a record; the example of docs/papers.md prints its table.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! A strategy of one's own in a simulated network (docs/extending.md).
+//! A user-defined strategy in a simulated network (docs/extending.md).
 //!
 //! `cargo run --release -p namewire-sim --example own_strategy`
 

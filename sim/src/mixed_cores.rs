@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The outer edges have a producer each. All edges have consumers that request remote names, so that Interests and Data
-//! cross every core in both directions. Cores store names for CanBePrefix, for applications of their own and, as the
-//! adaptive PIT, up to [`MixedCores::names_up_to`]; they store fingerprints for the rest. No link loses frames and no
-//! router stores Data, so an Interest without Data was lost by a core.
+//! cross every core in both directions. Cores store names for CanBePrefix, for their local applications and, as the
+//! adaptive PIT does, up to [`MixedCores::names_up_to`]; they store fingerprints for the rest. No link loses frames and
+//! no router stores Data, so an Interest without Data was lost by a core.
 //!
 //! Requests of each edge:
 //!

@@ -1,6 +1,6 @@
-//! Past lives: what a router did before it was started again, and what it lost then.
+//! Past lives: the counters of a router before its restarts, and its losses at each restart.
 //!
-//! A test that adds up counters needs all of them: those of engines that are gone, the Interests that were pending in
+//! A test that adds up counters needs all of them: the counters of former engines, the Interests that were pending in
 //! them, and the packets that waited for them.
 
 use namewire_engine::{Counters, Engine};

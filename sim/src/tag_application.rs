@@ -1,7 +1,7 @@
 //! Tag applications: one that answers pulls and takes pushes, and one that sends them.
 //!
 //! Every reply carries its publisher's number. A follow-up (a pull by locator) carries the number of the publisher that
-//! it is meant for, so that each side notices a packet that went to the wrong place.
+//! it is meant for, so that each side detects a packet that went to the wrong place.
 
 use crate::application::{AppIo, Application};
 use namewire_packet::lp::LpHeaders;

@@ -2,12 +2,12 @@
 //!
 //! The audit reads the trace, packet by packet. It checks three laws:
 //!
-//! - A copy that was sent over a link arrives there once, or the trace says why not.
+//! - A copy that was sent over a link arrives there once, or the trace has the reason why not.
 //! - A copy that arrived at a router leaves it, or the router names a drop.
-//! - No packet leaves a router twice by one face, so it goes in no circle.
+//! - No packet leaves a router twice by one face, so no packet loops.
 //!
 //! Limits: packets that fit into one frame, hop limits that are not used up, links that duplicate nothing, and a
-//! network in which no tag packet is under way any more.
+//! network in which no tag packet is in flight any more.
 
 use crate::network::{AppId, Network};
 use crate::tag_application::{TagConsumer, TagSent};

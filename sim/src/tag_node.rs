@@ -1,8 +1,8 @@
 //! Tag node: a router's part in TagNet.
 //!
 //! It runs [`TagRouting`] as the router's control does, and forwards by [`LiveTables`] as its workers do. Two things
-//! differ: the tables are always those of the newest advertisements, and there is no management, so a test advertises
-//! by a call.
+//! differ: the tables are always those of the newest advertisements, and there is no management, so a test makes
+//! advertisements by a call.
 
 use namewire_engine::{FaceId, FaceTable};
 use namewire_packet::lp::LpHeaders;

@@ -1,7 +1,8 @@
 //! Trace: the events of a run, in order, for comparison between runs.
 //!
-//! A running digest covers every event, frame bytes included: two runs with equal digests did the same. The first
-//! events are kept, up to a limit, each with the name it concerns, so that a test can follow the packets of one name.
+//! A running digest covers every event, frame bytes included: two runs with equal digests had the same events. The
+//! first events are kept, up to a limit, each with the name it concerns, so that a test can follow the packets of one
+//! name.
 
 use crate::link::LinkLoss;
 use namewire_engine::{DropReason, FaceId};

@@ -1,13 +1,13 @@
-//! Forwarding with every FIB design: does a router send what a router with the default design sends?
+//! Forwarding with every FIB design: does a router send the same packets as a router with the default design?
 //!
 //! The story: the FIB computation makes entries for strategy choices without routes. A lossy design kept them like
-//! routes, so it took names without a route for names under `/ndn/broadcast`, a built-in choice of multicast. Where a
+//! routes, so it mistook names without a route for names under `/ndn/broadcast`, a built-in choice of multicast. If a
 //! default route had several next hops, 200 of 200 such Interests went to all of them, by multicast; without any route,
-//! 300 of 300 got no Nack. An oracle that compares next hops alone does not see that.
+//! 300 of 300 got no Nack. An oracle that only compares next hops does not detect this.
 //!
-//! One management, given real commands, changes the FIBs of all routers. Each Interest goes to all of them. What leaves
-//! (Interests and Nacks) must be the same, except where a lossy design may err: an Interest for a name without a route
-//! of its own may go to next hops of another route, by the strategy that was chosen for its name.
+//! One management, given real commands, changes the FIBs of all routers. Each Interest goes to all of them. The sent
+//! packets (Interests and Nacks) must be the same, except where a lossy design may err: an Interest for a name without
+//! a route may go to next hops of another route, by the strategy that was chosen for its name.
 //!
 //! `NAMEWIRE_FIB_INTERESTS=1000000 cargo test --release -p namewire-sim --test networks fib_forwarding::` sends more
 //! Interests.

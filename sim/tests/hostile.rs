@@ -1,11 +1,11 @@
-//! Hostile hosts among honest ones: nothing is unaccounted for, and honest applications are served.
+//! Hostile hosts among honest ones: every packet is accounted for, and honest applications are served.
 //!
 //! A line of routers with a producer at its far end. Links lose, repeat and reorder frames; some are cut for a while;
-//! routers stand still, so that their clocks jump, and start again without their tables. At
-//! each router there is a local consumer and one on another host. At one router a hostile host with 40 faces does its
-//! worst for the whole time: Interests of an hour that nobody answers, others that are answered, Interests for what the
-//! honest ones want, forged Data for what they want, Nacks, and bytes that are no packet. PITs are small, so that the
-//! host could fill them many times over. No honest consumer gets a forgery, and no router stores one.
+//! routers pause, so that their clocks jump, or restart without their tables. At each router there is a local consumer
+//! and one on another host. At one router, a hostile host with 40 faces attacks for the whole time. It sends Interests
+//! with a lifetime of an hour, with and without answers; Interests and forged Data for the names that honest consumers
+//! request; Nacks; and bytes that are no packet. PITs are small, so that the host could fill them many times over. No
+//! honest consumer gets a forgery, and no router stores one.
 //!
 //! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks hostile:: -- --nocapture` runs
 //! more networks, and `NAMEWIRE_SIM_SEED=2` other ones.

@@ -1,6 +1,6 @@
 //! Whole simulated networks.
 //!
-//! One program: a link for each file would take longer than its tests.
+//! All tests are one program, because linking one for each file would take longer than its tests.
 
 mod audit;
 mod changes;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The near edge requests /west through both cores and /south through the second alone. At the second core, names of
-//! both collide. So the first core gets Data of /south that it never requested, for a fingerprint of its own /west.
+//! both collide. So the first core gets Data of /south that it never requested, and that match a fingerprint of its own
+//! /west.
 
 use namewire_engine::{CoreConfig, Counters, DropReason, EngineConfig, PitRole};
 use namewire_sim::{Consumer, ConsumerOptions, LinkOptions, Network, NodeId, NodeOptions, Producer, RunEnd};

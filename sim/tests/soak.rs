@@ -1,10 +1,10 @@
-//! Soak: hours of churn, and after each of them everything is as before.
+//! Soak: hours of churn; after each hour, the network returns to its former state.
 //!
 //! Three routers in a row with a producer at the end. Consumers on each of them ask at random times, some under
-//! prefixes that nobody serves; one comes and goes each minute, with a face of its own. Links lose and repeat frames
-//! and are cut; routers stand still and start again; a hostile host leaves long Interests behind. In the last two
-//! minutes of each hour nobody asks. Then all counters add up ([`Network::audit`]), nobody holds anything of any pool,
-//! and memory is as after the second hour.
+//! prefixes without a producer; one comes and goes each minute, with a separate face. Links lose and repeat frames and
+//! are cut; routers pause and restart; a hostile host leaves long Interests behind. In the last two minutes of each
+//! hour, no consumer asks. Then all counters add up ([`Network::audit`]), all pools are empty, and memory is as after
+//! the second hour.
 //!
 //! `NAMEWIRE_SIM_HOURS=24 cargo test --release -p namewire-sim --test soak -- --nocapture` runs it for a day; without
 //! the variable it is one hour.

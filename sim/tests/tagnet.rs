@@ -1,10 +1,10 @@
 //! TagNet over whole networks: 200 routers on a random graph, lossy links, cuts with and without notice, a partition
 //! that heals, thousands of descriptors.
 //!
-//! The oracle knows the links that work, and the tags that each application advertised: no filter, no tree, no table.
-//! When the routers have had time to repair their tree, it says who must get a packet, and who may answer a pull. At
-//! any time, the ledger of [`namewire_sim::TagLedger`] must hold, and each pull without an answer must have met a loss
-//! or a drop.
+//! The oracle knows only the links that work, and the tags that each application advertised; it has no filter, tree or
+//! table. When the routers have had time to repair their tree, it determines which applications must get a packet, and
+//! which may answer a pull. At any time, the ledger of [`namewire_sim::TagLedger`] must hold, and each pull without an
+//! answer must have met a loss or a drop.
 
 use fastrand::Rng;
 use namewire_engine::{EngineConfig, FaceId};

@@ -1,4 +1,5 @@
-//! Do several workers decide like one? The same network, seed and traffic run with 1, 2, 4 and 8 workers per router.
+//! Do several workers decide like one worker? The same network, seed and traffic run with 1, 2, 4 and 8 workers per
+//! router.
 //!
 //! Every router must count the same: packets received and sent, Interests satisfied, Nacked, aggregated, looped and
 //! answered by the Content Store, and drops for each reason. This holds without a Content Store and with one that has

@@ -2,7 +2,8 @@
 //!
 //! Source: bpf(2), `union bpf_attr` in linux/bpf.h, and the XDP flags in linux/if_link.h. This file needs `unsafe`,
 //! because neither rustix nor libc has this system call. Each function fills the part of the union that its command
-//! reads, and makes a descriptor of the answer. To the kernel, a shorter union than its own has zeroes behind.
+//! reads, and turns the answer into a descriptor. If our union is shorter than the kernel's, the kernel takes the
+//! missing bytes as zeroes.
 //!
 //! ```text
 //!   BPF_MAP_CREATE  │ type │ key │ value │ places │ flags │ inner │ node │ name 16 │                 44 bytes
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! Cost: one system call each. Limits: names have at most 15 bytes, and the rest is cut off. Loading asks for no log of
-//! the verifier, because the program is always the same one. The kernel gives up loading when a signal comes; then it
-//! is asked [`LOAD_TRIES`] times in all, as by libbpf, and the last answer is the result.
+//! the verifier, because the program is always the same one. The kernel gives up loading when a signal arrives. Then we
+//! try again, as libbpf does, up to [`LOAD_TRIES`] times in all; the last answer is the result.
 #![allow(unsafe_code, reason = "leaf: neither rustix nor libc has bpf(2)")]
 
 use std::ffi::CStr;

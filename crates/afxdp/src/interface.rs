@@ -1,4 +1,4 @@
-//! What the system says about an interface: its name, and the length of its frames.
+//! Facts about an interface, from the system: its name, and the length of its frames.
 //!
 //! Source: netdevice(7). Cost: a few system calls, only when a socket opens.
 #![allow(unsafe_code, reason = "leaf: rustix has no call for the ioctl SIOCGIFMTU")]

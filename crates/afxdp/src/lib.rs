@@ -4,7 +4,7 @@
 //! | question | file |
 //! | --- | --- |
 //! | which frames go to the router? | [`program`], `bpf/steer.c` |
-//! | what of it does the kernel get, and by which calls? | `steer`, `bpf` |
+//! | which part of the program does the kernel get, and by which calls? | `steer`, `bpf` |
 //! | how does one queue of an interface receive and send? | [`socket`] |
 //! | who owns a frame's memory now? | `queue`, `umem` |
 //! | how do two sides exchange entries without a lock? | `ring` |
@@ -19,7 +19,8 @@
 //!
 //! Source: Documentation/networking/af_xdp.rst of Linux, linux/if_xdp.h. The crate needs Linux 5.9 or later, and no
 //! other software. On other systems it is empty. The process needs `CAP_NET_RAW` for a socket, and `CAP_BPF` and
-//! `CAP_NET_ADMIN` for the program. Without `CAP_IPC_LOCK`, the limit of locked memory must allow for the frames.
+//! `CAP_NET_ADMIN` for the program. Without `CAP_IPC_LOCK`, the limit of locked memory must be large enough for the
+//! frames.
 //!
 //! The crate knows frames, not NDN packets: it depends on no other crate of the workspace.
 #![cfg(target_os = "linux")]

@@ -1,11 +1,11 @@
 //! Memory from `mmap`: the rings that the kernel shares with us, and the frames.
 //!
 //! This file needs `unsafe`, because Rust has no safe call for `mmap`. A [`Mapping`] owns its bytes and gives them back
-//! when it is dropped. [`Mapping::place`] gives pointers into it only after a check of bounds and alignment, so that
-//! offsets which the kernel names are never trusted.
+//! when it is dropped. [`Mapping::place`] gives pointers into it only after a check of bounds and alignment, so that we
+//! never trust offsets from the kernel.
 //!
 //! Cost: one system call each way. All pages are present from the start (`MAP_POPULATE`), so that no packet waits for
-//! one. Limit: what the system has; then `open` fails.
+//! one. Limit: the memory of the system; `open` fails if it has too little.
 #![allow(unsafe_code, reason = "leaf: memory from mmap")]
 
 use std::ffi::c_void;

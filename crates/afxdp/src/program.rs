@@ -2,11 +2,11 @@
 //!
 //! Source: Documentation/bpf/map_xskmap.rst of Linux. The program is `bpf/steer.c`, whose compiled form is part of this
 //! library. It takes frames with the EtherType of NDN (0x8624) that come by a queue with a socket, also those with a
-//! priority tag (a VLAN tag of VLAN 0), which stays in the frame. The kernel gets all others.
+//! priority tag (a VLAN tag of VLAN 0), which stays in the frame. The kernel gets all other frames.
 //!
 //! A BPF link holds the program on the interface. The kernel removes it when the last descriptor of the link is closed,
-//! so the end of the process also detaches it, by whatever signal. (A process that is just being started has copies of
-//! all descriptors; then the kernel detaches a moment later.) The link needs Linux 5.9.
+//! so the end of the process also detaches it, whatever signal ended the process. (A process that is just being started
+//! has copies of all descriptors; then the kernel detaches a moment later.) The link needs Linux 5.9.
 //!
 //! Modes: the driver runs the program before it makes a socket buffer (*native*), if it can. Otherwise the kernel runs
 //! it afterwards (*generic*), which is slower and works with every driver.

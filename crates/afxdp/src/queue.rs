@@ -12,7 +12,7 @@
 //! Cost per received frame: two ring entries and the frame, nothing is copied. Per frame sent: one copy and two ring
 //! entries. Indices are written once per batch.
 //!
-//! Limits: descriptors that cannot be are refused and counted ([`Queue::refused`]). A frame that the kernel never gives
+//! Limits: impossible descriptors are refused and counted ([`Queue::refused`]). A frame that the kernel never gives
 //! back is missing from then on.
 
 use crate::ring::{ConsumerRing, ProducerRing};

@@ -13,10 +13,10 @@
 //! before the slots (acquire).
 //!
 //! Cost: each side has copies of both indices in its own memory. It reads the other's index (a cache miss if it
-//! changed) only if the copy does not allow what is wanted, and writes its own once per batch.
+//! changed) only if the copy shows too little room, or too few entries. It writes its own index once per batch.
 //!
-//! Limits: a full ring takes no entry. If the other side gives an index that cannot be, the ring is taken as full or as
-//! empty. Nothing else depends on what the other side writes: callers check the entries.
+//! Limits: a full ring takes no entry. If the other side writes an impossible index, the ring counts as full or as
+//! empty. Nothing else depends on the writes of the other side: callers check the entries.
 #![allow(unsafe_code, reason = "leaf: memory shared with the kernel")]
 
 use std::io;

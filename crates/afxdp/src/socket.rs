@@ -1,8 +1,8 @@
 //! One queue of an interface, as a socket.
 //!
-//! Source: Documentation/networking/af_xdp.rst and net/xdp/xsk.c of Linux. The socket has memory of its own for its
-//! frames, which the kernel pins; half receives and half sends. `queue.rs` moves the frames. This file makes the socket
-//! and tells the kernel when it has to look at the rings (`XDP_USE_NEED_WAKEUP`).
+//! Source: Documentation/networking/af_xdp.rst and net/xdp/xsk.c of Linux. The socket has separate memory for its
+//! frames, which the kernel pins. One half receives, the other half sends. `queue.rs` moves the frames. This file makes
+//! the socket and wakes the kernel when it has to look at the rings (`XDP_USE_NEED_WAKEUP`).
 //!
 //! Modes: with *zero copy*, the card itself reads and writes the frames. Otherwise (*copy mode*), the kernel copies
 //! each packet, and sends only within a system call: at most 32 packets each, so [`XdpSocket::flush`] makes several.
@@ -10,10 +10,10 @@
 //! Cost: to receive, no system call. To send, one for 32 packets in copy mode, and at most one per flush with zero
 //! copy. Memory: `frames` × `frame_bytes`, 16 MB with the default options, and for each frame 24 bytes of rings.
 //!
-//! Limits: a frame that arrives while no frame memory is free is dropped by the kernel, which counts it
-//! ([`Statistics`]). If all frames to send are in use, [`XdpSocket::send`] refuses. Descriptors of the kernel that
-//! cannot be are counted ([`XdpSocket::refused_descriptors`]), and so is what the kernel drops in copy mode instead of
-//! sending it ([`XdpSocket::dropped`]): while the link has no carrier, or the queue of a device is full.
+//! Limits: the kernel drops and counts a frame that arrives while no frame memory is free ([`Statistics`]). If all
+//! frames to send are in use, [`XdpSocket::send`] refuses. The socket counts impossible descriptors of the kernel
+//! ([`XdpSocket::refused_descriptors`]). It also counts frames that the kernel drops in copy mode instead of sending
+//! them, because the link has no carrier or the queue of a device is full ([`XdpSocket::dropped`]).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

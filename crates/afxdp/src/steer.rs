@@ -1,4 +1,4 @@
-//! What the kernel needs to know of the program `bpf/steer.c`: its instructions, its map and its licence.
+//! The parts of the program `bpf/steer.c` that the kernel needs: its instructions, its map and its licence.
 //!
 //! Source: the object `bpf/steer.o`, the ELF file that the compiler makes. Nothing reads ELF when the router runs: the
 //! place of the instructions in the file is a constant here, and a test compares it, and all else, with the object.

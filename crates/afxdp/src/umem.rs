@@ -14,11 +14,11 @@
 //! A frame has one owner at any time. `Owner::Kernel` of a frame to receive: it is in the fill ring, in the kernel or
 //! in the RX ring. `Owner::Kernel` of a frame to send: it is in the TX ring, in the kernel or in the completion ring.
 //! `Owner::Us`: it is being read, is being written or is in the list of free frames. Only functions of this file change
-//! owners. An address from the kernel counts only if it is within a frame of the right half that the kernel owns: one
-//! that it gives twice, or makes up, is refused.
+//! owners. An address from the kernel counts only if it is within a frame of the right half that the kernel owns. An
+//! address that the kernel gives twice, or invents, is refused.
 //!
-//! Cost: one byte per frame, beside the frame itself; to send, one entry of a stack. Limits: the number of frames is
-//! fixed; without a free one nothing is sent.
+//! Cost: one byte per frame, in addition to the frame itself; to send, one entry of a stack. Limits: the number of
+//! frames is fixed; without a free frame nothing is sent.
 #![allow(unsafe_code, reason = "leaf: memory that the kernel writes")]
 
 use std::io;

@@ -1,7 +1,7 @@
-//! The committed object `bpf/steer.o` is what the compiler makes of `bpf/steer.c`.
+//! The committed object `bpf/steer.o` equals the output of the compiler for `bpf/steer.c`.
 //!
 //! Compares the instructions of the program and the definition of the map, not whole files: other parts name the
-//! compiler. Without clang, and with another version than that of the object, the test says so and passes: versions
+//! compiler. Without clang, or with a version other than that of the object, the test prints this and passes: versions
 //! choose different instructions for the same program.
 #![cfg(target_os = "linux")]
 

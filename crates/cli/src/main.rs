@@ -1,4 +1,4 @@
-//! `namewire`, the one command: a router, and the tools to look after one and to try it.
+//! `namewire`, the only command: a router, and tools to manage and try it.
 //!
 //! Exit codes: see [`ExitCode`].
 

@@ -1,7 +1,8 @@
 //! `namewire run`: the options of a router.
 //!
 //! Everything has a default that works without configuration, privileges or keys. A configuration file overrides the
-//! defaults, and an option overrides both. What people type has an option of its own; `--set` takes any setting.
+//! defaults, and an option overrides both. Settings that people often type have separate options; `--set` takes any
+//! setting.
 
 mod addresses;
 mod assignments;

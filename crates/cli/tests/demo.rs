@@ -1,7 +1,7 @@
 //! `make demo` as a user meets it: tools/demo.sh with the real binary, piped and in a pseudo-terminal.
 //!
-//! The demo gets a temporary directory of the test. Everything that it starts has that path among its arguments, so the
-//! test finds what a demo leaves behind.
+//! The demo gets a temporary directory of the test. Every process that the demo starts has that path among its
+//! arguments, so the test finds processes that the demo leaves behind.
 
 use crate::router_process::{NAMEWIRE, eventually, text};
 use crate::terminal::Terminal;

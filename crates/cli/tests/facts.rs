@@ -1,9 +1,8 @@
-//! What programs read of a router has stable names: the keys of `--json` and of the observer's JSON, the metrics, and
-//! the type numbers of datasets.
+//! The names that programs read from a router are stable: the keys of `--json` and of the observer's JSON, the metrics,
+//! and the type numbers of datasets.
 //!
-//! `facts.txt` lists them all, as a router with a little of everything shows them. A line that goes, or has another
-//! name, breaks programs. A new line does not. `UPDATE=1 cargo test -p namewire-cli --test commands facts` writes the
-//! list anew.
+//! `facts.txt` lists them all, as shown by a router that has at least one of each thing. A removed or renamed line
+//! breaks programs. A new line does not. `UPDATE=1 cargo test -p namewire-cli --test commands facts` rewrites the list.
 
 use crate::router_process::{Router, eventually, free_port, http_get};
 use namewire_client::Client;

@@ -1,4 +1,4 @@
-//! `namewire key` and `--identity` as a user meets them: the real binary, a home directory of its own.
+//! `namewire key` and `--identity` as a user meets them: the real binary, with a separate home directory.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use namewire_packet::{Interest, KeyLocator, NameBuf};

@@ -1,4 +1,4 @@
-//! The router's log, of a real process: what it says on standard error, by `namewire events`, and how levels change.
+//! The router's log, of a real process: its lines on standard error and in `namewire events`, and changes of levels.
 
 use crate::router_process::{NAMEWIRE, Router, eventually, namewire_of, run_command, text, text_of_failure};
 use std::{

@@ -1,4 +1,4 @@
-//! Memory that a flood needed comes back.
+//! A router gives back the memory that a flood needed.
 
 use crate::router_process::{NAMEWIRE, Router, eventually, free_port};
 use std::{net::UdpSocket, process::Command};

@@ -1,5 +1,5 @@
-//! A router without memory: it refuses by name and goes on, or does not start and says why. The limit is the router's
-//! own `ulimit -v`.
+//! A router with too little memory: it refuses with a named reason and continues, or it does not start and prints the
+//! reason. The limit is the router's own `ulimit -v`.
 
 use crate::router_process::{NAMEWIRE, Router};
 use namewire_client::{Client, ControlError};

@@ -1,4 +1,5 @@
-//! What the program says when something is not as the user thought, and how quantities are typed: the real binary.
+//! The messages of the program when something is not as the user expected, and the forms of quantities: the real
+//! binary.
 
 use crate::router_process::{NAMEWIRE, Router, eventually, free_port, http_get, run_command, text, text_of_failure};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Privileges of a router that root starts: what does each thread have left, and does the router still do its work?
+//! Privileges of a router that root starts: which privileges does each thread keep, and does the router still do its
+//! work?
 //!
 //! Only root has privileges to give up. Other users, and machines without network namespaces, skip these tests with a
 //! message.

@@ -1,4 +1,4 @@
-//! Seven router processes over UDP, with two ways through the middle:
+//! Seven router processes over UDP, with two paths through the middle:
 //!
 //! ```text
 //!   hall ─ a ── b ── c ── d ── e ─ player
@@ -6,8 +6,8 @@
 //!                    g
 //! ```
 //!
-//! A concert is found by its tags, 1,000 follow-ups go by locator while NDN packets pass beside them, a push reaches
-//! five subscribers, and everything works again after the router in the middle was killed.
+//! A player finds a concert by its tags. 1,000 follow-ups go by locator, while NDN packets pass over the same links. A
+//! push reaches five subscribers. Everything works again after the test has killed the router in the middle.
 
 use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port};
 use namewire_client::{

@@ -1,4 +1,4 @@
-//! Tools that look after a router, as a user meets them: the real binary and a real router.
+//! Tools that manage a router, as a user meets them: the real binary and a real router.
 
 use crate::router_process::{NAMEWIRE, PATIENCE, Router, eventually, text};
 use crate::terminal::Terminal;

@@ -1,4 +1,4 @@
-//! The traffic generator as a user meets it: through a router, and one against the other.
+//! The traffic generator as a user meets it: through a router, and between two generators.
 
 use crate::router_process::{NAMEWIRE, Router, free_port, text};
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! The commands of docs/transports.md that turn AF_XDP, DPDK and shared memory on, each line as it stands there, on a
-//! machine of their own: a network namespace with a cable `eth1` and an empty `/run`. It needs root; without it, the
-//! test says so and passes. DPDK needs a build with it in `NAMEWIRE_DPDK` (`make system`).
+//! The commands of docs/transports.md that turn on AF_XDP, DPDK and shared memory. The test runs each line unchanged,
+//! on a separate machine: a network namespace with a cable `eth1` and an empty `/run`. This needs root; without it, the
+//! test prints this and passes. For DPDK, `NAMEWIRE_DPDK` must name a build with DPDK (`make system`).
 
 use std::{
     path::Path,

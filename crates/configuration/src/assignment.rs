@@ -1,10 +1,10 @@
-//! One setting given by itself, `cs.policy=lru`, as `namewire run --set` takes it.
+//! A single setting, `cs.policy=lru`, in the form that `namewire run --set` takes.
 //!
-//! The key is that of a file with its sections before it. The value is TOML. Quotes around a text may be left out,
-//! because a shell takes them away.
+//! The key has the sections of the file in front. The value is TOML. Quotes around a text may be left out, because a
+//! shell removes them.
 //!
-//! Limits: `[[face]]`, `[[route]]` and `[[strategy]]` are no settings, and options of their own declare them. Settings
-//! that name rules of trust belong in a file ([`FILE_ONLY`]), because they are read with it.
+//! Limits: `[[face]]`, `[[route]]` and `[[strategy]]` are not settings; separate options declare them. Settings that
+//! name rules of trust belong in a file ([`FILE_ONLY`]), because they are read with it.
 
 use crate::{
     Settings, SettingsError,

@@ -1,4 +1,4 @@
-//! Settings as a list of keys and values, `cs.policy` and `"lru"`, as a file would have them.
+//! Settings as a list of keys and values in the form of a file: `cs.policy` and `"lru"`.
 
 use crate::{
     Settings,

@@ -1,4 +1,5 @@
-//! The settings in force in a running router: what it was configured with, and what commands have changed since.
+//! The settings in force in a running router: those of its configuration, with the changes that commands have made
+//! since.
 
 use crate::{
     Settings,

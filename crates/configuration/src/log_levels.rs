@@ -1,7 +1,8 @@
-//! What the router logs, by area: levels, and texts that say them.
+//! What the router logs, by area: levels, and their text form.
 //!
 //! A text of levels, as `--log` and `namewire log set` take it, is a list: `info,faces=debug`. An entry without an area
-//! is for every area that the list does not name. Areas about which the list says nothing keep their level.
+//! is for every area that the list does not name. Without such an entry, areas that are not in the list keep their
+//! level.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 

@@ -2,8 +2,8 @@
 //!
 //! Source: drop-in.md §3, management.md §8 and the sample file of NFD 24.07 (sections, keys, defaults). A missing
 //! protocol section of `face_system` switches the protocol off. A value that NFD would refuse is an error here. A key
-//! that NFD would refuse is a warning, and so is everything without a counterpart: the file serves another program, and
-//! it is better to start with most of it than not to start.
+//! that NFD would refuse is a warning, and so is a key without a counterpart here. The file was written for another
+//! program, and a router that starts with most of its settings is better than none.
 
 mod faces;
 mod log;

@@ -1,7 +1,7 @@
 //! All settings of a node, typed, with their defaults: the contents of a configuration file.
 //!
-//! There is one type per table of the file. `default.toml` beside this file is the text that users see; tests keep the
-//! two consistent.
+//! There is one type per table of the file. `default.toml`, in the same folder, is the text that users see; tests keep
+//! the two consistent.
 
 mod choice;
 mod cs;

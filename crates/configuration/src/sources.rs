@@ -1,4 +1,4 @@
-//! Where the value of each setting came from: the line of a file, an option, or nothing but the default.
+//! Where the value of each setting came from: the line of a file, an option, or the default.
 
 use crate::{Settings, flat::flat, text::Prefix};
 use namewire_packet::nfd::setting_in_force::setting_source;

@@ -1,10 +1,10 @@
-//! The state file: keeps what management commands have made, so that it survives a restart.
+//! The state file: keeps the results of management commands over a restart.
 //!
 //! The file is TOML with the tables `[[face]]`, `[[route]]` and `[[strategy]]` of a configuration, and its entries can
-//! be copied there. It names faces by their remote end, because their numbers differ with every start. The file is
-//! replaced as a whole: written beside the old one (`FILE.new`), synchronised to disk, then renamed. So after a crash
-//! the file is either the old one or the new one. `FILE.new` is never read; [`remove_unfinished`] removes it after a
-//! crash.
+//! be copied there. It names faces by their remote end, because their numbers differ with every start. The router
+//! replaces the file as a whole: it writes `FILE.new` in the same folder, synchronises it to disk, then renames it. So
+//! after a crash the file is either the old one or the new one. The router never reads `FILE.new`;
+//! [`remove_unfinished`] removes it after a crash.
 //!
 //! The file states its format. A change that an older program would misread gets the next number, and [`read`]
 //! continues to read the older formats.

@@ -1,4 +1,4 @@
-//! Turns the errors of the TOML reader into sentences for users: which key, on which line, and what it takes.
+//! Turns the errors of the TOML reader into sentences for users: which key, on which line, and which values it accepts.
 
 use crate::likeness::nearest;
 use std::{fmt, ops::Range};

@@ -1,4 +1,4 @@
-//! Reads the rules that say who may command this node, from a configuration file into [`TrustConfig`].
+//! Reads the rules about who may command this node, from a configuration file into [`TrustConfig`].
 //!
 //! Source: management.md §8; the validator configuration format of ndn-cxx (`security-validator-config.rst`). That
 //! format is always INFO: in sections of an `nfd.conf`, or in a separate file that our own configuration names. Paths

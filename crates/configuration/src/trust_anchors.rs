@@ -1,8 +1,8 @@
 //! Trust anchors in files: read before the router starts, and again after each `refresh`.
 //!
 //! Source: ndn-cxx `security-validator-config.rst`, `trust-anchor`, and `trust-anchor-group.cpp`. A file or directory
-//! may come later than the router: what cannot be read has no certificates until a `refresh` finds some. The user is
-//! told when a file or directory becomes unreadable, or readable, and each failure is counted. In a directory, files
+//! may appear after the start of the router. An unreadable one has no certificates until a `refresh` finds some. The
+//! router logs when a file or directory becomes unreadable or readable, and counts each failure. In a directory, files
 //! without a certificate are skipped.
 //!
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].

@@ -1,8 +1,8 @@
 //! Time spans and sizes as people write them: `600 s`, `64 MiB`.
 //!
 //! A span needs its unit (only `0` needs none), because plain numbers in the files of other programs mean milliseconds
-//! in some places and seconds in others. A size without a unit is in bytes. Both may have a decimal point. Values print
-//! in the largest unit that gives a whole number, and read back as they were.
+//! in some places and seconds in others. A size without a unit is in bytes. Both may have a decimal point. A value is
+//! printed in the largest unit that gives a whole number, so that reading the text gives the same value.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, str::FromStr, time::Duration};

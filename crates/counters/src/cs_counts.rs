@@ -1,10 +1,10 @@
 //! Content Store counts, by policy and by prefix.
 //!
-//! [`Counters`](crate::Counters) has the totals; this module divides them. By policy: at a change of policy, the engine
-//! credits everything counted since the last change to the former policy, so a packet costs nothing more. By prefix:
-//! the engine looks up the configured prefixes by the name's hashes, which exist anyway. It looks up only the lengths
-//! that configured prefixes have. The table takes one or two cache lines. Two names with one keyed 64-bit hash would
-//! share a count.
+//! [`Counters`](crate::Counters) has the totals; this module divides them by policy and by prefix. By policy: at a
+//! change of policy, the engine credits everything counted since the last change to the former policy, so a packet
+//! costs nothing more. By prefix: the engine looks up the configured prefixes by the name's hashes, which exist anyway.
+//! It looks up only the lengths that configured prefixes have. The table takes one or two cache lines. Two names with
+//! one keyed 64-bit hash would share a count.
 //!
 //! Cost: without configured prefixes a packet takes one test, otherwise one look-up per length. Limits: there are at
 //! most [`MAX_COUNTED_PREFIXES`] prefixes, and as many policies as the catalogue has names.

@@ -1,4 +1,4 @@
-//! Face share: for how many answers does each face wait, and which faces wanted more than they may?
+//! Face share: for how many answers does each face wait, and which faces exceeded their limit?
 //!
 //! A face waits for as many answers as it has in-records. The engine counts in-records by face number modulo [`SLOTS`]:
 //! faces whose numbers differ by a multiple of [`SLOTS`] share a count and a limit. By default a router has at most

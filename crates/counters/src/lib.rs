@@ -1,11 +1,11 @@
-//! What an engine counts. Plain numbers: one thread writes them and publishes a copy.
+//! The counters of an engine. They are plain numbers: one thread writes them and publishes a copy.
 //!
 //! | question | file |
 //! | --- | --- |
 //! | what passed through an engine? | [`Counters`], here |
 //! | why was a packet dropped? | [`drop_reason`] |
 //! | which limits took effect, and let the packet go on? | [`limit_met`] |
-//! | for how many answers does each face wait, and which faces wanted more than they may? | [`face_share`] |
+//! | for how many answers does each face wait, and which faces exceeded their limit? | [`face_share`] |
 //! | what happened in the Content Store, by policy and by prefix? | [`cs_counts`] |
 
 pub mod cs_counts;

@@ -1,8 +1,8 @@
-//! Where the host names of faces lead. A FaceUri may have a host name; management takes only addresses.
+//! The addresses of the host names of faces. A FaceUri may have a host name; management takes only addresses.
 //!
-//! [`Names::look_up`] holds nothing of the keeper, so it can run beside everything else. It looks up all names at once
-//! and ends after [`RESOLVE_TIMEOUT`] at the latest. The system's resolver may go on longer, in a thread of the
-//! runtime's pool, which has at most 512; names beyond that wait for a thread, up to the same limit.
+//! [`Names::look_up`] does not borrow the keeper, so the keeper can work meanwhile. It looks up all names at once and
+//! ends after [`RESOLVE_TIMEOUT`] at the latest. The system's resolver may take longer, in a thread of the runtime's
+//! pool. The pool has at most 512 threads; further names wait for a thread, up to the same limit.
 
 use namewire_configuration::text::Uri;
 use namewire_packet::nfd::FaceUri;

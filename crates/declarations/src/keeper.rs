@@ -1,4 +1,5 @@
-//! The keeper: makes what is declared, and when the declarations change, makes only the difference.
+//! The keeper: makes the declared faces, routes and strategies. When the declarations change, it makes only the
+//! difference.
 
 use crate::{
     default_strategies,

@@ -2,13 +2,14 @@
 //! the difference.
 //!
 //! [`Keeper::apply`] compares the declarations with what it has made before. It removes routes and then faces that are
-//! no longer declared, and resets strategies to their default. It makes what is new, different or lost. It touches
-//! nothing else. [`Keeper::retry`] tries again to make a connection, or a face whose host had no address or that
-//! closed ([`Keeper::note_lost`]). It does not try again what management refused.
+//! no longer declared, and resets strategies to their default. It makes declarations that are new, different or lost.
+//! It changes nothing else. [`Keeper::retry`] tries again to make a connection, or a face whose host had no address or
+//! that closed ([`Keeper::note_lost`]). It does not retry commands that management refused.
 //!
-//! A face is made to an address. If its URI has a host name, and the face is down or has heard nothing for a minute,
-//! the name is looked up again. If the name has lost that address, [`Keeper::retry`] makes the face again.
-//! [`Keeper::names`] says which names to look up. [`Names::look_up`] needs no keeper, so others can use it meanwhile.
+//! A face has an address as its remote end. If its URI has a host name, and the face is down or has received nothing
+//! for a minute, the name is looked up again. If the name no longer has that address, [`Keeper::retry`] makes the face
+//! again. [`Keeper::names`] returns the names to look up. [`Names::look_up`] needs no keeper, so others can use it
+//! meanwhile.
 //!
 //! A declared face is known by its URI as written. Two spellings of one address lead to one face, which stays until
 //! neither spelling is declared.

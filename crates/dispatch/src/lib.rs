@@ -2,8 +2,8 @@
 //!
 //! * An Interest or Nack: the home worker of its name. The store may be set to find Data under all prefixes of its name
 //!   ([`Dispatcher::with_prefix_visits`]). Then an Interest with CanBePrefix first visits the Content Stores of all
-//!   other workers, one after the other, until one answers. It is answered whenever a router with one worker would
-//!   answer it. But only Data of the same worker are compared with each other.
+//!   other workers, one after the other, until one answers. So the Interest gets an answer whenever a router with one
+//!   worker would answer it. But only Data of the same worker are compared with each other.
 //! * Data: every worker where an Interest may be pending for it, one after the other. These are the workers that own a
 //!   shorter prefix with a pending CanBePrefix Interest, and last the home of its name ([`Visits`]). If no Interest was
 //!   pending at any of them, the last one treats the Data as unsolicited. So several workers together satisfy, store
@@ -15,9 +15,9 @@
 //! not the tables' key: a token shows the worker to other nodes and must not reveal table hashes.
 //!
 //! Pending prefixes are counted by their hash, in [`PENDING_COUNTERS`] counters that all workers share. With n prefixes
-//! pending, one prefix of a Data leads to a worker needlessly with probability n / 32,768. N.B. Counters by worker and
-//! number of components were tried. With these, nearly every visit was needless: one pending Interest per worker and
-//! length sent all Data to all workers.
+//! pending, one prefix of a Data causes a needless visit to a worker with probability n / 32,768. N.B. Counters by
+//! worker and number of components were tried. With these, nearly every visit was needless: one pending Interest per
+//! worker and length sent all Data to all workers.
 //!
 //! Cost: with one worker, dispatch costs nothing. An Interest that visits all workers costs one hop over a ring for
 //! each. Any other packet costs one pass over the name, and Data one relaxed load per prefix while CanBePrefix

@@ -1,4 +1,4 @@
-//! The bare forwarder: every frame of one device goes to the other. The lab compares the router with it.
+//! A minimal forwarder: it sends every frame of one device to the other. The lab compares the router with it.
 //!
 //! ```text
 //! forward --device net_memif0,role=client,id=0,socket=/run/a.sock,socket-abstract=no \
@@ -6,8 +6,9 @@
 //!         [--swap] -- --no-huge -m 512 --no-pci
 //! ```
 //!
-//! `--swap` exchanges the two MAC addresses of each frame. What follows `--` are options of DPDK. It prints `ready`
-//! when both devices have started, and runs until it is killed. Frames that a full device does not take are dropped.
+//! `--swap` exchanges the two MAC addresses of each frame. Arguments after `--` are options of DPDK. The program prints
+//! `ready` when both devices have started, and runs until it is killed. Frames that a full device does not take are
+//! dropped.
 
 use std::io::{self, Write};
 

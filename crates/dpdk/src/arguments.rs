@@ -1,7 +1,7 @@
-//! The options of DPDK's runtime: what this crate adds, and what it refuses.
+//! The options of DPDK's runtime: which options this crate adds, and which it refuses.
 //!
-//! Source: DPDK 22.11, "EAL parameters" (Linux guide), and `rte_eal_init`, which exits the process if it is asked for
-//! help.
+//! Source: DPDK 22.11, "EAL parameters" (Linux guide), and `rte_eal_init`, which ends the process if `--help` is among
+//! the options.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Frames of one port: bursts from its device, and bursts to it.
 //!
-//! This file needs `unsafe`: a buffer (mbuf) belongs to DPDK's pool, to the device or to this crate, and no type says
-//! to which. [`Queues`] owns a buffer from the C call that returns it until the C call that takes it.
+//! This file needs `unsafe`: a buffer (mbuf) belongs to DPDK's pool, to the device or to this crate, and no type shows
+//! its owner. [`Queues`] owns a buffer from the C call that returns it until the C call that takes it.
 //!
 //! ```text
 //!   pool ──allocate (64)──► spare ──send: copy──► filled ──flush──► device ──► pool
@@ -10,8 +10,8 @@
 //! Sizes come from the network. The shim checks that a frame is within its buffer. It joins frames in several pieces,
 //! or drops and counts them.
 //!
-//! Cost: one C call per burst to receive, one to free it, one to send, and one to allocate for 64 frames sent. Fresh
-//! buffers are the ones last freed by this thread (mempool cache), so their memory is mostly in the CPU's cache.
+//! Cost: one C call per burst to receive, one to free it, one to send, and one to allocate for 64 frames sent. The pool
+//! returns the buffers that this thread freed last (mempool cache), so their memory is mostly in the CPU's cache.
 #![allow(unsafe_code, reason = "leaf: buffers that DPDK shares with devices")]
 
 use std::ffi::{c_uint, c_void};

@@ -1,7 +1,7 @@
 //! DPDK's runtime (Environment Abstraction Layer): its start, its end, its threads, and the ports that are open.
 //!
-//! DPDK has one runtime per process and cannot start again after its end. It starts on a thread of its own, which then
-//! ends: DPDK pins the thread that starts it to a CPU, and the signal mask of that thread becomes that of DPDK's. So
+//! DPDK has one runtime per process and cannot start again after its end. We start it on a separate thread, which then
+//! ends. DPDK pins the thread that starts it to a CPU, and DPDK's threads inherit the signal mask of that thread. So
 //! the caller's CPUs and signals stay as they are.
 //!
 //! Threads: buffers come from a pool that all threads share. A thread with an *lcore id* has a cache of the pool, which
@@ -9,7 +9,7 @@
 //! our own (`rte_mempool_cache_create`) would not help: drivers would not know them. Without an id, a burst costs
 //! atomic operations, and all else is the same.
 //!
-//! Functions that attach, open or close are not safe to call on two threads at a time, so one lock is around them.
+//! Two threads must not attach, open or close at the same time, so one lock protects these functions.
 
 use std::cell::Cell;
 use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! The functions of `shim.c` and a few of DPDK's, and safe calls for those that start, stop and ask.
+//! The functions of `shim.c` and a few of DPDK's, and safe wrappers for those that start, stop and query ports.
 //!
 //! This file needs `unsafe`, because Rust cannot check what C promises. Ports and pools are numbers and addresses here:
 //! `port.rs` decides who may use them. The functions for bursts are in `burst.rs`.

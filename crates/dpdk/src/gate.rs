@@ -1,13 +1,13 @@
 //! Keeps DPDK's host thread and the bursts of memif devices apart.
 //!
-//! The host thread of DPDK (`eal-intr-thread`) handles what happens to devices. When the peer of a memif device leaves,
-//! it unmaps the memory that both shared, even while a worker copies from it. The worker then crashes the process: with
-//! DPDK 22.11, after a few dozen leaving peers under load. No function of DPDK's excludes this.
+//! The host thread of DPDK (`eal-intr-thread`) handles the events of devices. When the peer of a memif device leaves,
+//! the host thread unmaps the shared memory, even while a worker copies from it. The worker then crashes the process:
+//! with DPDK 22.11, after a few dozen leaving peers under load. No function of DPDK prevents this.
 //!
-//! So the host thread rests inside a timed callback of ours, which it runs as it runs all callbacks. While it rests,
-//! bursts run. Every [`REST`], it closes the gate for bursts, waits until none is under way, and returns to DPDK, which
-//! then handles what happened. The next callback, [`WORK`] later, opens the gate again. A burst that finds the gate
-//! closed does nothing, as if the device were empty or full.
+//! So the host thread rests inside a timed callback of ours. While it rests, bursts run. Every [`REST`], our callback
+//! closes the gate for bursts, waits until no burst is running, and returns to DPDK, which then handles its events. The
+//! next callback, [`WORK`] later, opens the gate again. A burst that finds the gate closed does nothing, as if the
+//! device were empty or full.
 //!
 //! ```text
 //!   host thread:  ├── rests: gate open for bursts ──┤ handles peers ├── rests ...
@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Cost: two atomic operations per burst of a memif device, half a percent of its time, and a thread that wakes 100
-//! times a second while one is open. Peers connect more slowly. Other events of DPDK's wait up to [`REST`], too.
+//! times a second while a memif device is open. Peers connect more slowly. Other events of DPDK wait up to [`REST`],
+//! too.
 //!
 //! Source: DPDK 22.11, programmer's guide, "User Space Interrupt Event": one host thread runs the callbacks of devices
 //! and of timers.

@@ -1,4 +1,4 @@
-//! What a port is to be, and what it counted.
+//! The options of a port, and its counters.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Locks that outlive a panic.
+//! Locks that remain usable after a panic.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

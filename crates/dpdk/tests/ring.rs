@@ -1,4 +1,4 @@
-//! A device of net_ring, whose frames come back to it: what is sent is received; and a full device.
+//! A device of net_ring, whose frames come back to it: it receives all frames that it sends. And a full device.
 #![cfg(feature = "dpdk")]
 
 mod dpdk_process;

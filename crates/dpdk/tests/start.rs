@@ -1,4 +1,4 @@
-//! The start and the end of DPDK, devices that are wrong, and devices that only receive.
+//! The start and the end of DPDK, invalid devices, and devices that only receive.
 #![cfg(feature = "dpdk")]
 
 mod dpdk_process;

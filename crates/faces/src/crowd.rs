@@ -1,13 +1,14 @@
-//! Crowd: do the senders of a listener bring more than the worker reads, and which of them bring too much?
+//! Crowd: do the senders of a listener send more than the worker reads, and which of them send too much?
 //!
 //! The kernel keeps the datagrams of all senders in one buffer, and drops whatever comes while it is full. So a sender
 //! that never stops would get the whole buffer and all turns of the listener. A worker reads datagrams several times as
-//! fast as it can forward them. So while a listener is *crowded*, it drops, unparsed, what one sender brings beyond
-//! [`PART`] datagrams of a read ([`crate::LinkDrop::TurnShare`]): the buffer empties, and others find room in it.
+//! fast as it can forward them. So a *crowded* listener takes at most [`PART`] datagrams of one sender in a read. It
+//! drops the others of this sender, unparsed ([`crate::LinkDrop::TurnShare`]). So the buffer empties, and other senders
+//! find room in it.
 //!
-//! A listener is crowded when [`UNBROKEN`] datagrams were read in a row without emptying it, and the kernel's buffer is
-//! more than half full; until a read empties it. So windows of applications that fit half of the buffer are never cut.
-//! A sender that is alone is never cut, either.
+//! A listener becomes crowded when the worker has read [`UNBROKEN`] datagrams in a row without emptying the kernel's
+//! buffer, and the buffer is more than half full. It remains crowded until a read empties the buffer. So the listener
+//! never cuts an application's window that fits half of the buffer, nor a sender that is alone.
 //!
 //! Cost: nothing for a datagram while the listener is not crowded and no other socket waits for its turn.
 

@@ -1,6 +1,6 @@
 //! How the datagrams of a [`crate::datagram_socket::DatagramSocket`] get to the network and from it: by a kernel socket
-//! (UDP, or a packet socket of an interface), or as frames in shared memory ([`crate::frame_port`]). Everything above
-//! it does not know which.
+//! (UDP, or a packet socket of an interface), or as frames in shared memory ([`crate::frame_port`]). The code above
+//! does not distinguish them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -2,8 +2,8 @@
 //! of one face, one half of a multicast face, or an Ethernet interface. [`Peers`] says which remotes may send to the
 //! socket, and to which faces these remotes belong.
 //!
-//! Packets of one batch are queued, and sent with as few `sendmmsg` calls as their number allows, whatever their
-//! remotes are. While the kernel has no room, the queue of a socket that faces share is a pool of its own, so that one
+//! The socket queues the packets of one batch and sends them, to any remotes, with as few `sendmmsg` calls as their
+//! number allows. While the kernel has no room, the queue of a socket that faces share is a separate pool, so that one
 //! host's datagrams do not keep all others out. If the kernel refuses a datagram for good, the caller gets it back, so
 //! that its face counts it. If the kernel has no room for a datagram now, the datagram waits in the queue, up to a
 //! limit.
@@ -16,15 +16,15 @@
 //!   runs   └────────────1──────────────┴──2───┴──────3──────┘
 //! ```
 //!
-//! [`Failure`] says what a failure means for the face, beyond one datagram.
+//! [`Failure`] distinguishes failures of one datagram from failures of the face's link or path.
 //!
 //! A route or a device may refuse a run although it would take its datagrams one by one: segments larger than the
 //! path's MTU are not fragmented, and some devices compute no checksums. Then the socket remembers the refused size.
 //! From then on it sends datagrams of that size or larger one by one, until a path has become wider.
 //!
-//! Where the kernel discovers the path MTU, it sends a single datagram with "don't fragment", but not a run. So only a
-//! single one lets the kernel learn the MTU of a path. Now and then one large datagram of a face goes alone, as a
-//! *scout* ([`Sender::is_scout`]).
+//! Where the kernel discovers the path MTU, it sends a single datagram with "don't fragment", but not a run. So the
+//! kernel learns the MTU of a path only from single datagrams. Now and then the socket sends one large datagram of a
+//! face alone, as a *scout* ([`Sender::is_scout`]).
 
 use std::collections::VecDeque;
 use std::io;

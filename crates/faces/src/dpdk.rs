@@ -5,7 +5,7 @@
 //! its stations and groups have Ethernet faces ([`crate::ethernet`]). All frames of the device come to the router;
 //! those that are not NDN are counted (`link.foreign-frame`) and dropped.
 //!
-//! Nothing wakes a worker that has such a port, so it looks at the device all the time: it uses its processor whole.
+//! A device does not wake its worker. So the worker polls it all the time, and uses a whole processor.
 //!
 //! Limit: one receive and one transmit queue per device, of one worker.
 

@@ -7,8 +7,8 @@
 //! Faces are never local. The MTU is the interface's, at most 8800 bytes. Larger packets are fragmented, also to a
 //! group; the receiver reassembles the fragments of each sender separately.
 //!
-//! Limit: one group per interface. The packet socket does not say to which group a frame was sent. So the group's face
-//! receives the frames of every NDN group that any process on this machine has joined on the interface.
+//! Limit: one group per interface. The packet socket does not report the group to which a frame was sent. So the
+//! group's face receives the frames of every NDN group that any process on this machine has joined on the interface.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! What happens to faces: created, closed, down, refused, each with its reason.
+//! Events of faces: created, closed, down, refused, each with its reason.
 
 use std::io;
 

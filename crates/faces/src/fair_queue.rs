@@ -1,8 +1,8 @@
-//! Fair queue: the frames that wait for a peer that does not read, by the holder that caused them.
+//! Fair queue: the frames that wait for a peer that does not read, queued by the holder that caused them.
 //!
-//! What waits for a producer are Interests of many consumers. In one line, a consumer that asks without end would fill
-//! it, and all others would wait behind it and be dropped in its place. So each holder has a line of its own, and the
-//! lines take turns ([`namewire_shares::turns`], in bytes):
+//! Interests of many consumers wait for one producer. If all waited in one line, a flooding consumer would fill it: the
+//! Interests of others would wait behind its own, or be dropped. So each holder has a separate line, and the lines take
+//! turns ([`namewire_shares::turns`], in bytes):
 //!
 //! ```text
 //!   Interests of 192.0.2.1  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ ─┐
@@ -10,14 +10,14 @@
 //!   Data that it asked for  ▓▓▓▓                 ─┘
 //! ```
 //!
-//! Data and Nacks belong to the peer's own holder, which asked for them. A fair queue is made when an Interest meets a
-//! blocked stream, and ends when nothing waits: a stream that takes everything at once has none.
+//! Data and Nacks belong to the peer's own holder, which asked for them. The driver makes a fair queue when an Interest
+//! meets a blocked stream, and frees it when nothing waits. A stream that takes everything at once has none.
 //!
 //! Where the queue has no room, the newest frames of the holder with the most bytes make room for others
-//! ([`crate::LinkDrop::QueueDisplaced`]). That holder itself is refused more, as if it were alone.
+//! ([`crate::LinkDrop::QueueDisplaced`]). Further frames of that holder are refused, as if it were alone.
 //!
 //! Limits: those of the send queue (`socket_driver/outlet.rs`). Cost: a frame is copied twice, into its line and into
-//! the output; a search of all lines when the heaviest holder has lost half of what it had.
+//! the output; a search of all lines each time the heaviest holder has lost half of its bytes.
 
 use std::collections::{HashMap, VecDeque};
 

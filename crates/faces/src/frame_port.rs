@@ -1,8 +1,8 @@
-//! A port that gives and takes whole Ethernet frames: how a worker reads and writes frames in memory that it shares
-//! with a device, with the kernel or with another process.
+//! A port for whole Ethernet frames. A worker reads and writes frames in memory that it shares with a device, with the
+//! kernel or with another process.
 //!
-//! What all such ports have in common is here: the Ethernet header, which they write and read themselves, and where
-//! frames go in the receive arena. The drivers are AF_XDP ([`xdp`]), DPDK ([`crate::dpdk`]), and memif for
+//! This file has the common part of all such ports: the Ethernet header, which they write and read themselves, and the
+//! place of frames in the receive arena. The drivers are AF_XDP ([`xdp`]), DPDK ([`crate::dpdk`]), and memif for
 //! applications ([`crate::memory`]).
 //!
 //! While a worker is busy with a port, it looks at the memory and wants no event: [`FramePort::begin_polling`].
@@ -10,8 +10,8 @@
 //! A frame may have a priority tag (IEEE 802.1Q), which belongs to no VLAN. It is skipped, as by the kernel's packet
 //! sockets. Frames of VLANs are not ours, and frames to send have no tag.
 //!
-//! A frame is copied once between shared memory and the arena, and once on its way out. Whoever shares the memory may
-//! change it at any time, so nothing is decided by bytes that are not copied yet. Received frames stand close together:
+//! A frame is copied once between shared memory and the arena, and once on its way out. The other side may change the
+//! shared memory at any time, so the port decides only by bytes that it has copied. Received frames are close together:
 //!
 //! ```text
 //!   arena   │ header 14 │ packet │ … │ header 14 │ packet │ …      each frame at a cache line

@@ -1,7 +1,7 @@
 //! Faces: how does the router receive and send packets?
 //!
 //! [`SocketDriver`] owns every socket of one worker thread and sleeps on all of them at once. Each transport has a file
-//! for its peculiarities: [`unix`], [`memory`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`], [`dpdk`]. Frames of
+//! for its special parts: [`unix`], [`memory`], [`tcp`], [`udp`], [`udp_multicast`], [`ethernet`], [`dpdk`]. Frames of
 //! an interface come by a packet socket or by AF_XDP (`datagram_port`, `frame_port`). The link service of each face,
 //! which turns frames into network packets and back, is in [`namewire_links`].
 //!

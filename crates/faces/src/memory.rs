@@ -2,8 +2,8 @@
 //! each.
 //!
 //! An application connects to a Unix socket and passes a memory file with two rings over it (`namewire-memif`). Then
-//! packets go through the rings; the socket says only when an end leaves. The face is local and on-demand, like that of
-//! a Unix stream, and fragments packets that are larger than the application's buffers.
+//! packets go through the rings. The socket only shows when one end leaves. The face is local and on-demand, like that
+//! of a Unix stream, and fragments packets that are larger than the application's buffers.
 //!
 //! ```text
 //!   application ──► ring ──► worker ──► ring ──► application        a doorbell (eventfd) wakes who sleeps
@@ -12,8 +12,8 @@
 //! Frames have an Ethernet header of type 0x8624 with two fixed addresses, as between NDN-DPDK and its applications.
 //! The router does not look at the addresses.
 //!
-//! Limits: whoever may open the socket can keep a worker waiting at a doorbell that the application made so; therefore
-//! the socket is open to its owner and group only ([`SOCKET_MODE`]).
+//! Limits: an application can pass a doorbell at which the worker blocks. Therefore only the owner and the group of the
+//! socket may open it ([`SOCKET_MODE`]).
 
 use std::fs;
 use std::io;

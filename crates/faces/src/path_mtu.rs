@@ -2,8 +2,8 @@
 //!
 //! The kernel knows. It begins with the MTU of the interface, sends datagrams that fit with "don't fragment", and takes
 //! over the size that a router reports by ICMP (RFC 1191, RFC 8201). It forgets a report after ten minutes, or when
-//! its routes are flushed. We ask with a socket of our own, which sends nothing. So the answer is the same for a face
-//! with a connected socket and for one of a listener, and never older than the kernel's routes.
+//! its routes are flushed. We ask with a separate socket, which sends nothing. So faces with a connected socket and
+//! faces of a listener get the same answer, and it is never older than the kernel's routes.
 //!
 //! We leave `IP_MTU_DISCOVER` as it is. By default, the kernel then fragments the datagrams that no longer fit, so
 //! those that were queued before a report arrive anyway. `IP_PMTUDISC_DO` would lose them. And an administrator who

@@ -1,6 +1,6 @@
 //! The process at the other end of a Unix socket: user, groups and process number at the time when it connected
-//! (`SO_PEERCRED`, and `SO_PEERGROUPS` of Linux 4.13). `/proc` would instead give the groups of the process that has
-//! the number now, which may be another one.
+//! (`SO_PEERCRED`, and `SO_PEERGROUPS` of Linux 4.13). `/proc` would give the groups of the process that has this
+//! number now, which may be another process.
 //!
 //! N.B. rustix offers the first option, but has no value for process number 0. The kernel reports 0 for a peer in
 //! another process namespace, such as an application in a container that mounts the socket.

@@ -1,5 +1,5 @@
-//! Port steering: a datagram whose remote has no socket of its own reaches a listener of the port, never the socket of
-//! a face that is being created.
+//! Port steering: a datagram whose remote has no connected socket reaches a listener of the port, never the socket of a
+//! face that is being created.
 //!
 //! Listeners and faces' sockets share a port, and the kernel chooses among them by a hash of the addresses. It may
 //! choose a face's socket as soon as this is bound, but the face can use datagrams only once the socket is connected.
@@ -15,8 +15,9 @@
 //! one gets its number. So the listeners have the first numbers as long as they are open. Datagrams of one remote
 //! always reach the same listener, whatever faces exist.
 //!
-//! Kernels without such programs (before Linux 4.5) choose by their own hash. Others can still choose the face's socket
-//! if it is connected while they look for one. The driver gives what reaches a face's socket too early to the listener.
+//! Kernels without such programs (before Linux 4.5) choose by their own hash. Newer kernels can still choose the face's
+//! socket if the driver connects it while the kernel searches. If a datagram reaches a face's socket too early, the
+//! driver passes it to the listener.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

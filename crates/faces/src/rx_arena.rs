@@ -1,10 +1,10 @@
 //! Holds the received bytes of one batch.
 //!
 //! Each worker has two buffers, reused for every batch. Sockets are read into the first buffer: streams back to back,
-//! each message of datagrams ([`crate::sys`]) into a slot of its own. Slots are larger than any message. Untouched
-//! memory takes no space, so the usual small messages take a page each. Frames from shared memory, whose length is
-//! known before they are copied, stand back to back. The second buffer holds packets reassembled from fragments.
-//! Positions count through both buffers:
+//! each message of datagrams ([`crate::sys`]) into a separate slot. Slots are larger than any message. Untouched memory
+//! takes no space, so the usual small messages take a page each. Frames from shared memory lie back to back, because
+//! their length is known before the copy. The second buffer holds packets reassembled from fragments. Positions count
+//! through both buffers:
 //!
 //! ```text
 //!          ┌──────────────── read from sockets ──────────────────┬── reassembled ───

@@ -1,4 +1,4 @@
-//! The captures of a worker that take faces by themselves.
+//! The captures of a worker that choose faces by a scope, also faces that are made later.
 
 use namewire_packet::FaceId;
 

@@ -10,7 +10,7 @@
 //!
 //! The files in the order of the loop:
 //!
-//! * *wait*: `poller.rs` has epoll. [`namewire_shares::turns`] says whose turn it is.
+//! * *wait*: `poller.rs` has epoll. [`namewire_shares::turns`] decides whose turn it is.
 //! * *receive*: `receiving.rs` reads a socket by `stream.rs` or `datagram_socket.rs`; a face's `link_service.rs` makes
 //!   packets of the frames. `inlet.rs` limits the input that is kept for later. `crowd.rs` (in `crates/faces/src`)
 //!   limits each sender of a listener that overflows.

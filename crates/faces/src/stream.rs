@@ -13,7 +13,8 @@
 //!
 //! Cost: a batch takes one read and one write. Sending copies each packet into `output`, which exists only while it has
 //! unwritten bytes. Large packets are lent, and copied only if the kernel does not take them. If a peer does not read,
-//! `output` fills up, or a queue behind it in which the holders of Interests take turns (`fair_queue.rs`).
+//! `output` fills up. If Interests wait, a queue behind `output` fills up, in which their holders take turns
+//! (`fair_queue.rs`).
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
 //! UDP multicast: one face per group and interface (drop-in.md §2).
 //!
 //! A face has two sockets, as in NFD. One receives the datagrams to the group on that interface. The other sends from
-//! an address and port of its own, so that peers can tell senders apart. It also lets the face recognize its own
-//! datagrams, which the kernel delivers to every member on this machine.
+//! an address and port that no other socket uses, so that peers can distinguish senders. It also lets the face
+//! recognize its own datagrams, which the kernel delivers to every member on this machine.
 //!
 //! No privilege is needed: with `IP_MULTICAST_ALL` off, a socket receives only for the group that it joined, on the
 //! interface where it joined. Datagrams travel one hop. Faces are never local, not fragmented, and permanent.

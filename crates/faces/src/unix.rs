@@ -1,8 +1,8 @@
 //! Unix stream sockets: how applications on this machine connect (drop-in §1).
 //!
 //! The face is local, on-demand and unfragmented. As in NFD, the parent directory is created, the socket is open to
-//! every user, and a stale socket file is replaced. If a process still listens on the socket, or the file is of another
-//! kind, it is never replaced.
+//! every user, and a stale socket file is replaced. The file is never replaced if a process still listens on the
+//! socket, or if the file is not a socket.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
 //! A busy reliable link does not allocate, and a silent one does not keep the memory that it needed. The test has a
-//! process of its own, because its allocator counts for the whole process.
+//! separate process, because its allocator counts for the whole process.
 
 use cap::Cap;
 use namewire_faces::{DriverConfig, RxArena, SocketDriver};

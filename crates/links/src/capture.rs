@@ -1,8 +1,8 @@
 //! Captures: copies of the frames of chosen faces, or notes of decisions, for a reader on another thread.
 //!
 //! A capture has two ends. Workers hold clones of its [`CaptureTap`]; each captured face has a [`FaceTap`] in its link
-//! service, which copies every frame as the link carries it, received or sent. A worker itself notes the decisions
-//! about packets under a prefix ([`CaptureTap::note_decision`]). The control thread has the [`CaptureReader`].
+//! service, which copies every frame as the link carries it, received or sent. The worker notes its decisions about
+//! packets under a prefix ([`CaptureTap::note_decision`]). The control thread has the [`CaptureReader`].
 //!
 //! ```text
 //!   link service ─ FaceTap ─┐
@@ -10,15 +10,15 @@
 //!   link service ─ FaceTap ─┘
 //! ```
 //!
-//! Cost: a link that is in no capture has an empty list, which it looks at once per frame. A captured frame takes one
-//! allocation, one copy of at most `snap_bytes` and one look at the clock.
+//! Cost: a link without a capture checks an empty list once per frame. A captured frame takes one allocation, one copy
+//! of at most `snap_bytes` and one look at the clock.
 //!
 //! Limit: `queue_bytes` of records wait. A frame beyond that is counted as missed ([`CaptureReader::missed`]); a worker
-//! never waits for the reader. The notice that a face has left takes no room: only faces that were introduced or named
-//! have one. What the other faces missed is told in one record at the end.
+//! never waits for the reader. The notice that a face has left takes no room: only faces that have a record, or that
+//! the user named, have such a notice. For all other faces, one record at the end has the number of missed frames.
 //!
-//! The face of a capture's client is in no capture. Its frames hold what was captured, so two clients would capture
-//! each other's pieces for ever.
+//! No capture includes the face of a client. The frames of such a face carry captured frames, so two clients would
+//! capture each other's pieces for ever.
 
 use std::net::IpAddr;
 use std::sync::Arc;

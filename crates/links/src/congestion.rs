@@ -1,4 +1,4 @@
-//! Congestion marks by the length of a send queue (NDNLPv2 §6), as CoDel spaces its drops.
+//! Congestion marks by the length of a send queue (NDNLPv2 §6), at the intervals at which CoDel drops.
 //!
 //! ```text
 //!   queue > threshold ──► next mark = now + interval

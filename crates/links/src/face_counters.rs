@@ -1,5 +1,5 @@
-//! What passed through a face, counted twice: plain integers that the link service increments per packet, and atomics
-//! that any thread may read.
+//! Counters of a face, kept twice: plain integers that the link service increments per packet, and atomics that any
+//! thread may read.
 //!
 //! Only the owner thread writes. It publishes the plain counters once per batch with relaxed stores. So a packet costs
 //! no atomic read-modify-write, and a reader lags by at most one batch.

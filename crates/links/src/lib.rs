@@ -9,7 +9,7 @@
 //! | when does a packet get a congestion mark? | [`congestion`] |
 //! | why was a frame or packet dropped? | [`link_drop`] |
 //! | what passed through a face? | [`face_counters`] |
-//! | what is said of a face when it is made? | [`face_info`] |
+//! | which facts does management show about a face? | [`face_info`] |
 //! | how does a capture get its frames? | [`capture`] |
 //!
 //! A face is a link and the socket below it: see `namewire_faces`.

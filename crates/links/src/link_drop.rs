@@ -1,7 +1,7 @@
 //! Why a face dropped a frame or a packet.
 //!
-//! Every refusal of this crate is one of these, and each is a counter of its face ([`crate::FaceCounters::drops`]).
-//! Each comment names the probable cause.
+//! Every refusal of this crate is one of these reasons, and each face has a counter for each reason
+//! ([`crate::FaceCounters::drops`]). Each comment names the probable cause.
 
 namewire_packet::reasons! {
     /// A named reason for dropping a frame on its way in or a packet on its way out.

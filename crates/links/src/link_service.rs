@@ -8,8 +8,7 @@
 //! ```
 //!
 //! A frame with one fault is dropped with its [`LinkDrop`]; the face stays open (NDNLPv2 §1). The link service does not
-//! parse the network packet. It only checks that it is one Interest, Data or tag packet that exactly fills its frame or
-//! Fragment.
+//! parse the network packet. It only checks that its frame or Fragment is exactly one Interest, Data or tag packet.
 //!
 //! Reliability ([`crate::reliability`]) and congestion marks ([`crate::congestion`]) are off unless a [`LinkPolicy`]
 //! turns them on. While they are off, TxSequence and Ack are ignored.

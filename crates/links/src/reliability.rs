@@ -13,7 +13,7 @@
 //! * A retransmitted frame carries no Acks.
 //! * The strategy gets no report of a lost fragment. None of NFD's strategies uses this report.
 //!
-//! [`black_hole`] notices a path on which large frames vanish.
+//! [`black_hole`] detects a path on which large frames vanish.
 //!
 //! Limits: those of [`unacknowledged`] and [`arrivals`].
 

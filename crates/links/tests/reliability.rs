@@ -1,4 +1,4 @@
-//! Reliability against NDNLPv2 §5: its bytes, its times, its limits; and no avoidable loss.
+//! Reliability against NDNLPv2 §5: its bytes, its times and its limits. It also causes no avoidable loss.
 
 mod reliable_link;
 

@@ -1,7 +1,7 @@
 //! Many datagrams in one system call: `recvmmsg` and `sendmmsg`.
 //!
 //! One system call per datagram would make the load generator and the relay the bottleneck. Limits: [`BATCH`] datagrams
-//! a call, each up to [`SLOT_BYTES`]; the kernel cuts a longer one, and it is counted as cut.
+//! a call, each up to [`SLOT_BYTES`]; the kernel cuts a longer one, and this module counts it as cut.
 #![allow(unsafe_code, reason = "leaf: the two system calls have no safe wrapper")]
 
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! Every Interest ends in exactly one way: its own Data satisfies it, a Nack refuses it, or it is lost when its time
 //! ([`Phase::lost_after_ns`]) has passed. The loop never retransmits, so every loss shows. Latency starts
-//! just before the Interest is handed to the kernel. At a constant rate it starts when the Interest was due, so that a
-//! stall delays every Interest due during it.
+//! just before the Interest is handed to the kernel. At a constant rate, latency starts when the Interest was due. So a
+//! stall shows in every Interest that was due during it.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -8,8 +8,8 @@
 //!        | [21 00] | 0A 04 <nonce> | 0C 02 <lifetime>
 //! ```
 //!
-//! The content of a Data is a slice of one pseudo-random pattern; its start depends on the sequence number. So a Data
-//! with a wrong name, a cut Data, or one with the bytes of another is noticed.
+//! The content of a Data is a slice of one pseudo-random pattern; its start depends on the sequence number. So the
+//! check finds Data with a wrong name, cut Data, and Data with the bytes of another.
 
 use namewire_packet::tlv::{Reader, read_element, types, write_nested, write_tlv};
 

@@ -1,13 +1,14 @@
 //! Consumer: sends Interests by a schedule or by a window, and measures when their answers come.
 //!
-//! With a rate, every Interest has a time at which it is due, whether the router keeps up or not. Its time counts from
-//! then, so a router that stops for a second is seen in all Interests that were due meanwhile (no coordinated
-//! omission). With a window, an Interest is due when another one has ended.
+//! With a rate, every Interest has a time at which it is due, whether the router keeps up or not. Its latency counts
+//! from this time. So if a router stops for a second, this shows in all Interests that were due in that second (no
+//! coordinated omission). With a window, an Interest is due when another one has ended.
 //!
-//! An Interest has a PIT token with the number of its slot, so an answer is found without looking at its name. A router
-//! answers the last of several Interests for a name that one face has pending; the others end with it.
+//! An Interest has a PIT token with the number of its slot, so the flow finds the Interest of an answer without its
+//! name. If one face has several Interests pending for a name, a router answers the last of them; the others end with
+//! it.
 //!
-//! Limits: [`PENDING_MAX`] Interests are pending per flow; others that are due count as held back.
+//! Limits: at most [`PENDING_MAX`] Interests are pending per flow; further due Interests count as held back.
 
 use crate::{Link, Names};
 use fastrand::Rng;

@@ -1,10 +1,10 @@
 //! Ethernet frames: an interface by AF_XDP or by a packet socket, or another process by memif. All frames go to one
 //! station.
 //!
-//! AF_XDP and memif are memory that the generator shares with the kernel or the peer, so that it costs less than the
-//! router that is measured. A packet socket costs a system call for each frame, and works on any interface.
+//! With AF_XDP and memif, the generator shares memory with the kernel or the peer, so that it costs less than the
+//! measured router. A packet socket costs a system call for each frame, and works on any interface.
 //!
-//! Limits: packets are not fragmented. One that is larger than a buffer of memif is an error.
+//! Limits: packets are not fragmented. A packet that is larger than a buffer of memif is an error.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,6 +1,6 @@
-//! Load for a router: Interests, the Data that answer them, and when these came.
+//! Load for a router: Interests, the Data that answer them, and the times of the answers.
 //!
-//! Two programs make load, and each asks something else:
+//! Two programs make load, for different questions:
 //!
 //! | | `namewire traffic` | `namewire-lab load` |
 //! | --- | --- | --- |

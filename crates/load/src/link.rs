@@ -1,10 +1,11 @@
-//! A link of a generator: many packets cross with one system call, and nothing waits for one of them.
+//! A link of a generator: many packets cross with one system call, and the generator does not wait for any single
+//! packet.
 //!
 //! Packets to send collect in an [`Outbox`] and leave together. A visitor sees the received packets one by one and may
 //! answer into the outbox. Packets that the kernel, or the memory shared with a peer, does not take stay in the outbox
 //! until it does. (On WebSocket and packet sockets it is one call per packet, in shared memory none.)
 //!
-//! Limits: an element of a stream is at most [`ELEMENT_BYTES_MAX`]. The outbox has none: who sends asks
+//! Limits: an element of a stream is at most [`ELEMENT_BYTES_MAX`]. The outbox has no limit: the sender asks
 //! [`Link::has_room`], or never has more than a window in flight.
 
 use std::io::{self, ErrorKind, Read, Write};

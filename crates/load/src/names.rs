@@ -1,6 +1,6 @@
 //! Names: which name does the next Interest have?
 //!
-//! Names are a prefix and a number of eight letters, or lines of a file. Their order is that of the list, or random:
+//! A name is a prefix and a number of eight letters, or a line of a file. The order is that of the list, or random:
 //! each name equally often, or by Zipf's law (the first names are the most popular).
 
 use crate::packet_parts::{NUMBER_BYTES, digits};

@@ -1,4 +1,4 @@
-//! What the packets of every load have: a number of eight letters in each name, and Data without a signature.
+//! The common parts of the packets of every load: a number of eight letters in each name, and Data without a signature.
 //!
 //! Data carry SignatureType 200 (null, with an empty value): a forwarder never verifies, and hashing 8,000 bytes per
 //! Data would measure the generator.

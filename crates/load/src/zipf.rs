@@ -1,14 +1,14 @@
-//! Zipf's law: which of n names is asked for, if the k-th is so with a probability proportional to k^−s?
+//! Zipf's law: a random choice of one of n names, where the probability of the k-th is proportional to k^−s.
 //!
 //! Source: rejection-inversion (Hörmann & Derflinger 1996, "Rejection-inversion to generate variates from monotone
 //! discrete distributions", ACM TOMACS 6(3)). h(x) = x^−s, and H is its integral from 1 on. A random area u below h
 //! belongs to the rank k next to x = H⁻¹(u): to the area from k − ½ to k + ½, which is at least h(k), because h is
 //! convex. The rank is taken if u is in the last h(k) of that area, so a rank has a chance in proportion to h(k). The
-//! area of rank 1 is cut to h(1), so all of it counts. An x that is close below its rank is taken at once: how close is
-//! close enough for all ranks follows from rank 2.
+//! area of rank 1 is cut to h(1), so all of it counts. An x that is close enough below its rank is taken at once. Rank
+//! 2 determines the distance that is close enough for all ranks.
 //!
 //! Memory: five numbers. Cost: hardly more than one round on average. Any s above 0 will do, also 1, where H is the
-//! logarithm. Limit: u has 53 bits, so a rank of a probability below about 2^−50 comes too seldom or never.
+//! logarithm. Limit: u has 53 bits, so a rank with a probability below about 2^−50 occurs too seldom or never.
 
 /// Draws places in a list, by Zipf's law.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! From the events of `tracing` to the log.
+//! The layer that passes the events of `tracing` to the log.
 
 use crate::{
     Log, levels,

@@ -1,19 +1,19 @@
-//! The log of single events: what the crates say with `tracing`, by area, on standard error and in memory.
+//! The log of single events: the `tracing` events of all crates, by area, on standard error and in memory.
 //!
 //! ```text
 //!   tracing event ─► filter (level of its area) ─► rate limit ─► record ─┬─► recent lines (dataset log/recent)
 //!                                                                       └─► line ─► queue ─► writer ─► standard error
 //! ```
 //!
-//! The target of an event is the name of its area. Events with other targets are not ours, and nothing is done for
-//! them. The caller's thread makes the record and the line; only the writer's thread waits for standard error. Workers
-//! log nothing, so no packet waits for the log.
+//! The target of an event is the name of its area. Events with other targets are not ours, and the log ignores them.
+//! The caller's thread makes the record and the line; only the writer's thread waits for standard error. Workers log
+//! nothing, so no packet waits for the log.
 //!
-//! Limits: [`rate_limit::LINES_PER_SECOND`] lines a second of each kind, then their number; [`recent::MAX_RECORDS`]
-//! records of [`recent::MAX_BYTES`] in memory; [`writer::QUEUE_LINES`] lines that wait for standard error, others are
-//! counted ([`Log::lines_lost`]); [`record::MAX_VALUE_BYTES`] of each value.
+//! Limits: [`rate_limit::LINES_PER_SECOND`] lines a second of each kind, further lines are counted;
+//! [`recent::MAX_RECORDS`] records of [`recent::MAX_BYTES`] in memory; [`writer::QUEUE_LINES`] lines that wait for
+//! standard error, others are counted ([`Log::lines_lost`]); [`record::MAX_VALUE_BYTES`] of each value.
 //!
-//! A process has one log, as it has one standard error.
+//! A process has one log, because it has one standard error.
 
 mod layer;
 mod levels;

@@ -1,4 +1,4 @@
-//! The log as management commands it.
+//! The log's interface to management.
 
 use crate::Log;
 use namewire_configuration::log_levels::LogChange;

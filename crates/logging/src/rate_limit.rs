@@ -1,8 +1,9 @@
-//! How many lines of a kind may be written. A kind is one statement of the program, for example that a face is up.
+//! Rate limit: how many lines of a kind may be written? A kind is one statement of the program, for example that a face
+//! is up.
 //!
 //! In a second, [`LINES_PER_SECOND`] lines of a kind are written. The others are counted, and one line gives their
 //! number when the second is over. A second begins with the first line of the kind. So ten thousand faces that come
-//! and go make about a hundred lines a second, and hide nothing of other kinds.
+//! and go make about a hundred lines a second, and hide no lines of other kinds.
 //!
 //! Memory: one entry for each statement that was used. Time is an argument.
 

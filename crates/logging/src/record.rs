@@ -1,7 +1,7 @@
 //! The text of an event: its message and its fields.
 //!
-//! Values may come from other hosts (names, addresses, the texts of refusals). So they are cut, and control characters
-//! are written as escapes: a value cannot forge a line, and cannot command a terminal.
+//! Values may come from other hosts (names, addresses, the texts of refusals). So long values are cut, and control
+//! characters become escapes: a value can neither forge a line nor control a terminal.
 
 use namewire_packet::nfd::{LogField, LogRecord};
 use std::{

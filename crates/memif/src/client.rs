@@ -6,8 +6,8 @@
 //!   │ S2M ring │ M2S ring │ buffers of S2M, one per slot │ buffers of M2S │     each part begins at a multiple of 64
 //! ```
 //!
-//! The server sets rings to their start when it gets `connect` (DPDK does). So the client gives it the buffers of M2S
-//! only after `connected`.
+//! The server resets the rings when it gets `connect` (DPDK does this). So the client gives the buffers of M2S to the
+//! server only after `connected`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! Doorbells: eventfds by which one side wakes the other.
 //!
-//! The client makes both, and the server gets them by the control socket. Both sides then share the open file, with its
-//! flags. So a peer can clear `O_NONBLOCK` at any time. Therefore:
+//! The client makes both, and passes them to the server by the control socket. Both sides then share the open file,
+//! with its flags. So a peer can clear `O_NONBLOCK` at any time. Therefore:
 //!
 //! - [`adopt`] takes only an eventfd: a write to any other file could block, stop the process or change a disk;
 //! - [`clear`] reads with `RWF_NOWAIT`, which never blocks, whatever the flags are (Linux 5.8);

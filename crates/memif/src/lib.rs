@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what do two ends say while they connect? | `message`, `control` |
+//! | which messages do two ends exchange while they connect? | `message`, `control` |
 //! | how does a server accept a client? | [`server`] |
 //! | how does a client connect? | [`client`] |
 //! | how does a connected end receive and send? | [`port`], `receiving`, `sending` |
@@ -22,9 +22,9 @@
 //! Source: "Memif Poll Mode Driver" in DPDK's guide of network drivers, with the layouts of
 //! `drivers/net/memif/memif.h`; the documentation of libmemif in VPP. The protocol has no other specification.
 //!
-//! The peer is not trusted. It may write anything into the shared memory at any time and send any message. No such act
-//! makes this process read or write other memory, stop, or keep a file of the peer open. See [`port`] for one limit:
-//! a doorbell that blocks.
+//! The peer is not trusted. It may write anything into the shared memory at any time and send any message. Whatever it
+//! does, this process does not read or write other memory, stop, or keep a file of the peer open. See [`port`] for one
+//! limit: a doorbell that blocks.
 //!
 //! The crate knows frames, not NDN packets: it depends on no other crate of the workspace. It needs Linux 5.8. On other
 //! systems it is empty.

@@ -6,7 +6,7 @@
 //! readable.
 //!
 //! Cost: [`Port::receive`] and [`Port::send`] make no system call. Each frame is copied once. [`Port::flush`] makes two
-//! system calls if the peer sleeps, else none. Memory: 24 bytes per slot, beside the shared regions.
+//! system calls if the peer sleeps, else none. Memory: 24 bytes per slot, in addition to the shared regions.
 //!
 //! Limits: one ring each way, of at most 2¹⁴ slots; frames of at most 65,535 bytes. A peer that makes its doorbell
 //! block (see `doorbell.rs`) can make [`Port::flush`] block.

@@ -1,12 +1,12 @@
 //! The ring that an end receives from.
 //!
 //! A server takes frames from S2M up to head and gives the slots back by tail. A client takes frames from M2S up to
-//! tail, makes the descriptors those of empty buffers again, and gives them back by head. Both read the peer's index
+//! tail, resets their descriptors to those of empty buffers, and gives them back by head. Both read the peer's index
 //! once and write their own once per call.
 //!
 //! A descriptor is used only after a check: its bytes are in a region, the frame has at most 65,535 bytes, and its last
 //! buffer is before the peer's index. A frame that breaks this is skipped and counted. If the peer's index is more than
-//! a ring ahead, nothing can be right any more: the ring is *broken*, and gives no frame.
+//! a ring ahead, no entry can be trusted: the ring is *broken*, and gives no frame.
 //!
 //! N.B. A server removes the mark "goes on" from descriptors that it has taken. DPDK 22.11 never removes it on its fast
 //! path, so that the next short frame in such a slot would seem to go on.

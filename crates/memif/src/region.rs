@@ -2,7 +2,7 @@
 //!
 //! This file needs `unsafe`, because Rust has no safe call for `mmap`, and no type for memory that another process may
 //! write at any time. It never makes a reference to such bytes. A [`Span`] is a checked place: its only operations copy
-//! bytes in, copy bytes out and prefetch. What is copied out may be any bytes, also a mix of two writes.
+//! bytes in, copy bytes out and prefetch. The copied bytes may have any values, also a mix of two writes.
 //!
 //! *Is such a copy sound?* To Rust, a write by another process is like a write by a device. The copies are calls of
 //! `ptr::copy_nonoverlapping` on raw pointers, which compile to `memcpy`; no value with an invariant is read. Other

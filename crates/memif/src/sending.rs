@@ -3,9 +3,9 @@
 //! A client fills its own buffers of S2M in order and shows them by head. A server fills the buffers that the client
 //! gave in M2S up to head, and shows them by tail. Frames are queued first, and shown all at once.
 //!
-//! A server reads each descriptor once and writes only into a buffer that is wholly in a region. If it is not, or is
-//! empty, the ring is *broken*: the server cannot skip a slot. A client writes where it put its buffers, whatever the
-//! shared memory says.
+//! A server reads each descriptor once and writes only into a buffer that is wholly in a region. If the buffer is not,
+//! or is empty, the ring is *broken*: the server cannot skip a slot. A client remembers where its buffers are and
+//! ignores the offsets in the shared memory.
 
 use std::sync::atomic::{Ordering, fence};
 

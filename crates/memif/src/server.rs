@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Source: `drivers/net/memif/memif_socket.c` of DPDK, for the order. The server checks every message. At the first
-//! wrong one it sends `disconnect` with the rule and gives up.
+//! wrong message, it sends `disconnect` with the broken rule and gives up.
 //!
 //! Limits: 16 regions with 256 MiB together, one ring each way with at most 2¹⁴ slots. A region must be a memory file
 //! that is sealed against shrinking (`memfd.rs`). The set-up has no time limit: the caller drops a [`Handshake`] that

@@ -1,6 +1,6 @@
-//! Other people's software: testpmd of DPDK as the peer, in both roles. It sends back every frame.
+//! Third-party software: testpmd of DPDK as the peer, in both roles. It sends back every frame.
 //!
-//! Skipped, with a line, where `dpdk-testpmd` is not installed (Debian: package `dpdk-dev`). testpmd needs no
+//! If `dpdk-testpmd` is not installed (Debian: package `dpdk-dev`), the test prints this and passes. testpmd needs no
 //! privileges and no huge pages for this.
 #![cfg(target_os = "linux")]
 

@@ -3,7 +3,7 @@
 //! A command connects only when it needs the forwarder. So it reports a bad command line even if no forwarder runs. A
 //! command's output is kept until the command ends.
 //!
-//! Source: drop-in §5 (exit codes). Errors of our own have the codes of ndn-cxx's `Controller`.
+//! Source: drop-in §5 (exit codes). Errors that `nfdc` itself detects have the codes of ndn-cxx's `Controller`.
 
 use namewire_client::{
     Client, CloseReason, ConnectError, ControlError, DATASET_BYTES_MAX, Discovery, ExpressError, FetchError,

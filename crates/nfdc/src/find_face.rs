@@ -1,4 +1,4 @@
-//! Finds the faces that an argument of a command line means.
+//! Finds the faces that an argument of a command line identifies.
 
 use crate::{
     context::{AMBIGUOUS, CANONIZATION_FAILED, Context, FACE_NOT_FOUND, FAILED, Stop, Unanswered},

@@ -1,8 +1,8 @@
 //! Grammar: which commands exist, and which arguments does each take? One row per command.
 //!
 //! Source: the manual pages of NFD's `nfdc` and drop-in §5. A command is a noun and a verb; each noun has at most one
-//! verb that may be left out. An argument is given by name (`cost 10`). One that is marked positional may also be given
-//! by its place.
+//! verb that may be left out. A user gives an argument by name (`cost 10`). A positional argument may also be given by
+//! its place.
 
 /// What an argument's value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

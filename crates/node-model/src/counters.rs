@@ -1,7 +1,7 @@
 //! Counters of `status/drops`: which count losses and refusals, and which count normal work?
 //!
-//! The dataset has both, because programs read it by name. What people read tells them apart: a counter of normal work
-//! never stands under "drops".
+//! The dataset has both, because programs read it by name. Output for people separates them: it never shows a counter
+//! of normal work under "drops".
 
 /// How the names of counters of normal work begin.
 const EVENTS: [&str; 10] = [

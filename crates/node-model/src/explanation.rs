@@ -1,12 +1,13 @@
 //! Explanation: what would the forwarder do with an Interest for a name, and why?
 //!
-//! It is made from datasets: those that any NFD-like forwarder has (routes, next hops, strategies, faces), and those of
-//! ours that say what workers have pending and stored, where their FIB leads, and how faces have answered. `namewire
-//! explain` fetches them from a forwarder; the observer's page gets them from the control thread. So both give the same
-//! answer.
+//! It is made from datasets. Any NFD-like forwarder has some of them (routes, next hops, strategies, faces). Only
+//! Namewire has the others: the pending Interests and stored Data of workers, the next hops in their FIB, and how faces
+//! have answered. `namewire explain` fetches the datasets from a forwarder; the observer's page gets them from the
+//! control thread. So both give the same answer.
 //!
-//! The dataset `fib/list` has what the routes make of the FIB. A FIB of a lossy design may lead a name without a route
-//! elsewhere. So what a worker found in its table counts, and a difference between the two is explained.
+//! The dataset `fib/list` has the FIB entries that follow from the routes. A FIB of a lossy design may send a name
+//! without a route to a wrong next hop. So the explanation uses the entry that a worker found in its table, and
+//! explains a difference from the dataset.
 
 use namewire_packet::{
     FaceId, NameBuf,

@@ -1,4 +1,4 @@
-//! What a node says of itself, in the forms in which people and programs read it.
+//! The reports of a node about itself, in forms for people and programs.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -7,8 +7,8 @@
 //! | how is a line of the log written? | [`log_line`] |
 //! | does a counter count losses, or normal work? | [`counters`] |
 //!
-//! The router's control thread, its observer and the command line read the same facts, so they live below all three.
-//! The crate knows packets and datasets, no socket and no clock.
+//! The router's control thread, its observer and the command line use the same facts, so this crate is below all three.
+//! It knows packets and datasets, but no socket and no clock.
 
 pub mod counters;
 pub mod explanation;

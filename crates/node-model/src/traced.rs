@@ -1,9 +1,10 @@
 //! Traced packets: what a router decided about a packet, as an operator sees it, and which Interests got no answer.
 //!
 //! The command `namewire trace` and the observer's page get decisions ([`CaptureDecision`]) in the order of a worker.
-//! [`Answers`] finds the Interest that a Data answers, by name, and says how much time lay between.
+//! [`Answers`] finds the Interest that a Data answers, by name, and computes the time between them.
 //!
-//! Limit: [`Answers`] remembers [`PENDING_MAX`] Interests. Later ones have no time and are not told as unanswered.
+//! Limit: [`Answers`] remembers [`PENDING_MAX`] Interests. Later Interests get no time, and are not reported as
+//! unanswered.
 
 use namewire_packet::{
     NameBuf,

@@ -1,9 +1,9 @@
-//! A made-up router that moves: to look at the page, and for the browser test.
+//! An invented router with changing values, to try the page, and for the browser test.
 //!
 //! `cargo run -p namewire-observe --example demo -- [--large] [--listen ADDRESS]`
 //!
-//! It prints the address, and serves until it is ended. All values follow from the time since the start, so that two
-//! runs show the same. `--large` shows 1,000 faces and 10,000 routes.
+//! It prints the address, and serves until it is stopped. All values depend only on the time since the start, so that
+//! two runs show the same. `--large` shows 1,000 faces and 10,000 routes.
 
 use std::net::IpAddr;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Answer: a response with the headers that every response has.
 //!
-//! Nothing is cached, guessed by its bytes, framed by other pages or read by pages of another origin. The content
-//! policy allows the page's own script by its hash and requests to this server, and nothing else.
+//! The headers forbid caching, guessing the type from the bytes, framing by other pages, and reading by pages of
+//! another origin. The content policy allows only the page's own script, by its hash, and requests to this server.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

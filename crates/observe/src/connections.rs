@@ -1,12 +1,12 @@
 //! Connections: from a listener to answers, within limits.
 //!
-//! Contract: a connection that breaks a limit ends, and no other one notices. A connection for which the source has no
-//! place gets a 503 with the reason and ends. A request head over 8 KiB gets 431. A head that does not come in time
-//! ends its connection, and so does silence between requests.
+//! Contract: a connection that breaks a limit ends, without effect on others. A connection for which the source has no
+//! place gets a 503 with the reason and ends. A request head over 8 KiB gets 431. A connection also ends if a head does
+//! not arrive in time, or after a long silence between requests.
 //!
-//! A socket that is closed with unread bytes resets the connection, and what was sent may be lost with it. So a refused
-//! connection is read until its client closes it, for [`REFUSAL_WAIT`] at most, and [`REFUSED_AT_ONCE`] at a time.
-//! Further ones get the answer and are closed at once.
+//! Closing a socket with unread bytes resets the connection, and the answer may be lost. So the observer reads a
+//! refused connection until its client closes it, for [`REFUSAL_WAIT`] at most. It does so for [`REFUSED_AT_ONCE`]
+//! connections at a time. Further ones get the answer and are closed at once.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -1,9 +1,9 @@
-//! Document: the JSON that is answered and streamed.
+//! Document: the JSON of answers and streams.
 //!
-//! [`status`] is for programs: the whole snapshot and all rates. [`event`] is for the page: what it draws, once a
-//! second. It leaves the routes out (`routes_mark` changes when they do, and then the page asks for `/routes.json`),
-//! and shows at most [`EVENT_FACES_MAX`] faces, the busiest, so that an event stays under about half a megabyte.
-//! Prefixes of applications may add as much.
+//! [`status`] is for programs: the whole snapshot and all rates. [`event`] is for the page: the values that it draws,
+//! once a second. It leaves the routes out (`routes_mark` changes when they do, and then the page asks for
+//! `/routes.json`), and shows at most [`EVENT_FACES_MAX`] faces, the busiest, so that an event stays under about half a
+//! megabyte. Prefixes of applications may add as much.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,11 +1,11 @@
 //! Keeper: the newest snapshot and the settings in force, shared by all clients.
 //!
-//! Contract: clients together cause few copies ([`Latest`]). Once a second the keeper takes a snapshot for the streams,
-//! and so that the source can tell rates, while a stream is open or a client asked for the status within the last
-//! [`ASKED_RECENTLY`]. Otherwise it sleeps until the [timeline](crate::timeline) is due. It asks for settings only when
-//! a client does.
+//! Contract: clients together cause few copies ([`Latest`]). While a stream is open, or if a client asked for the
+//! status within the last [`ASKED_RECENTLY`], the keeper takes a snapshot once a second: the streams show it, and the
+//! source computes rates from it. Otherwise it sleeps until the [timeline](crate::timeline) is due. It asks for
+//! settings only when a client does.
 //!
-//! All of it runs on the observer's thread. Limits: the source says how many streams there may be.
+//! All of it runs on the observer's thread. Limits: the source decides how many streams there may be.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Latest: the newest copy of one part of the router's state, shared by all clients.
 //!
-//! Contract: clients together ask for at most one copy per [`SNAPSHOT_AGE_MS_MAX`], also those that leave before they
-//! have it. Those that come meanwhile get the same copy.
+//! Contract: all clients together cause at most one copy per [`SNAPSHOT_AGE_MS_MAX`], even if clients leave before they
+//! have it. Clients that come meanwhile get the same copy.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -1,9 +1,9 @@
-//! Observe: what an operator sees over HTTP.
+//! Observe: shows a router to its operator over HTTP.
 //!
 //! Question: how does a person, or a program of theirs, see what a router does, without slowing it down?
 //!
-//! Contract: the crate knows nothing of the router. It shows what a [`Source`] copies for it, reads nothing else, and
-//! changes nothing. All answers are to GET and HEAD.
+//! Contract: the crate knows nothing of the router. It shows the copies that a [`Source`] makes, reads nothing else,
+//! and changes nothing. All answers are to GET and HEAD.
 //!
 //! ```text
 //!   browser ─┐   one thread                                           the router
@@ -23,25 +23,25 @@
 //! | `/healthz` | 200 if the router answers within a second |
 //! | `/readyz` | 200 if it answers and has a worker |
 //! | `/explain?name=/x` | what the router would do with an Interest for the name |
-//! | `/trace?prefix=/x&sample=10` | what it does with packets under the prefix, as Server-Sent Events, if allowed |
+//! | `/trace?prefix=/x&sample=10` | what the router does with packets under the prefix, as Server-Sent Events, if allowed |
 //!
-//! Cost: one snapshot in ten seconds, and less often as the router grows old. While somebody asks, one snapshot per
-//! second for rates, and at most four per second for everybody together. Settings are copied only for those who ask for
-//! them, at most four times a second.
+//! Cost: one snapshot in ten seconds, and less often as the router grows old. While a client asks, one snapshot per
+//! second for rates, and at most four per second for all clients together. The source copies settings only if a client
+//! asks for them, at most four times a second.
 //!
-//! Limits: the source says which client may have how many connections, streams and traces; a request head of 8 KiB that
-//! comes within 10 s; no request bodies. A client that takes no bytes for 30 s loses its connection. There is no TLS
-//! and there are no users: listen on loopback, or put a server in front that has both. A listener on loopback answers
-//! only requests that name a loopback host, so that no foreign web page can read it through a name of its own (DNS
-//! rebinding).
+//! Limits: the source decides how many connections, streams and traces each client may have; a request head of 8 KiB
+//! that arrives within 10 s; no request bodies. A client that takes no bytes for 30 s loses its connection. There is no
+//! TLS and there are no users: listen on loopback, or put a server in front that has both. A listener on loopback
+//! answers only requests that name a loopback host. So no foreign web page can read it through a host name that the
+//! page's owner controls (DNS rebinding).
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`snapshot`] | what a node shows |
-//! | [`source`] | where it comes from |
+//! | [`source`] | where snapshots come from |
 //! | [`observer`] | listeners, and the thread that serves |
 //! | `connections` | connections and their limits |
-//! | `stall` | the end of connections that take nothing |
+//! | `stall` | the end of connections whose clients read nothing |
 //! | `request` | which requests are refused, and the query |
 //! | `site` | which answer each path has |
 //! | `answer`, `body` | answers, their headers and bytes |

@@ -1,10 +1,11 @@
-//! Request: what is refused before anything is asked of the router, and the name in a query.
+//! Request: which requests the observer refuses before it asks the router, and the name in a query.
 //!
-//! Contract: nothing here panics, whatever the client sent.
+//! Contract: no input from a client causes a panic here.
 //!
-//! Why hosts are checked: a web page from anywhere can make its own name resolve to 127.0.0.1 and then read a server
-//! there as its own (DNS rebinding). Its requests name that host. So a listener on loopback answers only requests for
-//! `localhost`, `127.0.0.1`, `[::1]` or the address that it is bound to, at any port (a tunnel has another one).
+//! Why hosts are checked: the owner of any web page can make the page's host name resolve to 127.0.0.1. Then the page
+//! can read a server there as if it were its own (DNS rebinding). Its requests carry that host name. So a listener on
+//! loopback answers only requests for `localhost`, `127.0.0.1`, `[::1]` or the address that it is bound to, at any port
+//! (a tunnel has another one).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

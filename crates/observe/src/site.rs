@@ -1,7 +1,7 @@
 //! Site: which answer each path has.
 //!
-//! Contract: every request gets exactly one answer. Errors are short texts that say what is wrong. HEAD gets the
-//! headers of GET; hyper leaves the body out.
+//! Contract: every request gets exactly one answer. Errors are short texts with the reason. HEAD gets the headers of
+//! GET; hyper leaves the body out.
 
 use std::net::IpAddr;
 use std::rc::Rc;

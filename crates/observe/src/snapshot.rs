@@ -1,12 +1,12 @@
 //! Snapshot: what a node shows, as plain values.
 //!
-//! Contract: a snapshot is a copy. The observer never changes it, and never asks again for a part of it. All counters
-//! count since the start of the router and only grow. A missing value is `None` or empty, never a guess.
+//! Contract: a snapshot is a copy. The observer never changes a snapshot, and never asks for a part of one again. All
+//! counters count since the start of the router and only grow. A missing value is `None` or empty, never a guess.
 //!
 //! Units are in the names. `*_unix_ms` are milliseconds since 1970, `*_ms` are durations, `*_ratio` and `loss` are
 //! between 0 and 1.
 //!
-//! Limits: none here. The observer cuts what it shows.
+//! Limits: none here. The observer limits the size of its output.
 
 use namewire_packet::nfd::{
     CsInfo, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, LinkCounts, ProcessPrivileges, StrategyChoice,

@@ -1,4 +1,4 @@
-//! Source: where the observer gets what it shows.
+//! Source: where the observer gets its data.
 //!
 //! Contract: the observer calls a source on its own thread, at most once per [`SNAPSHOT_AGE_MS_MAX`] however many
 //! clients ask, and not at all while no client does. A source must not block that thread: it sends a request to the

@@ -1,7 +1,7 @@
-//! Stall: a connection that ends when its client takes nothing.
+//! Stall: a connection that ends when its client reads nothing.
 //!
-//! Contract: reads and writes are those of the socket. A write that waits longer than the limit fails, and so does the
-//! connection. Without this, a client that stops reading would keep its place among the connections for ever.
+//! Contract: reads and writes pass to the socket unchanged. If a write waits longer than the limit, the write and the
+//! connection fail. Without this, a client that stops reading would keep its place among the connections for ever.
 
 use std::future::Future;
 use std::io;

@@ -2,10 +2,10 @@
 //!
 //! Question: what happened last night, when no page was open?
 //!
-//! A point covers a step of time: [`FIRST_STEP`] at first. When there are [`POINTS_MAX`] of them, two neighbours become
-//! one and the step doubles. So the whole life of a router fits, the finer the younger it is: an hour in steps of 10 s,
-//! a day in steps of 5 min at most. A point is the mean over its step, from counters: faces that come and go count for
-//! what they did between two samples that both have them.
+//! A point covers a step of time: [`FIRST_STEP`] at first. When there are [`POINTS_MAX`] of them, each two neighbours
+//! become one and the step doubles. So the whole life of a router fits, with shorter steps for a younger router: an
+//! hour in steps of 10 s, a day in steps of 5 min at most. A point is the mean over its step, from counters. A face
+//! counts only between two samples that both include it.
 //!
 //! Time is an argument. Cost: one pass over all faces per step. Limits: [`POINTS_MAX`] points of 32 bytes, and 16 bytes
 //! per face.

@@ -1,14 +1,14 @@
 //! Traces: streams of what the router decides about packets under a prefix.
 //!
-//! Contract: a stream has one event for each look at its trace that found something, with at most [`PACKETS_MAX`]
-//! packets and the number of those left out. The client that closes it ends its trace.
+//! Contract: each look at a trace that finds packets becomes one event of its stream, with at most [`PACKETS_MAX`]
+//! packets and the number of packets left out. The trace ends when its client closes the stream.
 //!
-//! Who may see it: packet names tell what people read. Management gives traces only to those who may administer the
+//! Who may see it: packet names reveal what people read. Management gives traces only to those who may administer the
 //! router, but this server shows its page to all who reach it. So the administrator must allow traces here
 //! ([`crate::ObserveConfig::trace`]).
 //!
-//! Limits: the source says how many traces there may be. It bounds what waits between two looks, and a router never
-//! waits for it.
+//! Limits: the source decides how many traces there may be. It also limits the records that wait between two looks. The
+//! router never waits for the observer.
 
 use std::time::Duration;
 

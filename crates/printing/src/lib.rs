@@ -1,4 +1,4 @@
-//! How commands print: aligned text for people, JSON for programs, and what a terminal shows besides.
+//! How commands print: aligned text for people, JSON for programs, and the width and colours of the terminal.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | which columns of a table fit into a line? | [`columns`] |
 //! | how wide is the terminal, and does it show colours? | [`terminal`] |
 //!
-//! The crate knows nothing of NDN. The tools and `nfdc` print by it.
+//! The crate knows nothing of NDN. The tools and `nfdc` use it.
 
 pub mod columns;
 pub mod output;

@@ -1,4 +1,4 @@
-//! Answer times: what all workers together have measured of each upstream.
+//! Answer times: the measurements of each upstream, of all workers together.
 
 use namewire_engine::{FaceId, UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_worker::Shared;

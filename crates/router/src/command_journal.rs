@@ -1,23 +1,24 @@
-//! Command journal: the commands that keys signed and that passed, in a file, so that none passes again after a
-//! restart.
+//! Command journal: a file of the accepted commands that keys signed. So the router refuses a copy of such a command
+//! after a restart.
 //!
-//! The file lies beside the state file (`FILE.commands`) and has one line for each command:
+//! The file (`FILE.commands`) is in the folder of the state file and has one line for each command:
 //!
 //! ```text
 //!   namewire-commands 1 BOOT
 //!   TIME NONCE KEY
 //! ```
 //!
-//! The time is in milliseconds since 1970, the nonce in hexadecimal digits. A line is written when the command has
-//! passed, before its effects. It is not flushed to the disk: what a process has written outlives the process, but not
-//! a crash of the machine. So the first line names the boot of the machine. If the file is of another boot, is missing
-//! or is damaged, commands may be missing, and the router refuses those signed before its start.
+//! The time is in milliseconds since 1970, the nonce in hexadecimal digits. The router writes a line when it has
+//! accepted the command, before the command takes effect. It does not flush the line to the disk: written bytes survive
+//! the end of the process, but not a crash of the machine. So the first line names the boot of the machine. If the file
+//! is from another boot, missing or damaged, it may lack commands. Then the router refuses commands signed before its
+//! start.
 //!
-//! If a line cannot be written (a full disk), the file is removed, for it lacks a command from now on. The router
-//! writes it again as a whole when the next command passes, at most every [`RETRY_PAUSE_NS`].
+//! If the router cannot write a line (a full disk), the file lacks a command, so the router removes it. The router
+//! writes the whole file again when it accepts the next command, at most every [`RETRY_PAUSE_NS`].
 //!
-//! Limits: [`FILE_BYTES_MAX`]. When the file has over twice as many lines as commands were remembered when it was
-//! written, and [`LINES_LEAST`] more, it is written again, with those that are remembered now.
+//! Limits: [`FILE_BYTES_MAX`]. Each write of the whole file has the commands that the router remembers. When the file
+//! has more than twice as many lines, and [`LINES_LEAST`] more, the router writes the whole file again.
 
 use namewire_configuration::input_file;
 use namewire_management::{PASSED_NONCE_BYTES, PassedCommand};

@@ -1,16 +1,17 @@
 //! Descriptors: who holds how many of the process's file descriptors?
 //!
-//! Every accepted connection takes one, a WebSocket connection three (its own, and the pair to its face). Without a
-//! limit per host, idle connections use up the process's limit, and then applications cannot connect. So descriptors
-//! are a pool ([`namewire_shares::pool`]) with a reserve for local applications and one for the operator's faces.
-//! Listeners refuse connections beyond a holder's share before they become faces.
+//! Every accepted connection takes one descriptor. A WebSocket connection takes three (its socket, and the pair to its
+//! face). Without a limit per host, idle connections use up the process's limit, and then applications cannot connect.
+//! So descriptors are a pool ([`namewire_shares::pool`]) with a reserve for local applications and one for the
+//! operator's faces. Listeners refuse connections beyond a holder's share before they become faces.
 //!
-//! The pool has what the limit of the process leaves after the start, except a reserve for files, look-ups and
-//! whatever else takes a descriptor for a moment ([`files`]). They are counted when all threads have opened theirs: a
-//! pool that promises more than there is lets connections use up the reserves of others.
+//! The pool has the descriptors that remain after the start, up to the limit of the process. A reserve for files,
+//! look-ups and other short uses is not part of the pool ([`files`]). The router counts open descriptors when all
+//! threads have opened theirs. If the pool promised more than there are, connections would use up the reserves of
+//! others.
 //!
-//! If none is to be had, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The refused
-//! peer finds room when it tries again.
+//! If no descriptor is free, workers close idle connections of the heaviest holder, at most every [`PAUSE`]. The
+//! refused peer finds room when it tries again.
 
 use crate::messages::ToControl;
 use namewire_shares::{Held, Holder, HolderPool, HolderTable, PoolConfig, PoolReader, Refused};

@@ -1,4 +1,4 @@
-//! The dataset `status/drops`: what was dropped or refused, by place and reason.
+//! The dataset `status/drops`: drops and refusals, by place and reason.
 
 use namewire_engine::{DropReason, FacesCut, LimitMet};
 use namewire_faces::{LinkCounters, LinkDrop};

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Control writes the tables that all workers read ([`namewire_worker::Shared`]). To follow a command, start with
-//! [`control`]; to follow a packet, with `namewire_worker`. WebSocket and the observer have threads of their own.
+//! [`control`]; to follow a packet, with `namewire_worker`. WebSocket and the observer have separate threads.
 
 mod answer_times;
 mod command_journal;

@@ -1,12 +1,12 @@
-//! Listening sockets. They are opened before any thread starts, so that the caller gets the errors. One task per
-//! listener serves them on the control thread.
+//! Listening sockets. The router opens them before it starts any thread, so that the caller gets the errors. On the
+//! control thread, one task serves each listener.
 //!
 //! Limits: the descriptors of each host or user (`descriptors.rs`). A listener has at most [`ACCEPTED_AT_ONCE`]
-//! accepted connections that are not faces yet. The others wait in the kernel's backlog, so that in a storm connections
-//! are accepted as fast as faces are made. If a peer closed its connection before it was accepted, the connection waits
-//! until no other connection does; at most [`PARTED_MAX`] such connections wait. So after a storm, each connection left
-//! in the backlog costs only an accept, and the backlog is seldom full. A full backlog refuses applications that do not
-//! wait.
+//! accepted connections that are not faces yet. The others wait in the kernel's backlog. So in a storm, the listener
+//! accepts connections as fast as control makes faces. If a peer closed its connection before the accept, the
+//! connection waits until no open connection waits. At most [`PARTED_MAX`] closed connections wait. So after a storm,
+//! each connection left in the backlog costs only an accept, and the backlog is seldom full. A full backlog refuses
+//! applications that do not wait.
 
 use crate::{
     StartError,

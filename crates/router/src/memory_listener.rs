@@ -2,7 +2,7 @@
 //! connection to control as a face.
 //!
 //! Limits: [`HANDSHAKES_MAX`] handshakes at once, each of at most [`HANDSHAKE_TIMEOUT`]; the descriptors of each user
-//! (`descriptors.rs`). A handshake that fails ends its connection only; the peer was told why.
+//! (`descriptors.rs`). A failed handshake ends only its connection; the peer gets the reason.
 
 use crate::{
     descriptors::{Descriptors, OF_MEMORY, TakenDescriptors},

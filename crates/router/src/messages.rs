@@ -1,4 +1,4 @@
-//! The messages to control, from workers, listeners, connections under way, and the process that runs the router.
+//! The messages to control, from workers, listeners, connection attempts, and the process that runs the router.
 
 use crate::{descriptors::TakenDescriptors, requests::Request, stream_request::StreamRequest};
 use namewire_configuration::trust_anchors::TrustAnchors;

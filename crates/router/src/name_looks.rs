@@ -1,4 +1,4 @@
-//! Looks at one name under way: each worker is asked, and the answer is complete when all have looked.
+//! Looks at one name, in progress: control asks each worker, and the answer is complete when all workers have answered.
 //!
 //! Limit: management begins a bounded number of looks (its module `name_looks`), and the observer one for each of its
 //! connections.

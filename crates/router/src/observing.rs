@@ -1,4 +1,4 @@
-//! What the observer shows of this router: copies that the control thread makes, and traces, which it begins.
+//! The observer's source for this router: copies that the control thread makes, and traces that it begins.
 
 use crate::{
     messages::ToControl,

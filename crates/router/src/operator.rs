@@ -1,11 +1,11 @@
-//! Operator: lets the process that runs a router give it commands without a socket, and see what commands have made.
+//! Operator: lets the process that runs a router give it commands without a socket, and see the results of commands.
 //!
 //! A command is the Interest that an application would send. Management receives it as if it came from the router's own
 //! face ([`FaceId::INTERNAL`]; no packet of the network has this face). The operator takes the answer before it is
 //! sent. So one mechanism carries out the commands of files and of people, even in a router that no application can
 //! connect to.
 //!
-//! Limits: a command without an answer after [`ANSWER_TIMEOUT`] has failed. An [`Inventory`] holds at most
+//! Limits: a command fails if it has no answer after [`ANSWER_TIMEOUT`]. An [`Inventory`] holds at most
 //! [`INVENTORY_ROUTES_MAX`] routes.
 
 pub use crate::{

@@ -1,7 +1,7 @@
-//! What the process may do besides what every user may, as the kernel knows it.
+//! The privileges of the process, as the kernel reports them.
 //!
-//! Source: capabilities(7), prctl(2). All threads of a router have the same capabilities: the process gives up what it
-//! does not need before it makes threads. So the control thread's own are those of the process.
+//! Source: capabilities(7), prctl(2). All threads of a router have the same capabilities: the process gives up unneeded
+//! ones before it makes threads. So the capabilities of the control thread are those of the process.
 
 use namewire_packet::nfd::ProcessPrivileges;
 use rustix::{

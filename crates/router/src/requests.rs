@@ -1,4 +1,4 @@
-//! What the process that runs a router asks its control thread for, and what it gets.
+//! The requests of the process that runs a router to its control thread, and the answers.
 
 use crate::cs_settings::CsChange;
 use namewire_configuration::in_force::InForce;

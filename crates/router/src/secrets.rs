@@ -1,4 +1,4 @@
-//! What one start of the router draws at random, or from the seed of its configuration.
+//! The random values that the router draws at its start, from the system or from the seed of its configuration.
 
 use namewire_tables::HashKey;
 use std::io;

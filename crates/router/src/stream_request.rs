@@ -1,4 +1,4 @@
-//! A connection under way, from the command to its result.
+//! A connection attempt, from the command to its result.
 
 use namewire_faces::LinkPolicy;
 use namewire_management::Ticket;

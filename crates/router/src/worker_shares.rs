@@ -1,4 +1,4 @@
-//! What each worker gets of the settings: its share of every table, and how its sockets behave.
+//! The settings of each worker: its share of every table, and the options of its sockets.
 
 use crate::{cs_settings::share_of_policy, secrets::Secrets};
 use namewire_configuration::Settings;

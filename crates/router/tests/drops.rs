@@ -1,5 +1,5 @@
 //! Each way to lose a packet, provoked from outside, and found by an operator: in the last drops with its name, in the
-//! metrics, and in what the live page draws.
+//! metrics, and on the live page.
 
 use crate::application::{Application, PATIENCE, eventually, name, start_with};
 use namewire_configuration::Configuration;

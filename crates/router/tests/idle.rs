@@ -1,5 +1,5 @@
-//! An idle router uses almost no processor time. This is a file of its own, because other tests would use processor
-//! time too.
+//! An idle router uses almost no processor time. This is a separate file, because other tests would use processor time
+//! too.
 
 mod application;
 mod threads;

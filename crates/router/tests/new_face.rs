@@ -1,8 +1,8 @@
-//! The first Interest of a new UDP neighbour is decided, whichever worker owns its name.
+//! The router decides the first Interest of a new UDP neighbour, whichever worker owns its name.
 //!
 //! The story: a worker looked at the face table when its turn began and decided the packets of its sockets. Then it
-//! took the packets that other workers had put into its rings meanwhile. A packet from a face made meanwhile was
-//! dropped: `engine.unknown-face`.
+//! took the packets that other workers had just put into its rings. If such a packet came from a face made after the
+//! look, the worker dropped it: `engine.unknown-face`.
 
 use crate::application::{Application, name, start_with};
 use std::{

@@ -1,4 +1,4 @@
-//! Where workers run, and how long they look for packets before they sleep. This is a file of its own, because other
+//! Where workers run, and how long they look for packets before they sleep. This is a separate file, because other
 //! tests would use processor time too.
 
 mod application;

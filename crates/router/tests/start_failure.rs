@@ -1,5 +1,5 @@
-//! A router that cannot start leaves no threads or files behind. This is a file of its own, because it takes
-//! descriptors from the whole process.
+//! A router that cannot start leaves no threads or files behind. This is a separate file, because it takes descriptors
+//! from the whole process.
 
 use namewire_configuration::{Configuration, Settings};
 use namewire_router::Router;

@@ -2,9 +2,9 @@
 //!
 //! *Find All Subsets* ([`SubsetTable::find_all`]) serves pushes and pulls with a fan-out above 1. *Find Largest Subset*
 //! ([`SubsetTable::find_largest`]) serves pulls for one answer: among the stored subsets with the most 1-bits, it finds
-//! the lowest descriptor. So every table gives one answer, whatever the order of its walk. This needs pruning to keep
-//! subsets that may still be as large as the best one found; the paper's walk drops such subsets, and takes the first
-//! largest subset that it meets.
+//! the lowest descriptor. So every table gives one answer, whatever the order of its walk. Therefore pruning must not
+//! drop subsets that may be as large as the best one found. The paper's walk drops them, and takes the first largest
+//! subset that it meets.
 //!
 //! | table | what it is for |
 //! | --- | --- |

@@ -9,9 +9,9 @@
 //!                                         └ 4 (value)
 //! ```
 //!
-//! A node keeps the greatest weight below it, as the paper does, so that *Find Largest Subset* skips what is too small.
-//! A removal leaves that weight as it is. So the weight may be too large. Then a search visits the node needlessly, but
-//! its answer is right.
+//! A node keeps the greatest weight below it, as the paper does, so that *Find Largest Subset* skips subtrees with too
+//! small weights. A removal leaves that weight as it is. So the weight may be too large. Then a search visits the node
+//! needlessly, but its answer is right.
 //!
 //! Cost: 40 bytes a node, one node for each 1-bit that no other descriptor shares; an insertion or removal takes one
 //! step for each 1-bit. Limit: 2³² − 1 nodes.

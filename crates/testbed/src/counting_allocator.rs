@@ -1,5 +1,5 @@
 //! An allocator that counts, for tests of code that must not allocate, or must give back what it allocates. Such a test
-//! has a file of its own, because the allocator is the whole process's:
+//! has a separate file, because a process has only one allocator:
 //!
 //! ```
 //! # use namewire_testbed::counting_allocator::{CountingAllocator, without_allocation};

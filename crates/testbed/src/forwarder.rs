@@ -1,4 +1,4 @@
-//! The forwarder: tables, workers and a clock that is an argument.
+//! The forwarder: tables and workers. The time is an argument.
 
 use crate::{
     faces,

@@ -1,7 +1,7 @@
 //! `namewire capture`: the frames of faces, into a file for Wireshark and ndndump, or one line each.
 //!
-//! The router keeps what it copied until this process fetches it, up to a limit. It counts what found no room; the
-//! summary and the file say how much that was.
+//! The router keeps the copied frames until this process fetches them, up to a limit. It counts the frames that found
+//! no room; the summary and the file show their number.
 
 mod filter;
 mod frame;

@@ -1,4 +1,4 @@
-//! Options that take one of several names. Help and error messages list the names.
+//! Options whose value is one of several names. Help and error messages list the names.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use namewire_configuration::settings::Named;

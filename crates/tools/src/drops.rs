@@ -1,7 +1,7 @@
-//! `namewire drops`: the last packets that the router dropped, and what its links dropped.
+//! `namewire drops`: the last packets that the router and its links dropped.
 //!
 //! The router keeps a few packets for each reason (its module `drop_log`). With `--follow`, this program asks twice a
-//! second and prints what is new; what the router has replaced in between does not show.
+//! second and prints the new packets. It misses packets that the router has replaced in between.
 
 use crate::{
     Failure, Global,
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Only the last COUNT packets
     #[arg(short = 'n', long, value_name = "COUNT")]
     number: Option<usize>,
-    /// Then go on and print each packet when it is dropped, until Ctrl-C
+    /// Then print each further packet when it is dropped, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
 }

@@ -1,7 +1,8 @@
 //! `namewire explain NAME`: what would the forwarder do with an Interest for this name now?
 //!
-//! Next hops and strategy are those of the table that workers forward by, which may be lossy. The datasets are fetched
-//! one after the other; a change between them may show. A forwarder that does not know ours leaves them out.
+//! Next hops and strategy are those of the table that workers use to forward, which may be lossy. The program fetches
+//! the datasets one after the other, so they may disagree if something changes in between. Other forwarders do not have
+//! all datasets of Namewire; then the answer is shorter.
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
 use namewire_client::Client;
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     /// Name of the Interest
     #[arg(value_parser = name_argument::parse)]
     name: NameBuf,
-    /// Face through which it would come; it is not sent back there
+    /// Face through which the Interest would arrive; it is not sent back there
     #[arg(long, value_name = "FACE")]
     from: Option<u64>,
 }

@@ -30,7 +30,7 @@ pub(crate) enum Command {
         #[arg(value_name = "FACE")]
         face: FaceReference,
     },
-    /// Create a face; one that exists already takes the properties given here
+    /// Create a face; if it exists already, set the given properties
     Create(change::Create),
     /// Change properties of a face
     Update(change::Update),

@@ -1,4 +1,4 @@
-//! A face as people name it: by its number or by its remote URI.
+//! How people identify a face: by its number or by its remote URI.
 //!
 //! This module resolves host names and makes URIs canonical, because a forwarder does neither.
 

@@ -1,4 +1,4 @@
-//! What went wrong, as a message and an exit code.
+//! A failure of a command: a message and an exit code.
 
 use namewire_client::{
     ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError, ServeError,

@@ -1,6 +1,6 @@
-//! `namewire fib`: the prefixes that Interests are forwarded by, and their next hops.
+//! `namewire fib`: the prefixes by which the forwarder forwards Interests, and their next hops.
 //!
-//! `namewire route list` shows what was registered; the FIB is what follows from that.
+//! `namewire route list` shows the registered routes; the FIB is computed from them.
 
 use crate::{
     Failure, Global,

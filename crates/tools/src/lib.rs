@@ -1,15 +1,15 @@
-//! The tools of the command line: all that talks to a router, asks and answers, or looks after keys and stores.
+//! The tools of the command line: they query and manage a router, send Interests and Data, and manage keys and stores.
 //!
 //! | question | file |
 //! | --- | --- |
 //! | which tools are there? | [`Tool`], here |
-//! | what do all tools take, and how do they connect? | [`Global`], here |
+//! | which options do all tools have, and how do they connect? | [`Global`], here |
 //! | how does a command fail, and with which exit code? | `failure` |
-//! | how are numbers and times read and printed? | `quantity`; tables and JSON are of `namewire_printing` |
+//! | how are numbers and times read and printed? | `quantity`; `namewire_printing` prints tables and JSON |
 //! | how does a command run as a service? | [`service`], `repo/run.rs`, `repo/hosted.rs` |
 //!
-//! Each tool is one file with its arguments and `execute`. No tool uses the router's code, so this crate is compiled
-//! beside it.
+//! Each tool is one file with its arguments and `execute`. No tool uses the router's code, so this crate compiles in
+//! parallel with the router.
 
 mod capture;
 mod channel;

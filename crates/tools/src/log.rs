@@ -1,4 +1,4 @@
-//! `namewire log`: how much a running router logs, by area, and marks in its log.
+//! `namewire log`: sets how much a running router logs, by area, and writes marks into its log.
 
 use crate::{Failure, Global, name_argument, output::table};
 use namewire_configuration::log_levels::LogChange;

@@ -1,7 +1,7 @@
 //! `namewire ping`: round-trip times to a ping server.
 //!
-//! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number is decimal
-//! digits in a generic component, and counts up from a random start. What is printed counts from 0.
+//! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number has decimal
+//! digits in a generic component, and counts up from a random start. The printed numbers count from 0.
 
 use crate::{ExitCode, Failure, Global, explain, name_argument, quantity};
 use namewire_client::{Client, ExpressError};

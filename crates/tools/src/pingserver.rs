@@ -1,4 +1,4 @@
-//! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also if the router starts anew meanwhile.
+//! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also over a restart of the router.
 
 use crate::{ExitCode, Failure, Global, name_argument, output::write_out, quantity};
 use namewire_client::{InterestStream, RespondError};

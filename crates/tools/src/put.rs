@@ -1,4 +1,4 @@
-//! `namewire put`: serve a file in segments until Ctrl-C, also if the router starts anew meanwhile.
+//! `namewire put`: serve a file in segments until Ctrl-C, also over a restart of the router.
 
 use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions};
 use namewire_client::{PublishOptions, SegmentPublisher};

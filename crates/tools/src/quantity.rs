@@ -1,6 +1,6 @@
 //! Quantities as people write and read them: `64.0 MiB`, `1.2 s`, `98.7 Mbit/s`.
 //!
-//! Sizes are in binary units everywhere, as the limits are that they are compared with. Rates are in decimal units.
+//! Sizes are in binary units everywhere, because the limits for them are. Rates are in decimal units.
 
 use namewire_configuration::units::{Bytes, Span};
 use std::{ops::RangeInclusive, time::Duration};

@@ -1,4 +1,4 @@
-//! What a command that runs as a service shares with others: the signals that end it, and what it tells systemd.
+//! The common part of commands that run as services: the signals that end them, and their notices to systemd.
 
 use sd_notify::NotifyState;
 use std::io;

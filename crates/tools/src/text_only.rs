@@ -1,4 +1,4 @@
-//! Keeps binary data from a terminal, which could take it for commands.
+//! Does not print binary data to a terminal, because the terminal could interpret it as commands.
 
 use std::{
     io,

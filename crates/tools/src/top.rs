@@ -1,13 +1,13 @@
 //! `namewire top`: a live view of a running router in the terminal.
 //!
-//! A part of this program asks the router again and again; another draws; keys come from a thread of their own, because
-//! reading them blocks. While there is no connection, the screen keeps the last numbers and says so.
+//! One part of this program queries the router periodically; another draws. A separate thread reads keys, because
+//! reading blocks. While there is no connection, the screen keeps the last numbers and shows a notice.
 //!
 //! | question | file |
 //! | --- | --- |
 //! | what does the screen show? | [`view`], from [`sample`] and [`rates`] |
 //! | how do its cells become text? | [`screen`] |
-//! | how is the terminal taken, drawn on and given back? | [`display`] |
+//! | how does the program prepare the terminal, draw on it and restore it? | [`display`] |
 //! | which key was pressed? | [`keys`] |
 
 mod display;
@@ -36,7 +36,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Keys: q quit, s sort by the next column, arrows scroll, ? help")]
 pub(crate) struct Args {
-    /// Time from one look at the router to the next; a number alone is in milliseconds
+    /// Time between two queries to the router; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(100..=3_600_000))]
     interval: u64,
 }

@@ -1,7 +1,8 @@
 //! `namewire trace PREFIX`: what the router does with each packet under a name, as it happens.
 //!
-//! The router notes its decisions and this program fetches them, as it fetches captured frames. [`Answers`] finds the
-//! Interest of each Data. Interests that were sent and got no answer within their lifetime have a line of their own.
+//! The router records its decisions and this program fetches them, in the same way as captured frames. [`Answers`]
+//! finds the Interest of each Data. If a sent Interest gets no answer within its lifetime, the program prints a
+//! separate line for it.
 
 use crate::{
     Failure, Global,

@@ -7,10 +7,11 @@
 //! The router sends a ping every [`PING_INTERVAL`] (NFD: 10 s). A peer is dead if it is silent for [`SILENCE_MAX`], or
 //! takes nothing for as long.
 //!
-//! The end is a handshake (RFC 6455 §7): who gets a Close frame answers with one, and the server closes the connection.
-//! All of it has [`CLOSE_TIMEOUT`]; a peer that takes longer loses the connection. Codes: 1000 the face is closed, 1001
-//! the router stops, 1002, 1003, 1007 and 1009 for what the peer did. A Close frame of the peer is answered with its
-//! own code, or with 1002 if no endpoint may send that code (§7.4). A dead peer gets no Close frame.
+//! The end is a handshake (RFC 6455 §7): the receiver of a Close frame answers with another one, and the server closes
+//! the connection. The handshake may take [`CLOSE_TIMEOUT`]; a slower peer loses the connection. Codes: 1000 the face
+//! is closed, 1001 the router stops, 1002, 1003, 1007 and 1009 for faults of the peer. The router answers a Close frame
+//! of the peer with the same code, or with 1002 if no endpoint may send that code (§7.4). A dead peer gets no Close
+//! frame.
 
 use crate::{WebSocketCounters, WebSocketDrop};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};

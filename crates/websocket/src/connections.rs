@@ -1,10 +1,10 @@
 //! Connections: how many WebSocket connections may one host or user have?
 //!
 //! Places for connections are a pool ([`namewire_shares::pool`]) of all listeners together, with a reserve for local
-//! applications and one for the operator. A connection takes its place, and its descriptors, when its request has come:
-//! the headers tell an application of this machine from a web page or a proxy. Without a place, the request is answered
-//! 503 with the reason. Then idle connections close, so that the next attempt finds room: those of the same holder, or
-//! of the heaviest one.
+//! applications and one for the operator. A connection takes its place, and its descriptors, when its request has
+//! arrived: by the headers, the router distinguishes an application on this machine from a web page or a proxy. If
+//! there is no place, the router answers the request with 503 and the reason. Then it closes idle connections of the
+//! same holder, or of the heaviest one, so that the next attempt finds room.
 //!
 //! Before its request, a connection has one descriptor and a place in [`crate::half_open`].
 //!

@@ -1,9 +1,9 @@
 //! Connections whose handshake is not complete, and their limits.
 //!
-//! They cost a descriptor and memory, and their peers have not identified themselves yet. They have limits of their
-//! own, so that handshakes that never complete take no places of working connections. When there are too many, from one
-//! address or from all, the oldest is closed: a handshake takes a few round trips, so the oldest has probably failed
-//! and is not just slow.
+//! They cost a descriptor and memory, and their peers have not identified themselves yet. They have separate limits, so
+//! that handshakes that never complete take no places of working connections. When there are too many, from one address
+//! or from all, the oldest is closed: a handshake takes a few round trips, so the oldest has probably failed and is not
+//! just slow.
 //!
 //! Limits: [`HALF_OPEN_MAX`], [`HALF_OPEN_PER_ADDRESS`].
 

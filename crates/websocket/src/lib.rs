@@ -1,4 +1,4 @@
-//! WebSocket faces, `ws` and `wss`: a thread of their own, outside the packet path of other faces.
+//! WebSocket faces, `ws` and `wss`, on a separate thread outside the packet path of other faces.
 //!
 //! ```text
 //!   peer ══ TCP (TLS) ══ WebSocket ═ bridge ═ Unix socket pair ══ worker: an ordinary stream face
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A binary message is one element: an Interest, a Data or an LpPacket, as in NFD and NDNts (NFD
-//! `websocket-transport.cpp`). The worker sees a stream of elements and nothing of WebSocket. So masks, frames, pings
-//! and TLS never cost time on packets of other faces.
+//! `websocket-transport.cpp`). The worker sees only a stream of elements, not WebSocket. So masks, frames, pings and
+//! TLS never cost time on packets of other faces.
 //!
 //! When the router stops, each peer gets a Close frame; the thread waits [`STOP_TIMEOUT`] at most for their answers.
 //!

@@ -1,15 +1,16 @@
 //! WebSocket listeners: they accept, shake hands, and give the connection to control as a face.
 //!
 //! FaceUris are NFD's: remote `wsclient://` and local `ws://` with the addresses of the TCP connection (NFD
-//! `websocket-transport.cpp`). Over TLS the local FaceUri says `wss://`.
+//! `websocket-transport.cpp`). Over TLS, the local FaceUri begins with `wss://`.
 //!
 //! Scope: NFD treats a connection between two loopback addresses as local (drop-in.md §9). With that rule, every web
 //! page in a browser on this machine, and every client of a proxy on it, would have the rights of a local application.
 //! Here a connection is not local if its request comes from a web page of another host (`Origin`) or through a proxy
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-Ip`).
 //!
-//! Limits: [`crate::connections`] and [`crate::half_open`]. A peer for which there is no descriptor is told so if it
-//! sends its request within [`REFUSAL_TIMEOUT`], and if fewer than [`REFUSED_AT_ONCE`] others are being told.
+//! Limits: [`crate::connections`] and [`crate::half_open`]. If there is no descriptor for a peer, the router answers
+//! with this reason. It does so only if the peer sends its request within [`REFUSAL_TIMEOUT`], and for at most
+//! [`REFUSED_AT_ONCE`] peers at a time.
 
 use crate::{
     AcceptedWebSocket, Context, HANDSHAKE_SECONDS, WebSocketDrop, bridge,

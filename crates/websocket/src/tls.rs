@@ -1,5 +1,4 @@
-//! Certificates of `wss`: our own, from files that may be replaced while the router runs, and those of the issuers we
-//! trust.
+//! Certificates of `wss`: our own, from files that may be replaced while the router runs, and those of trusted issuers.
 
 use namewire_configuration::input_file;
 use rustls_native_certs::load_native_certs;

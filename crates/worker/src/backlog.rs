@@ -1,4 +1,5 @@
-//! Backlog: packets that found no room in a ring, and the stream faces that are not read until they have.
+//! Backlog: packets that found no room in a ring, and the stream faces that wait for these packets: the worker does not
+//! read them meanwhile.
 //!
 //! ```text
 //!   stream ─► worker ══ ring: decide ══► other worker ══ ring: transmit ══► ...
@@ -8,20 +9,20 @@
 //! ```
 //!
 //! A stream that writes as fast as it can would fill the rings, and the packets of others would be dropped. TCP and
-//! Unix sockets can wait, so a full ring holds back the stream that fills it: its packets that were read wait here, and
-//! the worker does not read the stream until they have gone. Then the kernel's buffers fill up, and the peer waits.
-//! Datagrams cannot wait: they are dropped as `ring-full`.
+//! Unix sockets can wait, so a full ring holds back the stream that fills it. The packets that the worker has read from
+//! this stream wait here, and the worker does not read the stream until they have left. Meanwhile the kernel's buffers
+//! fill up, and the peer waits. Datagrams cannot wait: they are dropped as `ring-full`.
 //!
 //! The holders whose streams wait for a worker take turns ([`namewire_shares::turns`]), one packet each, and so do the
 //! streams of a holder. So an operator's command does not wait behind the backlog of another user's 600 streams.
 //!
-//! What a worker has decided and cannot pass on waits here, too. While it does, the worker takes no further packets to
-//! decide from its rings, and does not read the streams whose packets were decided with them. Packets to transmit
-//! always have their turn, so rings of that kind empty, and no worker waits for ever.
+//! Decided packets that a worker cannot pass on wait here, too. Meanwhile the worker takes no further packets to decide
+//! from its rings, and does not read the streams whose packets were in the same batches. It always takes packets to
+//! transmit, so the rings for them empty, and no worker waits for ever.
 //!
 //! Limits: packets of streams share a pool, `held-back`, by holder. A stream is not read while a packet of it waits, so
-//! it has at most what one turn read. Results for one worker have [`RESULT_BYTES`]. What finds no room is dropped as
-//! `ring-full`.
+//! it has at most what one turn read. Results for one worker have [`RESULT_BYTES`]. Packets that find no room are
+//! dropped as `ring-full`.
 //!
 //! Cost: nothing while no ring is full, except a test per turn.
 

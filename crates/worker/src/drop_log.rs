@@ -1,6 +1,7 @@
 //! Drop log: the last packets that a worker dropped, with name, face, reason and time.
 //!
-//! Counters say how often; an operator asks about one Interest. The worker writes, the control thread reads.
+//! Counters show how often packets are dropped, but an operator asks about one Interest. The worker writes, the control
+//! thread reads.
 //!
 //! ```text
 //!   engine ─ drop notes ─┐
@@ -11,11 +12,11 @@
 //! Cost: a batch without drops looks at the length of an empty list. A drop that is kept costs a copy of the name and
 //! one look at the clock.
 //!
-//! Limits: [`KEPT_PER_REASON`] packets for each reason. If there are more, the face with most of them loses its oldest,
-//! so a neighbour that floods hides neither other reasons nor other neighbours. [`NOTED_PER_MS`] packets a millisecond,
-//! [`NOTED_OF_FACE`] of them of one face, so that a flood of bad packets costs the worker little more than before and
-//! leaves room for others. [`NAME_BYTES`] of each name. The worker
-//! never waits: while control reads, its drops are only counted.
+//! Limits: [`KEPT_PER_REASON`] packets for each reason. If there are more, the face with most of them loses its oldest.
+//! So the drops of a flooding neighbour hide neither other reasons nor other neighbours. [`NOTED_PER_MS`] packets a
+//! millisecond, [`NOTED_OF_FACE`] of them of one face, so that a flood of bad packets costs the worker little more than
+//! before and leaves room for others. [`NAME_BYTES`] of each name. The worker never waits: while control reads, its
+//! drops are only counted.
 
 use crate::shared::unix_ms;
 use arrayvec::ArrayVec;

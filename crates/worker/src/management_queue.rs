@@ -1,18 +1,18 @@
-//! The queue of messages for management, fair to all holders and faces even if one application sends commands without
-//! end.
+//! The queue of messages for management. It is fair to all holders and faces, even if one application floods it with
+//! commands.
 //!
-//! Each face has a queue of its own. Holders are served in turn, one message each, and so are the faces of a holder
+//! Each face has a separate queue. Holders are served in turn, one message each, and so are the faces of a holder
 //! ([`namewire_shares::turns`]). So a command of a user who sends few commands waits for at most one message of every
 //! other user, however many connections these have. Local holders and management have a reserve of turns.
 //!
 //! Places are a pool, `management-queue` ([`namewire_shares::pool`]): a holder that floods takes at most four fifths of
-//! what is free for it, and newcomers find room. Within a holder, a face takes more while it has less than the holder
-//! may still take: n faces that flood one after the other leave 1/6ⁿ of the holder's part. If a message finds no place,
-//! the worker that brought it counts it (`router.management-queue-full`), and this queue counts it by face
+//! what is free for it, and newcomers find room. A face may take a place while it has fewer than its holder may still
+//! take. So n faces of a holder that flood one after the other leave 1/6ⁿ of the holder's part. If a message finds no
+//! place, its worker counts it (`router.management-queue-full`), and this queue counts it by face
 //! (`management-cut.face-N`).
 //!
-//! Answers to management's own Interests have a queue of their own. Limit: [`CAPACITY`]. Cost: an operation takes a
-//! lock, while it inserts one message or removes one batch.
+//! Answers to management's own Interests have a separate queue. Limit: [`CAPACITY`]. Cost: an operation takes a lock,
+//! while it inserts one message or removes one batch.
 
 use crate::messages::ForManagement;
 use namewire_engine::FacesCut;

@@ -1,10 +1,11 @@
 //! The rings between workers: two per ordered pair, one for packets to decide and one for packets to transmit.
 //!
-//! They are apart so that packets to transmit always move on: their receiver needs no room in a ring for them. A worker
-//! may leave packets to decide in their ring while it has no room for their results. So a slow worker holds back those
-//! that send to it, and no circle of workers waits for each other (`backlog.rs`).
+//! There are two rings so that packets to transmit always move on: their receiver sends them and needs no room in
+//! another ring. A worker may leave packets to decide in their ring while it has no room for their results. So a slow
+//! worker holds back the workers that send to it, and no circle of workers waits for each other (`backlog.rs`).
 //!
-//! A worker that waits for room says so ([`Outbox::want_room`]); the worker that empties the ring rings its bell.
+//! A worker that waits for room sets a flag ([`Outbox::want_room`]); the worker that empties the ring rings the
+//! doorbell of the waiting worker.
 //!
 //! A record has the metadata that the packet needs, and the packet's bytes:
 //!

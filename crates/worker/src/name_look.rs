@@ -1,4 +1,4 @@
-//! A worker's look at one name: what is pending and stored, and where an Interest would go.
+//! A worker's look at one name: pending Interests, stored Data, and the faces to which an Interest would go.
 
 use namewire_engine::{Engine, Foresight, Instant, NameState, PendingInterest, PendingUpstream, StoredData, View};
 use namewire_packet::{

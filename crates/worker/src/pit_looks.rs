@@ -1,5 +1,5 @@
-//! Looks at the PIT: pending Interests must see next hops that prefixes have gained, and links that went down or came
-//! up.
+//! Looks at the PIT: pending Interests must use the new next hops of prefixes, and react to links that went down or
+//! came up.
 //!
 //! A look is a walk over the whole PIT. If many Interests are pending, one look per registration would leave a worker
 //! no time for packets while a routing daemon registers a hundred thousand routes, or while a link flaps. So one look

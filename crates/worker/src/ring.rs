@@ -22,8 +22,8 @@
 //! stores past the caches, a Data of 250 bytes took 286 cycles against 140.
 //!
 //! Cost: a record is copied into the ring; each side makes a store-release per batch. A side reads the other's cache
-//! line only when its cached copy of the other's position says full (or empty). Bytes: a record takes 8 more and up to
-//! 7 of fill; a batch of 2 KiB or more takes 512 more.
+//! line only when the ring looks full (or empty) by its cached copy of the other's position. Bytes: a record takes 8
+//! more and up to 7 of fill; a batch of 2 KiB or more takes 512 more.
 //!
 //! Limits: the capacity is fixed. A record has at most half the capacity less 8 bytes, so that a record and the padding
 //! before it always fit in an empty ring ([`PushError::TooLarge`] otherwise). A push that does not fit now is refused

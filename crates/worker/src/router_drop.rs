@@ -1,4 +1,4 @@
-//! Drops between the threads of a router: neither the engine's nor a link's.
+//! Drops between the threads of a router. (The engine and the links count their own drops.)
 
 namewire_packet::reasons! {
     /// Why a packet was lost between two threads of the router.

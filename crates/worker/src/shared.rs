@@ -7,7 +7,7 @@
 //! replace a pointer. A worker that makes a face itself waits for any other thread that is changing the face table.
 //!
 //! Pinned tables show faces and strategies as they were at that moment, but the FIB as it is now. A route whose face or
-//! strategy is newer acts as if that face or strategy did not exist, until the next pin. A packet's own face is never
+//! strategy is newer acts as if that face or strategy did not exist, until the next pin. The face of a packet is never
 //! newer: it is in the table before a worker takes the packet from a socket or publishes it to another worker. Both
 //! workers pin after that.
 

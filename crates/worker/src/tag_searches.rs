@@ -1,7 +1,7 @@
-//! Tag searches that take long: they go on in later turns, in the share of their holder.
+//! Long tag searches: they continue in later turns, within the share of their holder.
 //!
 //! A search for a packet with many 1-bits visits a large part of the table: after 60,000 advertised sets, some hundred
-//! times as much as for an ordinary packet. Such packets come from anyone, so the cost of a turn is bounded in steps
+//! times as much as for an ordinary packet. Anyone can send such packets, so the cost of a turn is bounded in steps
 //! (see `burst_trie/search.rs` of `namewire_tagnet`), a tenth of a microsecond or so each:
 //!
 //! ```text
@@ -12,10 +12,10 @@
 //!   holder B │ packet │                take turns (`namewire_shares::turns`), in steps
 //! ```
 //!
-//! Between two turns the worker reads its sockets and decides other packets. One search is under way at a time, so that
-//! its tables need not be kept longer than it takes; a holder pays for its search afterwards.
+//! Between two turns the worker reads its sockets and decides other packets. One search runs at a time, so that the
+//! worker keeps old tables only for the time of one search. A holder pays for its search afterwards.
 //!
-//! Limits: the waiting packets share a pool, `tag-searches`, by holder; what finds no room is dropped as
+//! Limits: the waiting packets share a pool, `tag-searches`, by holder; packets that find no room are dropped as
 //! `searches-waiting`.
 
 use namewire_engine::FaceId;

@@ -1,8 +1,8 @@
-//! Tag packets: a worker forwards them by tables that all workers read, whichever worker received them.
+//! Tag packets: the worker that receives one forwards it, by tables that all workers read.
 //!
 //! An application's packet first gets its tree and its place for replies
 //! ([`TagView::completed`](namewire_tagnet::forwarder::TagView::completed)). Packets between routers go to control.
-//! Searches that take long go on in later turns (`tag_searches.rs`).
+//! Long searches continue in later turns (`tag_searches.rs`).
 
 use crate::{
     io::WorkerIo,

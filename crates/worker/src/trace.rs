@@ -1,21 +1,21 @@
 //! Traces: what did this worker decide about the packets under a prefix?
 //!
-//! While a trace runs, the worker compares the name of each packet with the trace's prefix. A packet that matches is
-//! decided alone, in a batch of one: then everything that the engine counts and sends is because of this packet, and
-//! the engine needs no code for traces.
+//! While a trace runs, the worker compares the name of each packet with the trace's prefix. The worker decides a
+//! matching packet alone, in a batch of one. Then everything that the engine counts and sends results from this packet,
+//! and the engine needs no code for traces.
 //!
 //! ```text
 //!   batch of 64:  a a a T a a T a      a: not traced, T: traced
 //!   decided as:  [a a a][T][a a][T][a]
 //! ```
 //!
-//! Cost: without a trace, one look at an empty list for each batch. With one, some 20 instructions for each packet that
-//! it is not about (the first bytes of its name are compared). For a traced packet, two copies of the counters, and one
-//! allocation for each part of the record.
+//! Cost: without a trace, one look at an empty list for each batch. With a trace, some 20 instructions for each packet
+//! that does not match (a comparison of the first bytes of its name). For a traced packet, two copies of the counters,
+//! and one allocation for each part of the record.
 //!
-//! Limits: as many traces as there may be captures; a record that finds no room in its queue is counted as missed
-//! ([`CaptureTap::note_decision`]), and the worker never waits. [`FACES_NAMED`] faces of one decision. Requests of
-//! management are in no trace: the client's own requests would make further records for ever.
+//! Limits: at most as many traces as captures. A record that finds no room in its queue is counted as missed
+//! ([`CaptureTap::note_decision`]); the worker never waits. A record names [`FACES_NAMED`] faces of one decision. No
+//! trace includes requests to management: the requests of its client would make further records for ever.
 
 use crate::drop_log::shortened;
 use namewire_engine::{Counters, Engine, FaceId, Frame, Output};

@@ -1,4 +1,4 @@
-//! Takes places: connections that are let in by a listener that speaks HTTP, and kept.
+//! Takes places: opens connections to a listener that speaks HTTP, and keeps them open.
 
 use super::AttackPlan;
 use crate::knock::Door;

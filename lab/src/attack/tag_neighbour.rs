@@ -1,10 +1,11 @@
-//! A neighbour in TagNet's tree that means ill.
+//! A hostile neighbour in TagNet's tree.
 //!
 //! `heavy-tags` takes part honestly, announces many sets of tags, and then sends pulls with as many 1-bits as sixteen
-//! tags can have. Each visits a large part of the router's table, and matches nothing that is not behind its sender.
+//! tags can have. The search for each pull visits a large part of the router's table, and matches only descriptors
+//! behind the sender.
 //!
-//! `forged-hellos` takes no part. It says that it is next to the root, with sequence numbers that are as far from the
-//! true ones as [`JUMPS`] says, one after the other; it hears the true ones from the router.
+//! `forged-hellos` takes no part in the tree. It claims to be next to the root, with sequence numbers that differ from
+//! the true ones by each value of [`JUMPS`] in turn. It learns the true ones from the router.
 
 use super::{AttackPlan, FORGED_ROOT};
 use anyhow::Context as _;

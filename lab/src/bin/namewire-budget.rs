@@ -1,6 +1,6 @@
 //! `namewire-budget`: counts the instructions of each stage of a packet, and fails if one takes more than its budget.
 //!
-//! A program of its own, because it needs one experiment of the lab only and builds in a fraction of the time.
+//! It is a separate program, because it needs only one experiment of the lab and builds in a fraction of the time.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

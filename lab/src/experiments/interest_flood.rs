@@ -2,8 +2,8 @@
 //!
 //! Ours; Yuan15 §5.7.2 leaves it to statistics and countermeasures. One engine runs in memory. Honest faces request
 //! Data that arrive, with a window of outstanding Interests. Flooding faces meanwhile request other names, several
-//! Interests to each honest one; none is answered or expires. The flood begins first, so that it holds all it may when
-//! the honest faces begin. Cases:
+//! Interests to each honest one; none is answered or expires. The flood begins first, so that it has used its whole
+//! share when the honest faces begin. Cases:
 //! - no flood: the results of the honest faces, and the cost of an exchange;
 //! - one face floods, or four, or eight, each of another host, under the limit (`tables.pit_face_share`);
 //! - one face floods without such a limit: the control, in which the flood takes the PIT.

@@ -1,4 +1,4 @@
-//! Every experiment: one file each, a TOML file beside it, and one line each in the table of this file.
+//! Every experiment: one file each with a TOML file, and one line each in the table of this file.
 
 mod cache_forwarding;
 mod cache_policies;

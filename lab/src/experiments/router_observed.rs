@@ -1,20 +1,22 @@
 //! What does it cost a router's worker to be observed?
 //!
 //! A fresh router with `--observe` carries the same load three times, in changing order: 64 Interests in flight over
-//! Unix sockets, then a constant rate far below saturation for the latency. Once without a look. Once a client asks
-//! for `/metrics` once a second and another reads the stream that the live page reads. Once these two look and a trace
-//! of a prefix runs that the load does not use. The router logs at the level info, as by default.
+//! Unix sockets, then a constant rate far below saturation for the latency. In one run, no client observes the router.
+//! In another, one client requests `/metrics` once a second, and a second client reads the stream of the live page. In
+//! the third, a trace runs in addition; the load does not use its prefix. The router logs at the level info, as by
+//! default.
 //!
 //! N.B. Pairs of two routers, one with `--observe` and one without, differed by up to a third in either direction, more
-//! than what is to be measured: the place of a process in memory decides. So each ratio is of one process.
+//! than the difference to measure: the place of a process in memory decides. So each ratio is of one process.
 //!
 //! CPU time is that of the worker thread alone, from before the warm-up to the end of the load, per packet. The ratio
-//! of a router is the time without a look over the other: 1 means free, 0.99 means one percent more. A note gives
-//! their mean with its 95 % interval (1.96 standard errors). The headline is their median, unless they spread too far.
+//! of a router is its time without observers divided by its time with them: 1 means free, 0.99 means one percent more.
+//! A note gives their mean with its 95 % interval (1.96 standard errors). The headline is their median, unless they
+//! spread too far.
 //!
 //! Limits: the observer's thread shares the router's processor, so that a run has fewer exchanges a second than a
-//! router with a processor for it; its own CPU time is below what the kernel's account resolves. The router has three
-//! faces; a scrape of thousands takes longer on that thread.
+//! router with a processor for it; its own CPU time is below the resolution of the kernel's account. The router has
+//! three faces; a scrape of thousands takes longer on that thread.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

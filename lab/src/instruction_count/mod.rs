@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Only code under [`step`] is counted. A repeated string instruction traps at every iteration and counts once,
-//! because its address stays the same. [`lines`] says how lines are counted, if that is asked for. Cost: an instruction
+//! because its address stays the same. [`lines`] counts cache lines, if the caller asks for it. Cost: an instruction
 //! takes 22 microseconds on a virtual machine. Limits: it needs x86-64 Linux that lets a process trace its child, and
 //! gives an error elsewhere; the results fill one page.
 #![allow(unsafe_code, reason = "leaf: fork, ptrace and a page shared with the copy")]

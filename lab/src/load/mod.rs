@@ -2,7 +2,7 @@
 //! as many Interests and Data as the router allows.
 //!
 //! Questions answered: how many exchanges a second, at what latency, for how much CPU time of the router, and was every
-//! Data the right one? The generator runs as a process of its own (`namewire-lab load`, `namewire-lab relay`), so that
+//! Data the right one? The generator runs as a separate process (`namewire-lab load`, `namewire-lab relay`), so that
 //! the router's CPU account contains only the router's work.
 //!
 //! The loop, the packets and the links are those of `namewire-load`.

@@ -6,8 +6,8 @@
 //! matters to a FIB:
 //! - domains of 2.4 labels and 18 bytes; a third under the most common top-level label; one in five under one of a few
 //!   hosting companies, whose prefixes therefore have thousands of children;
-//! - URLs of 5 components and 43 bytes; two in five have a host of their own; the others share hosts (a few are
-//!   very popular) and directories.
+//! - URLs of 5 components and 43 bytes; two in five have a host that no other URL has; the others share hosts (a few
+//!   are very popular) and directories.
 //!
 //! Missing are the few components of 100 bytes and more, and labels in other scripts.
 

@@ -1,6 +1,6 @@
-//! Every table and figure of the five papers, with our result beside it.
+//! Every table and figure of the five papers, with our result.
 //!
-//! Question answered: what of the papers did we find again, what not, and why?
+//! Question answered: which results of the papers did we reproduce, which not, and why?
 //!
 //! Each file of `lab/papers/` lists the tables and figures of its paper under `results`. An entry says which of our
 //! measurements answers it ([`Ours`]: a headline or a row of a record, or a ratio of two), where the paper's number

@@ -3,7 +3,7 @@
 //! Source: Takemasa19 §6.4.4 and §6.5 (Figs. 6.7-6.10: 11.3 % at 58 Gb/s of Data on server 2).
 //!
 //! The costs of the blocks are in Figs. 6.7 and 6.8, which the text lacks. The assumptions, written down before the
-//! first result; those in *italics* have other readings ([`Assumptions::readings`]), which the experiment shows beside:
+//! first result; those in *italics* have other readings ([`Assumptions::readings`]), which the experiment shows, too:
 //!
 //! 1. Cycles of the naive router: Table 5.1 with the blocks of FIFO (Table 5.2). Its path of a miss has the text's
 //!    2,016 cycles. Table 3.1 is another reading; with it 58 Gb/s need 4.01 cores, and server 2 has four: the model

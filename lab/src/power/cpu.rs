@@ -2,8 +2,8 @@
 //!
 //! Source: Takemasa19 §6.3.3, Eqs. 6.2-6.8, after Gandhi's model of one core \[44\].
 //!
-//! Work goes to as few processors as possible, and there to as few cores: all but one core of those that work run at
-//! the highest frequency, and the last one has the rest, `x` of a core's work. If one core suffices, its P-state is the
+//! Work goes to as few processors as possible, and there to as few cores: of the working cores, all but one run at the
+//! highest frequency, and the last one has the rest, `x` of a core's work. If one core suffices, its P-state is the
 //! lowest whose utilization is below θ. A core's power is
 //!
 //! ```text

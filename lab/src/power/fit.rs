@@ -7,7 +7,8 @@
 //! * Frequencies: Eq. 6.8 with the greatest power known; Φ_amin and ν are searched.
 //! * Memory and network: a straight line, whose slope counts.
 //!
-//! R² = 1 - Σ (y - m)² / Σ (y - ȳ)². (The thesis prints the sums without squares, which cannot be meant: they are 0.)
+//! R² = 1 - Σ (y - m)² / Σ (y - ȳ)². (The thesis prints the sums without squares. That must be an error, because these
+//! sums are 0.)
 
 use anyhow::{Context as _, ensure};
 

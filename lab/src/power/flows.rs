@@ -1,4 +1,4 @@
-//! What an Interest and its Data cost a router on the average: cycles, bytes of memory, packets.
+//! The mean cost of an Interest and its Data for a router: cycles, bytes of memory, packets.
 //!
 //! Source: Takemasa19 §6.4, Eqs. 6.11-6.15. Both routers have the flow of Figs. 5.1 and 5.2; one equation serves for
 //! both, because a router without admission has an insertion rate of 1 and an empty B13:
@@ -8,8 +8,8 @@
 //! B11
 //! ```
 //!
-//! All costs are per Interest: Data comes for the share of them that misses. B11, which sends the Data to who asked, is
-//! executed for each.
+//! All costs are per Interest: Data comes for the share of them that misses. B11, which sends the Data to the
+//! consumers, is executed for each.
 
 use serde::{Deserialize, Serialize};
 

@@ -12,8 +12,9 @@
 //! * [`measurements`]: measurements as a CSV file; [`rapl`]: measuring the processor by the kernel's powercap.
 //! * [`case_study`]: the thesis' comparison of two routers; [`command`]: all of it for users' own machines.
 //!
-//! The model knows loads, not programs: a computer whose cores spin in a poll loop takes more than it says (Takemasa19
-//! assumes cores that sleep when there are no packets). Cycles are those of the computer's own clock.
+//! The model knows loads, not programs: a computer whose cores spin in a poll loop takes more power than the model
+//! predicts (Takemasa19 assumes cores that sleep when there are no packets). Cycles are those of the computer's own
+//! clock.
 
 pub mod case_study;
 pub mod command;

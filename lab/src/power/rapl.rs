@@ -1,8 +1,9 @@
 //! Measures the power of the processors by the kernel's powercap interface (RAPL), at chosen loads.
 //!
 //! Source: Linux `Documentation/power/powercap`. A package is a folder `intel-rapl:N` (on AMD too) with a counter in
-//! microjoules, `energy_uj`, which begins anew after `max_energy_range_uj`; reading it needs root on most systems. A
-//! load is arithmetic in registers for a share of each period and sleep for the rest, as in Takemasa19 §6.3.3.
+//! microjoules, `energy_uj`, which starts again at 0 after `max_energy_range_uj`; reading it needs root on most
+//! systems. A load is arithmetic in registers for a share of each period and sleep for the rest, as in Takemasa19
+//! §6.3.3.
 //!
 //! Limits: the sum of all packages, without memory, network and fans. Frequencies are the system's choice; a row has
 //! the highest one. A machine without RAPL (most virtual ones) gets an error; nothing is estimated.

@@ -8,7 +8,7 @@
 //! * [`draw`]: a plot as SVG, with or without the library's legend that mutes series, and as PNG.
 //! * [`page`]: the page.
 //!
-//! What the page says of a paper is what `lab/README.md` says: both are made of [`crate::paper_results`].
+//! The page and `lab/README.md` have the same text about each paper: both are made from [`crate::paper_results`].
 //!
 //! Limits: pages of more than [`PAGE_BYTES_MAX`] are refused; rows that no plot shows are in the CSV files alone.
 

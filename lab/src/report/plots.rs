@@ -9,8 +9,8 @@
 //! | `category` | instead of `x`: the row's line in a plot by category |
 //! | `series`, `series2` | the curve that the row belongs to |
 //!
-//! The figures of papers and peers that stand beside our rows ([`crate::peers`]) are matched in the same way, and
-//! become curves of their own.
+//! The figures of papers and peers for comparison ([`crate::peers`]) are matched in the same way, and become separate
+//! curves.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -7,7 +7,7 @@
 //! The best possible hit rates: [`bound`], by Belady's rule and by a cache without limit.
 //!
 //! A workload is built once (its popularity table may be large, [`popularity`]) and gives one independent stream of
-//! requests per seed. The same seed gives the same requests on every machine whose logarithms round alike.
+//! requests per seed. The same seed gives the same requests on all machines with the same rounding of logarithms.
 
 pub mod bound;
 pub mod churn;

@@ -1,8 +1,8 @@
 //! A simulated NDN network from a file: `namewire-sim run scenario.toml`.
 //!
 //! Question answered: what would these consumers see in this network? Nodes run the real forwarding engine over the
-//! simulator `namewire-sim`, whose links lose, delay and reorder frames; a scenario says what there is, and the result
-//! is a record of the lab. The same file and seed give the same result on any machine.
+//! simulator `namewire-sim`, whose links lose, delay and reorder frames; a scenario lists nodes, links and
+//! applications, and the result is a record of the lab. The same file and seed give the same result on any machine.
 //!
 //! * [`Scenario`]: the file, checked. `lab/README.md` explains it by an example.
 //! * [`run`]: builds the network, runs it, counts.

@@ -1,4 +1,4 @@
-//! Tag sets: what applications advertise, for the experiments with TagNet.
+//! Tag sets: the advertisements of applications, for the experiments with TagNet.
 //!
 //! Source: TagNet16 §4.1, whose sets are not public. `docs/tag-sets.md` fixes ours, and how packets are drawn.
 //!

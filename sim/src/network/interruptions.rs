@@ -1,8 +1,8 @@
-//! Routers that stand still, and routers that start again.
+//! Routers that pause, and routers that restart.
 //!
-//! While a router stands still, packets wait for it, as in the receive buffers of sockets. Afterwards its clock has
-//! jumped: a machine that slept, or a virtual one that was not scheduled. A router that starts again has lost its
-//! tables and the packets that waited; its neighbours know nothing of it, and send PIT tokens of its former life.
+//! While a router pauses, packets wait for it, as in the receive buffers of sockets. Afterwards its clock has jumped,
+//! as on a machine that slept, or on a virtual machine that was not scheduled. A restarted router has lost its tables
+//! and the packets that waited. Its neighbours do not notice the restart, and send PIT tokens from before it.
 
 use super::{Event, Network};
 use crate::past_lives::PastLives;

@@ -1,4 +1,4 @@
-//! Reliability of links: frames that are sent without a new packet.
+//! Reliability of links: Acks and retransmissions, which need no new packet.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! TagNet: what the applications of a network advertise, and what its routers know.
+//! TagNet: the advertisements of a network's applications, and the tables of its routers.
 
 use super::Network;
 use crate::trace::NodeId;

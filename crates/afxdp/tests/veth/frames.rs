@@ -1,4 +1,5 @@
-//! Frames in both directions: whole, in order, and without loss of memory, also when something is full or down.
+//! Frames in both directions: whole, in order, and without loss of frame memory, also if a queue is full or the link is
+//! down.
 
 use std::io::ErrorKind;
 

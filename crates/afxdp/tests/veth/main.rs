@@ -1,5 +1,5 @@
-//! AF_XDP sockets on one end of a veth pair, whose other end has packet sockets. Without root, each test says so and
-//! passes.
+//! AF_XDP sockets on one end of a veth pair, whose other end has packet sockets. Without root, each test prints this
+//! and passes.
 #![cfg(target_os = "linux")]
 
 mod calls;

@@ -1,10 +1,10 @@
 //! Question: how much less does a frame cost with AF_XDP than with a packet socket?
 //!
 //! Workload: frames of 100 bytes over a veth pair, 64 at a time, one thread at both ends. A veth has no hardware, so
-//! the numbers show the cost of the kernel and of our rings, in copy mode; they say nothing about cards with zero copy.
+//! the numbers show the cost of the kernel and of our rings, in copy mode; they are no measure of cards with zero copy.
 //! The peer of the sender has no socket. The sender to a receiver is the same in both cases, and its system call also
 //! does the work of the receiving interface, so the time of both ends counts. Times are CPU times of the thread: other
-//! programs on the machine disturb them less. Work that the kernel does in threads of its own is not in them.
+//! programs on the machine disturb them less. They do not include the work of the kernel's own threads.
 //!
 //! `cargo test --release -p namewire-afxdp --test veth -- --ignored --nocapture frames_per_second`; needs root. The
 //! tests run it with few frames.

@@ -1,4 +1,4 @@
-//! Which frames come to the socket, which to the kernel, and while the program is attached.
+//! Which frames go to the socket and which to the kernel, while the program is attached and afterwards.
 
 use std::io::{ErrorKind, Read};
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! Where to listen, as people type it: `127.0.0.1:6363`, or a port alone.
+//! Addresses to listen on, in the form that people type: `127.0.0.1:6363`, or a port alone.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},

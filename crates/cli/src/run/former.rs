@@ -1,4 +1,4 @@
-//! Options of `namewire run` that `--set` has replaced: whoever still types one is told its new form.
+//! Options of `namewire run` that `--set` has replaced. If a user types one, an error message shows its new form.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

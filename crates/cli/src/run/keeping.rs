@@ -1,6 +1,6 @@
-//! What `namewire run` does while the router runs. On SIGHUP it reads the configuration again. It retries what could
-//! not be made, makes closed declared faces anew, and lets faces follow their host names. It keeps the state file up to
-//! date ([`super::state_writer`]).
+//! What `namewire run` does while the router runs. On SIGHUP it reads the configuration again. It retries failed
+//! declarations, makes closed declared faces again, and lets faces follow their host names. It keeps the state file up
+//! to date ([`super::state_writer`]).
 
 mod retry_clock;
 

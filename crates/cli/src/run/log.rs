@@ -1,4 +1,4 @@
-//! The log of the process that runs a router: which form its lines take, and where they go.
+//! The log of the process that runs a router: the form and the destination of its lines.
 //!
 //! Source: systemd.exec(5): if standard error goes to the journal, `JOURNAL_STREAM` has its device and inode. The
 //! variable is inherited, so it counts only if standard error is still that file.

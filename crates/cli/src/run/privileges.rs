@@ -3,21 +3,21 @@
 //! Sources: capabilities(7), credentials(7), prctl(2) (`PR_SET_NO_NEW_PRIVS`), landlock(7).
 //!
 //! Capabilities belong to threads, and a new thread inherits those of its maker. So the process gives them up on its
-//! only thread: after it has read its files, and before [`namewire_router::Router::start`] makes threads. What the
-//! router may need later stays ([`needed`]): links come and go while it runs.
+//! only thread: after it has read its files, and before [`namewire_router::Router::start`] makes threads. It keeps the
+//! capabilities that the router may need later ([`needed`]): links come and go while it runs.
 //!
 //! In this order, the process
 //! 1. becomes the configured user ([`user`]);
 //! 2. removes all capabilities but the needed ones from its bounding, ambient, inheritable, permitted and effective
 //!    sets;
 //! 3. sets `no_new_privs`: no program that it executes can gain privileges;
-//! 4. asks Landlock that it can execute no program at all.
+//! 4. lets Landlock forbid it to execute any program.
 //!
 //! N.B. Landlock does not limit the folders where the router reads and writes. Its rules cannot be loosened later, and
 //! a reload may name a state file, certificates and trust rules anywhere.
 //!
-//! Limits: a kernel without Landlock (before 5.13) leaves step 4 out, and the line at the start says so. Without
-//! CAP_SETPCAP the bounding set stays; `no_new_privs` makes it ineffective.
+//! Limits: on a kernel without Landlock (before 5.13), the process skips step 4, and the log line at the start reports
+//! this. Without CAP_SETPCAP the bounding set stays; `no_new_privs` makes it ineffective.
 
 mod needed;
 mod user;

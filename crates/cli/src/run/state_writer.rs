@@ -1,14 +1,14 @@
 //! State writer: when are the results of commands written to the state file, and how does the router learn of it?
 //!
 //! A change makes a write due; the write includes all changes made before it begins. One write runs at a time, in a
-//! thread of its own, so that a slow disk delays nothing but the file. A failed write is tried again until it succeeds,
-//! with pauses from [`RETRY_FIRST`] up to [`RETRY_LAST`]. The writer tells the router of each attempt. The router
-//! counts the attempts, and answers the commands that wait (`state.sync = "always"`).
+//! separate thread, so that a slow disk delays only the file. The writer retries a failed write until it succeeds, with
+//! pauses from [`RETRY_FIRST`] up to [`RETRY_LAST`]. The writer reports each attempt to the router. The router counts
+//! the attempts, and answers the commands that wait (`state.sync = "always"`).
 //!
 //! Limits: with `"1s"` there is one write a second. Reading the router's tables then takes at most 1/[`LOOK_SHARE`] of
 //! a processor. With 100,000 routes, one reading takes some tenths of a second, so seconds pass between two readings.
 //! With `"always"`, reading takes at most half a processor, and one write serves all commands that arrived during the
-//! write before.
+//! previous write.
 
 use namewire_configuration::{
     Declarations,

@@ -1,4 +1,4 @@
-//! The state file and the disk: what an answer promises, and what remains after a full disk or a crash.
+//! The state file and the disk: the guarantee that an answer gives, and the contents after a full disk or a crash.
 
 use crate::router_process::{NAMEWIRE, Router, eventually, text};
 use namewire_client::Client;

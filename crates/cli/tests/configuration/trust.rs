@@ -1,4 +1,4 @@
-//! Who may command, as configuration files say it: tested on the running router.
+//! The rules of configuration files about who may command, tested on the running router.
 
 use crate::router_process::{Router, eventually, free_port, make_identity, namewire_of, text_of_failure};
 use std::{fs, path::Path, process::Command};

@@ -1,4 +1,4 @@
-//! Four routers in namespaces of their own, joined by Ethernet cables:
+//! Four routers, each in a separate namespace, joined by Ethernet cables:
 //!
 //! ```text
 //!          ┌── b ──┐       cost 1 by b
@@ -6,8 +6,8 @@
 //!          └── c ──┘       cost 10 by c
 //! ```
 //!
-//! Applications run outside the namespaces and reach their routers over Unix sockets. Making
-//! namespaces needs root; where they cannot be made, a test says so and passes.
+//! Applications run outside the namespaces and reach their routers over Unix sockets. Making namespaces needs root; if
+//! they cannot be made, a test prints this and passes.
 
 use crate::router_process::{PATIENCE, eventually};
 use namewire_packet::nfd::FacePersistency;

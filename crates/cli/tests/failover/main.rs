@@ -1,15 +1,14 @@
-//! A link dies in the middle of a fetch: the whole file arrives by another way.
+//! A link dies in the middle of a fetch: the whole file arrives over another path.
 //!
-//! Processes of the real binary in network namespaces ([`diamond`]): `namewire get` asks router a, which has two ways
-//! to the producer. The cheap one dies when a part of the file has arrived. The story: the fetch never ended, because
-//! each new Interest was first sent to the dead neighbour.
+//! Processes of the real binary in network namespaces ([`diamond`]): `namewire get` asks router a, which has two paths
+//! to the producer. The cheaper path dies when a part of the file has arrived. The story: the fetch never ended,
+//! because router a sent each new Interest first to the dead neighbour.
 //!
-//! A test asserts that the fetch completes with the right bytes, and what happens to the face. It prints the time that
-//! the cut cost, and fails only if this is more than a minute.
+//! A test asserts that the fetch completes with the right bytes, and checks the state of the face. It prints how long
+//! the cut delayed the fetch, and fails only if this is more than a minute.
 //!
-//! Three of the tests run with all others, the rest with `make system`, because each takes some seconds
-//! of both processors of a small machine. `NAMEWIRE_UNDER_TEST` names another binary than the one that was built with
-//! the tests.
+//! Three of the tests run with all others, the rest with `make system`, because each uses both processors of a small
+//! machine for some seconds. `NAMEWIRE_UNDER_TEST` can name a binary other than the one that was built with the tests.
 
 mod diamond;
 #[path = "../router_process/mod.rs"]

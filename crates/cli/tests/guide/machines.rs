@@ -1,6 +1,6 @@
 //! The machines of a page, on one cable: each is a network namespace with an empty `/run`, an empty folder and a shell.
 //!
-//! Making namespaces needs root; where they cannot be made, a test says so and passes. No packet leaves them.
+//! Making namespaces needs root; if they cannot be made, a test prints this and passes. No packet leaves them.
 
 use crate::page::first_missing;
 use crate::router_process::NAMEWIRE;

@@ -1,4 +1,4 @@
-//! The guide: every command of its pages runs here as a reader types it, and prints what the page shows.
+//! The guide: each test runs every command of a page as a reader types it, and compares the output with the page.
 
 mod machines;
 mod page;

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `sh` | commands, as typed on the only machine of the page |
 //! | `sh NAME` | commands, as typed on the machine of that name |
-//! | `output` | what the commands before print. `…` is any text, and any number of blanks is one |
-//! | `console` | commands that no test runs; [`crate::NOT_RUN`] says why |
+//! | `output` | the output of the commands above it. `…` is any text, and any number of blanks is one |
+//! | `console` | commands that no test runs; [`crate::NOT_RUN`] has the reasons |
 //!
 //! Blocks with another fence are examples of files and pictures.
 

@@ -1,7 +1,7 @@
 //! Code that a page quotes: each block is a file, or a part of one, that tests compile and run.
 //!
-//! `<!-- FILE -->` before a block names a whole file, `<!-- FILE: PART -->` a part. A part begins behind the line
-//! `// PART` and ends before `// end`.
+//! `<!-- FILE -->` before a block names a whole file, `<!-- FILE: PART -->` a part. A part begins after the line `//
+//! PART` and ends before `// end`.
 
 use crate::reference::{file, must_be};
 

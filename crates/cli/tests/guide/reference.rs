@@ -1,5 +1,5 @@
 //! Reference pages: made from the program's help and from the comments of the code. A page that differs fails its test;
-//! `UPDATE=1 cargo test -p namewire-cli --test guide` writes it anew.
+//! `UPDATE=1 cargo test -p namewire-cli --test guide` rewrites it.
 
 use crate::router_process::{NAMEWIRE, text};
 use regex_lite::Regex;

@@ -1,5 +1,5 @@
-//! How a router starts, reads its configuration again and ends, with files and peers that misbehave: the real binary,
-//! real files, real signals.
+//! How a router starts, reads its configuration again and ends, also with faulty files and peers: the real binary, real
+//! files, real signals.
 
 mod pipes;
 mod storm;

@@ -1,7 +1,7 @@
 //! Configuration, rules, certificates, keys and state that are not regular files.
 //!
-//! The story: opening a pipe waits for a writer, and the router waited in the thread that obeys signals. So neither
-//! SIGTERM nor SIGINT ended it, at the start or after a SIGHUP.
+//! The story: opening a pipe waits for a writer, and the router waited in the thread that handles signals. So neither
+//! SIGTERM nor SIGINT ended the router, at the start or after a SIGHUP.
 
 use super::{NAMEWIRE, Router, end_of, eventually, run, terminate, until_sigterm_is_caught};
 use std::{

@@ -1,5 +1,5 @@
-//! A forwarder that answers as a test wants. A real one does not do such things on request: several faces with one
-//! remote URI, limits of one command, answers that make no sense.
+//! A forwarder that answers as a test wants. A real forwarder does not produce such cases on request: several faces
+//! with one remote URI, limits of one command, answers that make no sense.
 
 use super::router;
 use namewire_packet::{

@@ -1,9 +1,9 @@
-//! `namewire nfdc` against what NFD's own `nfdc` printed.
+//! `namewire nfdc` against the recorded output of NFD's own `nfdc`.
 //!
-//! The files of `tests/nfdc_golden` are sessions: commands (`$ …`), what they printed on standard output (`> …`) and
-//! standard error (`2> …`), and their exit codes (`= …`), as recorded with NFD 24.07-31 and its nfdc. Each test runs
-//! one session with our nfdc against our router and compares. Text that varies from run to run has a placeholder
-//! (`normalise`); so has text that differs on purpose (`docs/nfdc.md`).
+//! The files of `tests/nfdc_golden` are sessions: commands (`$ …`), their standard output (`> …`) and standard error
+//! (`2> …`), and their exit codes (`= …`), recorded with NFD 24.07-31 and its nfdc. Each test runs one session with our
+//! nfdc against our router and compares. Text that varies from run to run has a placeholder (`normalise`); so has text
+//! that differs on purpose (`docs/nfdc.md`).
 //!
 //! To record again, with an NFD that has the usual ports and nothing else on its addresses:
 //!

@@ -5,8 +5,8 @@
 //! * Ports: `<LISTENER>` is the port of the test's own TCP listener, `<PORT>` one chosen by the system. The port of our
 //!   router is read as NFD's, 6363, and written `<OWN_PORT>` in commands.
 //! * Times, versions, counters, seconds to live.
-//! * Entries that a forwarder has of its own (`internal://`, `fd://`, `/localhost` …) are left
-//!   out of reports, and the order of entries does not count: neither is promised.
+//! * Reports leave out the internal entries of a forwarder (`internal://`, `fd://`, `/localhost` …), and the order of
+//!   entries does not count: forwarders guarantee neither.
 
 use regex_lite::{Captures, Regex};
 

@@ -1,4 +1,4 @@
-//! A router of ours to run sessions against.
+//! A Namewire router to run sessions against.
 
 use crate::router_process::{NAMEWIRE, Router, free_port};
 use std::{

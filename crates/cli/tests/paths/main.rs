@@ -1,4 +1,4 @@
-//! UDP faces and the paths that they take: narrow links in the middle, and neighbours that have moved.
+//! UDP faces and their paths: narrow links in the middle, and neighbours that have moved.
 //!
 //! Processes of the real binary in network namespaces ([`network`]). No test depends on how long something takes.
 

@@ -1,10 +1,10 @@
-//! Two hosts with routers of NDN, and two routers of IP between them, each in a namespace of its own:
+//! Two hosts with NDN routers, and two IP routers between them, each in a separate namespace:
 //!
 //! ```text
 //!   a ──1500── r ──1200── s ──1500── c
 //! ```
 //!
-//! Making namespaces needs root; where they cannot be made, a test says so and passes. No packet leaves them.
+//! Making namespaces needs root; if they cannot be made, a test prints this and passes. No packet leaves them.
 
 use crate::router_process::{NAMEWIRE, Router, eventually};
 use std::{

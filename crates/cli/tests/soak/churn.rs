@@ -1,4 +1,4 @@
-//! Those who come and go.
+//! Applications, remote hosts and an operator that come and go.
 
 use crate::{program, router_process::Router};
 use namewire_client::next_signature_time_ms;

@@ -1,13 +1,13 @@
-//! Soak: a router lives through churn, and is as before whenever the churn stops.
+//! Soak: a router survives churn, and returns to its former state whenever the churn stops.
 //!
-//! A router with two workers. Applications come, exchange, and go; others speak from new ports, leave Interests behind
-//! that nobody answers, break off in the middle of packets, and send fragments without end and bytes that are no
-//! packets. An operator makes and destroys faces and routes and reads the file again. Every while all of them stop, and
-//! then:
+//! A router with two workers. Applications come, exchange, and go; other clients send from new ports, leave unanswered
+//! Interests behind, close connections in the middle of packets, and send endless fragments and bytes that are no
+//! packets. An operator makes and destroys faces and routes and reads the file again. From time to time all of them
+//! stop, and then:
 //!
-//! - every Interest that entered the PIT was satisfied, or not, or refused, and none is pending,
-//! - no pool counts anything as held, but what the asking connection holds,
-//! - faces and file descriptors are as many as at the first rest,
+//! - every Interest that entered the PIT counts as satisfied, unsatisfied or refused, and none is pending,
+//! - no pool counts anything as held, except by the connection that asks,
+//! - the numbers of faces and file descriptors are those of the first rest,
 //! - memory is flat: after the first quarter of the time (two rests at least) it grows by at most [`GROWTH_KIB`].
 //!
 //! `NAMEWIRE_SOAK_SECONDS=7200 cargo test --release -p namewire-cli --test soak -- --nocapture` runs it for two hours;

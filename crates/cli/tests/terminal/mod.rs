@@ -1,4 +1,4 @@
-//! A pseudo-terminal with a program in it. What the program writes goes through a terminal emulator, so a test reads
+//! A pseudo-terminal with a program in it. The output of the program goes through a terminal emulator, so a test reads
 //! the screen that a user sees.
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 

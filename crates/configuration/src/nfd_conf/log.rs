@@ -1,8 +1,8 @@
 //! The section `log` of nfd.conf: NFD's levels and modules, as levels of our areas.
 //!
 //! Source: NFD's sample file (levels) and its `NFD_LOG_INIT` lines (modules). A module may have the prefix `nfd.`, and
-//! `*` stands for all. NFD accepts a module that it does not have, and so does this router: it does nothing then. If
-//! several modules belong to one area, the area has the most talkative of their levels.
+//! `*` means all modules. NFD accepts an unknown module, and so does this router: the entry has no effect. If several
+//! modules belong to one area, the area gets the most verbose of their levels.
 
 use super::{Read, Reader, wrong};
 use crate::{

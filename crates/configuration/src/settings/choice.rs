@@ -1,6 +1,6 @@
 //! A choice: one of several named values, as files and options write them.
 //!
-//! The types belong to the tables and the engine, so the word in a file directly becomes the value that they take.
+//! The types are those of the tables and the engine, so the word in a file becomes their value directly.
 
 use super::ethernet_io::EthernetIo;
 use crate::log_levels::{LogArea, LogFormat, LogLevel};

@@ -1,4 +1,4 @@
-//! `[log]`: what the router says of single events, by area, and in which form.
+//! `[log]`: which single events the router logs, by area, and in which form.
 
 use super::choice::Choice;
 use crate::log_levels::{LogArea, LogChange, LogFormat, LogLevel, LogLevels};

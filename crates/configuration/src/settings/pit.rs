@@ -1,4 +1,4 @@
-//! `[pit]`: how pending Interests are kept.
+//! `[pit]`: how the router keeps pending Interests.
 
 use super::choice::Choice;
 use super::ranges::{face_sets, fingerprint_bits, fingerprints, overflow, round_trips, segments, subtables};

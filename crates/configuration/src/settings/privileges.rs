@@ -1,4 +1,4 @@
-//! `router.privileges`: what a router does with the privileges that it was started with.
+//! `router.privileges`: what a router does with the privileges that it has at its start.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! `[tagnet]`: forwarding by sets of tags, beside names.
+//! `[tagnet]`: forwarding by sets of tags, in addition to names.
 
 use super::choice::Choice;
 use super::ranges::{tag_descriptors, trees};

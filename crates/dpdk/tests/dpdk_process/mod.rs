@@ -1,4 +1,4 @@
-//! What the tests share. DPDK starts once per process, so each file of tests has one test.
+//! The common part of the tests. DPDK starts once per process, so each file of tests has one test.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io;

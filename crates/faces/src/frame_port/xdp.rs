@@ -1,5 +1,5 @@
-//! Frames of an interface by AF_XDP: the kernel's driver puts NDN frames into memory that the worker reads, without the
-//! network stack between.
+//! Frames of an interface by AF_XDP: the kernel's driver puts NDN frames into memory that the worker reads. The frames
+//! bypass the network stack.
 //!
 //! The XDP program of `namewire-afxdp` takes the frames of type 0x8624, also behind a priority tag; the kernel keeps
 //! all others. Each receive queue of the interface has a socket. All sockets belong to one worker, and all frames are
@@ -11,12 +11,12 @@
 //!                         └─ all else ─► kernel           ┘
 //! ```
 //!
-//! The kernel looks at frames to send only when it is called. If it does not take all, the driver calls again by a
-//! timer ([`FramePort::needs_kick`]), also while a link is down.
+//! The kernel looks at frames to send only when the driver calls it. If the kernel does not take all frames, a timer
+//! lets the driver call again ([`FramePort::needs_kick`]), also while a link is down.
 //!
 //! Cost: a system call for 32 frames to send in copy mode, and none to receive. Bytes: 16 MiB of shared memory per
-//! queue. Limit: the frames of a UMEM; interfaces with larger ones have no AF_XDP. Where the MTU leaves no four
-//! bytes free, the kernel drops the longest frames with a priority tag.
+//! queue. Limit: the size of a UMEM's frames; the router does not use AF_XDP on an interface with larger frames. Where
+//! the MTU leaves no four bytes free, the kernel drops the longest frames with a priority tag.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,14 +1,15 @@
 //! Admission: which face may have one of the worker's places, and which idle face makes room for it?
 //!
-//! Places are a pool ([`namewire_shares::pool`]). A holder with its share gets no further face. Faces that the operator
-//! makes (persistent and permanent ones) count as management's, which has a reserve; so have local applications.
+//! Places are a pool ([`namewire_shares::pool`]). A holder that has used its share gets no further face. Faces that the
+//! operator makes (persistent and permanent ones) count as management's, which has a reserve; so have local
+//! applications.
 //!
-//! If no place is to be had, idle on-demand faces go: those of the holder itself if it has its share, those of the
-//! heaviest holder if all places are taken. A face is idle after [`IDLE_LEAST_NS`] of silence. It closes with
-//! [`CloseReason::Displaced`].
+//! If a request finds no place, the driver closes idle on-demand faces. If the holder has used its share, they are its
+//! own faces. If all places are taken, they are faces of the heaviest holder. A face is idle after [`IDLE_LEAST_NS`] of
+//! silence. It closes with [`CloseReason::Displaced`].
 //!
-//! Cost: a search visits all faces. It closes up to [`DISPLACED_AT_ONCE`] of them and follows the last one by
-//! [`PAUSE_NS`] at least, so that a flood of newcomers costs few searches. Newcomers in between are refused.
+//! Cost: a search visits all faces. It closes up to [`DISPLACED_AT_ONCE`] of them. At least [`PAUSE_NS`] pass between
+//! two searches, so that a flood of newcomers costs few searches. Newcomers in between are refused.
 
 use namewire_packet::{FaceId, nfd::FacePersistency};
 use namewire_shares::{Holder, HolderId, Pool, Refusal};

@@ -1,4 +1,4 @@
-//! Drops that belong to no face: datagrams that created no face, packets to unknown faces.
+//! Drops without a face: datagrams that created no face, packets to unknown faces.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Faces with peers on a link: UDP multicast, and Ethernet, unicast and multicast.
 //!
-//! A UDP multicast face has two sockets of its own. All Ethernet faces of an interface share one packet socket, or
-//! one AF_XDP socket for each receive queue, which one worker owns. Frames to this station belong to their sender's
-//! face, frames to the group to the group's face.
+//! A UDP multicast face has two sockets. All Ethernet faces of an interface share one packet socket, or one AF_XDP
+//! socket for each receive queue, which one worker owns. Frames to this station belong to their sender's face, frames
+//! to the group to the group's face.
 
 use std::io;
 

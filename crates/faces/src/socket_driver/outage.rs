@@ -1,5 +1,5 @@
-//! Outage: the state of a datagram face's link, and when to try the link again. The page of [`super::outages`] has the
-//! diagram.
+//! Outage: the state of a datagram face's link, and when to try the link again. The header of [`super::outages`] has
+//! the diagram.
 
 use crate::CloseReason;
 

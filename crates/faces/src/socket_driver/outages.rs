@@ -1,5 +1,5 @@
-//! Outages: if a datagram face's link carries nothing, the face closes. A permanent face is instead *down* until the
-//! link carries packets again.
+//! Outages: if the link of a datagram face fails, the face closes. A permanent face does not close: it is *down* until
+//! the link carries packets again.
 //!
 //! Three signs show it: the kernel refuses a datagram twice in a row ([`Failure::Link`]), the network reports that a
 //! datagram did not arrive ([`Failure::Report`]), or the control side says that the interface is down. NFD closes a

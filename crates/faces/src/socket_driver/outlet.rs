@@ -1,10 +1,11 @@
-//! The send queues: how much may wait, and how it gets to the kernel.
+//! The send queues: how many bytes may wait, and how they get to the kernel.
 //!
-//! What waits because a peer does not read is a pool ([`namewire_shares::pool`]): the bytes in the queues of blocked
-//! streams, by holder. Within what its holder may have, a stream may queue while it has less than a quarter of what is
-//! left ([`PARTS_PER_STREAM`]), so that 150 connections of one user that never read leave room for one that does. What
-//! a flush will write within the turn is limited by the sum of all queues only. Within the queue of one stream, the
-//! holders whose Interests wait there take turns; where there is no room, the one that has most there makes it.
+//! A stream is blocked while its peer does not read. The bytes in the queues of blocked streams are a pool
+//! ([`namewire_shares::pool`]), by holder. Within the limit of its holder, a stream may queue while it has less than a
+//! quarter of what is left ([`PARTS_PER_STREAM`]). So 150 connections of one user that never read leave room for one
+//! that reads. For bytes that a flush will write within the turn, the only limit is the sum of all queues. Within the
+//! queue of one stream, the holders of the waiting Interests take turns. If the queue is full, the holder with the most
+//! bytes in it makes room.
 //!
 //! The faces of a listener have one queue, which is blocked only if the network takes nothing. Then it is shared among
 //! holders in the same way (`datagram_socket.rs`).

@@ -1,5 +1,5 @@
-//! Path: the MTU of a face's path as far as it is known, and when to look again. The page of [`super::paths`] says what
-//! follows from it.
+//! Path: the MTU of a face's path as far as it is known, and when to look again. The header of [`super::paths`]
+//! describes what the face does with it.
 
 use namewire_packet::nfd::{FaceUri, LinkType};
 

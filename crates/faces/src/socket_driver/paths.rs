@@ -4,11 +4,11 @@
 //! Then NDNLPv2 cuts large packets, and IP does not. IP loses a whole datagram with each lost piece, and many
 //! firewalls and address translators drop its pieces.
 //!
-//! A look at the path takes place when the face is made, when the kernel says that a datagram is too large
+//! The driver looks at the path when it makes the face, when the kernel reports that a datagram is too large
 //! ([`crate::datagram_socket::Failure::Size`]), and at the end of a turn in which the face was used, if the last look
-//! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing, and reports lead to one look a second
-//! at most, because they can be forged. After each look, one large datagram goes alone, so that the kernel learns of a
-//! narrow path (`datagram_socket.rs`).
+//! is [`super::path::LOOK_PAUSE_NS`] old. A face that is not used costs nothing. Reports can be forged, so they lead to
+//! one look a second at most. After each look, the socket sends one large datagram alone, so that the kernel learns of
+//! a narrow path (`datagram_socket.rs`).
 //!
 //! A path may also drop large datagrams without a report. A face with reliability notices such a black hole
 //! ([`namewire_links::reliability::black_hole`]) and sends smaller frames for ten minutes ([`super::path`]).

@@ -1,8 +1,8 @@
 //! Poller: which sockets are ready? It has one epoll instance.
 //!
 //! The kernel reports a socket again and again while it has input, at most [`EVENTS_PER_WAIT`] sockets at a time. If
-//! thousands have input, those that wait for their turns already would keep others from being reported. So such a
-//! stream is *muted*: it is not watched for input until its turns have drained it.
+//! thousands have input, the sockets that already wait for their turns would keep the kernel from reporting others. So
+//! the driver *mutes* a stream that waits: it does not watch the stream for input until its turns have drained it.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Reliability on sockets: frames that are sent without a packet.
+//! Reliability on sockets: Acks and retransmissions, which the driver sends without a packet.
 //!
 //! [`SocketDriver::flush`] asks each reliable face that was used in this turn, or whose timer is due, for frames to
 //! send. While no face is reliable, it looks for none.

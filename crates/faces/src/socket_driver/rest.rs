@@ -1,9 +1,10 @@
-//! Rest: memory that a burst needed goes back.
+//! Rest: the driver gives back the memory that a burst needed.
 //!
 //! Some time after a burst, the driver gives half of its spare buffers back to the allocator, then half of the rest,
-//! and so on. It also counts what faces freed: unfinished packets, closed faces. When that is much, the allocator
-//! should give pages back to the kernel ([`give_pages_back`]): after a flood of fragments from 4000 ports, 87 of 89 MB
-//! stayed with the allocator. The caller decides when, because that takes milliseconds ([`SocketDriver::take_freed`]).
+//! and so on. It also counts what faces freed: unfinished packets, closed faces. When faces have freed much memory, the
+//! allocator should give pages back to the kernel ([`give_pages_back`]): after a flood of fragments from 4000 ports, 87
+//! of 89 MB stayed with the allocator. The caller decides when, because that takes milliseconds
+//! ([`SocketDriver::take_freed`]).
 //!
 //! Cost: two comparisons per turn.
 

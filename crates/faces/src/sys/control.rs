@@ -1,4 +1,4 @@
-//! Control messages: what the kernel says, or is told, of one message beside its bytes (`cmsg(3)`).
+//! Control messages: what the kernel and the router exchange about one message in addition to its bytes (`cmsg(3)`).
 //!
 //! ```text
 //!   │ length │ level │ type │ value │ fill │ the next ...

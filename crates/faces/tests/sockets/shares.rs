@@ -1,4 +1,4 @@
-//! What one host or user can take from the others: faces, queues, memory.
+//! How much one host or user can take from the others: faces, queues, memory.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

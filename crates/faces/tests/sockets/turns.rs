@@ -1,5 +1,5 @@
-//! Turns of reading: what one host or user takes of them from the others. All counts are of packets, in the order in
-//! which they are received, so no test depends on time.
+//! Turns of reading: how many one host or user takes from the others. The tests count packets in the order of their
+//! arrival, so no test depends on time.
 
 use std::collections::HashSet;
 use std::io::Write;

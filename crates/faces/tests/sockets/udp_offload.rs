@@ -1,4 +1,4 @@
-//! Segmentation offload changes how datagrams pass through the kernel, and nothing that a peer sees.
+//! Segmentation offload changes how datagrams pass through the kernel. A peer sees no difference.
 
 use std::net::UdpSocket;
 

@@ -1,4 +1,4 @@
-//! Shows the frames of a link to the captures that it is in. No other link pays more than a look at an empty list.
+//! Passes the frames of a link to the captures that include the link. Other links only check an empty list.
 
 use namewire_packet::lp::LpHeaders;
 

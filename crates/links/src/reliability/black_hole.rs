@@ -1,14 +1,14 @@
 //! Black hole: do frames above some size vanish on the path, without a report, while smaller ones arrive?
 //!
-//! The sign is that [`SIGNS`] frames in a row were given up, each after four transmissions, although a frame of a
-//! smaller class arrived that was sent after the first transmission of each, and none of the same class or a larger
-//! one. The classes end at the sizes that a face tries after a black hole. An Ack for a frame of the same size or
-//! larger disproves it. A link that loses at random, or whose queue overflows, delivers one of so many transmissions.
-//! On a link that died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899 look for the
-//! same sign.)
+//! The sign: reliability gave up [`SIGNS`] frames in a row, each after four transmissions. After the first transmission
+//! of each, a frame of a smaller class was sent and arrived, but no frame of the same class or a larger one. The upper
+//! ends of the classes are the sizes that a face tries after a black hole. An Ack for a frame of the same size or
+//! larger disproves the black hole. A link that loses at random, or whose queue overflows, would deliver one of these
+//! transmissions. On a link that died, nothing arrives that was sent after the first lost frame. (RFC 4821 and RFC 8899
+//! look for the same sign.)
 //!
-//! N.B. a smaller frame sent after the *last* transmission was too much to ask: small frames are often those at the
-//! end of large packets, and the next packet comes later.
+//! N.B. The rule does not require that the smaller frame was sent after the *last* transmission. That would find too
+//! few black holes: small frames are often those at the end of large packets, and the next packet comes later.
 //!
 //! Limit: on a link where all frames are large, no smaller frame is acknowledged, and no hole is found.
 

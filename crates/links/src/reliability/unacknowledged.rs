@@ -16,9 +16,9 @@
 //! Cost: each frame is copied when it is sent. An Ack takes amortized constant time.
 //!
 //! Limits: a link has at most [`MAX_FRAMES`] unacknowledged frames with [`MAX_BYTES`]. Beyond them the oldest frame is
-//! no longer retransmitted ([`LinkDrop::UnacknowledgedEvicted`]). The driver lowers the limit of bytes while the
-//! link's host has its share of all links' frames. Late Acks are recognised for the last
-//! [`MAX_REPLACED`] replaced transmissions. A link without unacknowledged frames keeps a buffer of [`KEPT_BYTES`].
+//! no longer retransmitted ([`LinkDrop::UnacknowledgedEvicted`]). The driver lowers the limit of bytes while the host
+//! of the link has used its share of the frames of all links. Late Acks are recognised for the last [`MAX_REPLACED`]
+//! replaced transmissions. A link without unacknowledged frames keeps a buffer of [`KEPT_BYTES`].
 
 use std::collections::VecDeque;
 

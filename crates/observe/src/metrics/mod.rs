@@ -1,8 +1,8 @@
 //! Metrics: a snapshot as text for Prometheus and for other readers of OpenMetrics.
 //!
 //! Contract: [`families`] lists every metric once, with its type, unit, labels and meaning. The text and
-//! docs/reference/metrics.md are both made from that list. Numbers of datasets are metrics by their declaration
-//! ([`Fact`]); only what is computed has a family here. A family without a sample is left out, as is a value that is
+//! docs/reference/metrics.md are both made from that list. The declaration of a dataset makes its numbers metrics
+//! ([`Fact`]); only computed values have a family here. A family without a sample is left out, as is a value that is
 //! not a number.
 //!
 //! Cardinality is bounded: [`FACES_MAX`] faces (those with the smallest numbers, so that series do not come and go

@@ -1,19 +1,19 @@
-//! Captures under way, of frames or decisions: they read what workers copied, cut it into pieces and send the pieces to
-//! their clients.
+//! Captures in progress, of frames or decisions. A capture reads the records of the workers, cuts them into pieces and
+//! sends the pieces to its client.
 //!
 //! ```text
 //!   workers ─ records, at most QUEUE_BYTES ─► buffer ─► piece 0, 1, 2 … ─► the client's face
 //!                                                          └ the last few are kept, to be sent again
 //! ```
 //!
-//! Records are taken only when the client has asked for the piece that they go into. So a client that reads slowly, or
-//! not at all, leaves them in the queue. Frames that find no room there are missed and counted. While a client waits,
-//! control looks for records every [`LOOK_NS`]; workers wake nobody.
+//! Control takes records from the queue only when the client has asked for their piece. So the queue fills up if a
+//! client reads slowly, or not at all. Frames that find no room there are not captured, but counted. While a client
+//! waits, control looks for records every [`LOOK_NS`]; workers do not wake control.
 //!
-//! A client's face is in no capture, its own or another's: two clients would capture each other's pieces for ever. So
-//! workers hear of a new client before they hear of its capture.
+//! No capture includes the face of a client: otherwise two clients would capture each other's pieces for ever. So
+//! control announces a new client to the workers before it announces the client's capture.
 //!
-//! The observer's page reads its traces itself: control only begins and ends them.
+//! The observer reads the traces of its page itself: control only begins and ends them.
 //!
 //! Limits: [`MAX_CAPTURES`] captures; [`MAX_NAMED_FACES`] faces named in one; a queue of [`QUEUE_BYTES`] each;
 //! [`WINDOW`] pieces kept and as many asked for. A capture whose client asks for nothing ends after [`PATIENCE_NS`],

@@ -1,6 +1,7 @@
-//! Devices that the router drives itself (DPDK), as interfaces beside those of the kernel.
+//! Devices that the router drives itself (DPDK), as interfaces in addition to those of the kernel.
 //!
-//! They are opened at the start and stay. Their numbers begin at [`FIRST_NUMBER`], where the kernel has none.
+//! The router opens them at the start and keeps them open. Their numbers begin at [`FIRST_NUMBER`], above the numbers
+//! that the kernel uses.
 
 use super::interfaces::Interface;
 use namewire_configuration::settings::DpdkSection;

@@ -1,10 +1,10 @@
-//! Lines about drops: which counters of `status/drops` have grown, said now and then.
+//! Log lines about drops: from time to time, control logs which counters of `status/drops` have grown.
 //!
 //! Nothing happens for a packet. While there is traffic, control reads the counters every [`LOOK_NS`]. When a look
-//! finds no traffic since the look before, control stops looking, and workers tell it when there is some again
+//! finds no traffic since the look before, control stops looking, and workers notify it when there is traffic again
 //! ([`Shared::publish`]). So an idle router sleeps.
 //!
-//! Each reason has at most one line in [`PAUSE_NS`], with the count since its line before.
+//! Each reason has at most one line in [`PAUSE_NS`], with the count since its last line.
 //!
 //! Memory: an entry for each reason that `status/drops` shows. Time and counters are arguments.
 

@@ -1,19 +1,19 @@
-//! The FIB writer: makes the FIB equal to what management has decided.
+//! The FIB writer: applies the decisions of management to the FIB.
 //!
 //! One command may change many entries, and some designs of the FIB take long for each ([`FibWriter::apply`]: with
 //! `marker_maintenance = "enumerate"`, a change looks at all longer entries). So the writer works in turns of
-//! [`TURN_NS`]. The first changes of a command are made at once, that of its own prefix before others, and its answer
-//! may follow. The rest waits for later turns, and control answers commands in between. Management computes no further
-//! slice of a large change until the writer has caught up.
+//! [`TURN_NS`]. The writer makes the first changes of a command at once, and begins with the prefix of the command.
+//! Then control may answer the command. The other changes wait for later turns, and control answers other commands in
+//! between. Management computes no further slice of a large change until the writer has caught up.
 //!
 //! The table may refuse a change: for good because it is full, or for a moment because a worker may still hold removed
 //! entries. Each reason of refusal has its own counter. The writer tries a refused prefix again, with the next hops
-//! that management wants by then.
+//! that management wants at that time.
 //!
-//! Cost: a change costs what the table needs. Bytes: the writer keeps the name of each prefix that waits or was
+//! Cost: a change costs an update of the table. Bytes: the writer keeps the name of each prefix that waits or was
 //! refused. Limits: it keeps at most as many names as management has FIB entries, or had. The writer retries
-//! [`RETRIED_AT_ONCE`] of the refused ones every [`RETRY_NS`], in turn, so that control stays free for commands however
-//! long the table is full.
+//! [`RETRIED_AT_ONCE`] of the refused ones every [`RETRY_NS`], in turn, so that control stays free for commands as long
+//! as the table is full.
 
 use namewire_management::FibChange;
 use namewire_packet::{FaceId, Name, NameBuf};

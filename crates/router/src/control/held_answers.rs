@@ -1,8 +1,8 @@
 //! Held answers: answers to commands that wait until the state file is on disk.
 //!
-//! Management counts its changes in a revision. With `state.sync = "always"` the answer 200 to a command waits until a
-//! file of its revision, or of a later one, is on disk. One write serves all commands that were received before the
-//! write began. Refusals and datasets never wait; forwarding never waits either.
+//! Management counts its changes in a revision. With `state.sync = "always"`, the answer 200 to a command waits until a
+//! file with its revision or a later one is on disk. One write serves all commands that were received before the write
+//! began. Refusals and datasets never wait; forwarding never waits either.
 //!
 //! If a write fails, or takes longer than [`PATIENCE_NS`], the answer is 507: the change is in force, but would not
 //! survive a restart now. The writer keeps trying.

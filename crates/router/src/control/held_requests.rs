@@ -1,9 +1,10 @@
-//! Held requests: lists that are asked for before the router has made again what the state file says.
+//! Held requests: requests for lists that arrive before the router has restored the contents of the state file.
 //!
-//! Listeners serve as soon as the router starts. Until all that the file says is made, a list of faces, routes, FIB
-//! entries or strategies would be short, and its reader could not tell. So requests for these lists wait until the
-//! process that runs the router says that it is done ([`crate::operator::Operator::set_up_done`]). A request that has
-//! waited for [`PATIENCE_PERCENT`] of its lifetime is answered with what there is.
+//! Listeners serve as soon as the router starts. Until the router has restored everything in the file, a list of faces,
+//! routes, FIB entries or strategies would be incomplete, and its reader would not notice. So requests for these lists
+//! wait until the process that runs the router reports that it has finished
+//! ([`crate::operator::Operator::set_up_done`]). If a request has waited for [`PATIENCE_PERCENT`] of its lifetime, the
+//! router answers with the incomplete list.
 //!
 //! Limits: [`MAX_HELD`] requests; further ones do not wait. Writers: control.
 

@@ -1,9 +1,10 @@
-//! The links that carry packets, as control tells engines and workers.
+//! Which links carry packets? Control finds out, and informs engines and workers.
 //!
 //! There are two sources. First, a worker reports that a face is down, up or closed ([`LinkStates::note`]). The face
 //! table shows this to all engines. Then a message lets the engines send again the packets that wait for that face.
-//! Second, the kernel reports that a network interface is down or up ([`LinkStates::follow`]). Then control tells the
-//! workers about the datagram faces whose local end is there. So a router notices a pulled cable without a packet.
+//! Second, the kernel reports that a network interface is down or up ([`LinkStates::follow`]). Then control informs the
+//! workers about the datagram faces with their local end on this interface. So a router notices a pulled cable even if
+//! no packet is sent.
 //!
 //! A UDP face belongs to the interface that has its local address, an Ethernet face to the interface that it names. TCP
 //! faces do not change: a connection survives if a cable is pulled out and put back.

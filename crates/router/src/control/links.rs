@@ -9,8 +9,8 @@
 //! Source: drop-in.md §2, forwarding.md §5. An interface qualifies by NFD's rule: up, not loopback, multicast, allowed
 //! by the lists.
 //!
-//! A socket that cannot be opened (no CAP_NET_RAW for Ethernet) is reported once at the start, counted, and tried again
-//! with the next change.
+//! If a socket cannot be opened (no CAP_NET_RAW for Ethernet), control reports this once at the start, counts it, and
+//! tries again with the next change.
 
 use super::{
     devices::Devices,

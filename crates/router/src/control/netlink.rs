@@ -1,19 +1,20 @@
 //! Lists that the kernel gives by netlink, and the socket on which it reports changes.
 //!
-//! Source: netlink(7), rtnetlink(7) and Documentation/userspace-api/netlink/intro.rst of Linux. A question goes to the
-//! kernel in one message. The answer is many messages, several in a part, with one message that ends the list.
+//! Source: netlink(7), rtnetlink(7) and Documentation/userspace-api/netlink/intro.rst of Linux. A request is one
+//! message to the kernel. The answer has many messages; a *part* (one read of the socket) has several. The last message
+//! ends the list.
 //!
 //! ```text
 //!   message    │ length 4 │ type 2 │ flags 2 │ sequence 4 │ port 4 │ payload │ fill │    lengths: without the fill,
 //!   attribute  │ length 2 │ type 2 │ value │ fill │                                     with what is before it
 //! ```
 //!
-//! Integers have the processor's order; the fill goes up to a multiple of 4 bytes. Every length is checked: where one
-//! cannot be, the part or the list of attributes ends. The parsers of netlink-packet-route 0.28, which were tried here,
-//! panic at some attributes that are shorter than they know them; another kernel's may be.
+//! Integers have the processor's order; the fill goes up to a multiple of 4 bytes. Every length is checked: at an
+//! impossible length, the part or the list of attributes ends. The parsers of netlink-packet-route 0.28 were tried
+//! here. They panic at some attributes that are shorter than expected, and another kernel may send such attributes.
 //!
-//! Cost: three system calls for a socket, one for the question, two for each part. Memory: one part, as long as the
-//! kernel says. Limit: [`MESSAGES_MAX`] messages of an answer; the rest is not read.
+//! Cost: three system calls for a socket, one for the request, two for each part. Memory: one part, with the length
+//! that the kernel reports. Limit: [`MESSAGES_MAX`] messages of an answer; the rest is not read.
 
 use rustix::{
     io::retry_on_intr,

@@ -1,4 +1,4 @@
-//! The node apart from its management: one part for each thing that control looks after.
+//! The node without its management: one part for each task of control.
 
 use super::{
     captures::Captures,

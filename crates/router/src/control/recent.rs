@@ -2,11 +2,11 @@
 //!
 //! Control takes a sample of all counters whenever it looks at counters while there is traffic, every 2 s, and when an
 //! operator asks. What happened recently is the difference between the newest sample and the oldest one that is not
-//! older than [`WINDOW_NS`]. An idle router takes no samples. After a pause, the first look at a face has none to
-//! compare with.
+//! older than [`WINDOW_NS`]. An idle router takes no samples. After a pause, the first look at a face has no older
+//! sample to compare with.
 //!
-//! A face that is up is *degraded* if its peer left many Interests of that time without an answer, or if a strategy
-//! sent Interests elsewhere for that reason ([`FaceRecent::is_degraded`]).
+//! A face that is up is *degraded* if its peer did not answer many of the Interests in that time, or if a strategy
+//! therefore sent Interests elsewhere ([`FaceRecent::is_degraded`]).
 //!
 //! Memory: at most [`SAMPLES_MAX`] samples of 72 bytes for each face. Cost: a walk over all faces for each sample, on
 //! the control thread. Time and counters are arguments.

@@ -1,7 +1,7 @@
 //! Copies of everything that the node shows (`namewire-observe`), made on the control thread.
 //!
 //! Cost: some microseconds, one more for each face and route, and ten for each application (its name in /proc). The
-//! observer asks at most four times a second, and only while somebody looks.
+//! observer asks at most four times a second, and only while a client asks.
 //!
 //! Limits: [`ROUTES_MAX`] routes and [`FACES_MAX`] faces, and [`STRATEGIES_MAX`] strategies among the settings; the
 //! rest is left out.

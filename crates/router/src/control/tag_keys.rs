@@ -1,12 +1,12 @@
-//! The keys of TagNet's trees, as a file has them: a line for each, the number of the tree and 64 hexadecimal digits.
+//! The file with the keys of TagNet's trees. Each line has the number of a tree and 64 hexadecimal digits.
 //!
 //! ```text
 //! # routers of building 7
 //! 1 8f4b…
 //! ```
 //!
-//! The file may be readable by its owner alone. Empty lines and comments count for nothing. A line for a tree in which
-//! this router is not is an error, because the file is probably another router's.
+//! Only the owner of the file may be allowed to read it. Empty lines and comments are ignored. A line for a tree
+//! without this router is an error, because the file probably belongs to another router.
 
 use crate::StartError;
 use namewire_configuration::{input_file, settings::TagnetSection};

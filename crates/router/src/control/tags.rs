@@ -1,6 +1,6 @@
 //! TagNet's control side: the trees and advertisements of this node, and the tables that workers forward by.
 //!
-//! [`TagRouting`] decides. This module tells it of faces, packets and time, sends its packets, and passes what changed
+//! [`TagRouting`] decides. This module passes faces, packets and time to it, sends its packets, and applies its changes
 //! to the tables ([`LiveTables`]).
 
 use super::{node::Node, tag_keys};

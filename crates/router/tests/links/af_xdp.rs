@@ -1,4 +1,4 @@
-//! AF_XDP: what else than forwarding an operator expects of it. The tests in `ethernet.rs` run over it as well.
+//! AF_XDP: what does an operator expect of it, apart from forwarding? The tests in `ethernet.rs` run over it as well.
 
 use super::hosts::{Host, Segment};
 use crate::application::{eventually, name};

@@ -2,7 +2,7 @@
 //!
 //! Each namespace is one host. Its router runs in this process, on threads that live in the namespace. Applications
 //! reach it over Unix sockets, which namespaces do not separate. Namespaces need root (CAP_SYS_ADMIN and
-//! CAP_NET_ADMIN). Without it, a test says so and passes.
+//! CAP_NET_ADMIN). Without root, a test prints this and passes.
 
 mod af_xdp;
 mod ethernet;

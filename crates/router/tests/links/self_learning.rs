@@ -1,4 +1,4 @@
-//! Self-learning over a link: announcements beside Data that arrives through the multicast group of the link.
+//! Self-learning over a link: announcements with Data that arrives through the multicast group of the link.
 
 use super::hosts::{Host, Segment};
 use crate::application::{eventually, name};

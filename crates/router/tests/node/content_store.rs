@@ -1,5 +1,5 @@
-//! The Content Store as its users see it: what it keeps, serves and counts, and what remains after a change of policy
-//! or capacity.
+//! The Content Store as its users see it: which Data it keeps and serves, what it counts, and which Data remain after a
+//! change of policy or capacity.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_configuration::{Configuration, text::Prefix};

@@ -1,4 +1,4 @@
-//! What programs written for NFD expect and no other test checks on a running router: the numbers and addresses of
+//! The expectations of programs for NFD that no other test checks on a running router: the numbers and addresses of
 //! faces, and the form of replies. Source: `docs/drop-in.md`.
 
 use crate::application::{Application, PATIENCE, name, start};

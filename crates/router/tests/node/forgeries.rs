@@ -1,4 +1,5 @@
-//! Forged Data: whoever was not asked answers nobody, locally and between neighbours, and no store keeps the forgery.
+//! Forged Data: Data from a face that was not asked reaches no consumer, local or behind a neighbour, and no store
+//! keeps it.
 
 use crate::application::{Application, eventually, name, start};
 use namewire_packet::{DataBuilder, InterestBuilder, Nonce};

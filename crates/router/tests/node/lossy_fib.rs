@@ -1,5 +1,5 @@
-//! A router with a lossy FIB, and one whose FIB is full: what they do to names that are not in the table, and what they
-//! say of that.
+//! A router with a lossy FIB, and one whose FIB is full: how they forward names that are not in the table, and what
+//! they report about it.
 
 use crate::application::{Application, name, start_with};
 use namewire_configuration::settings::Choice;

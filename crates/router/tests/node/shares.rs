@@ -1,4 +1,4 @@
-//! What one host can take from the applications: faces, by datagrams and by connections, and pending Interests.
+//! How much one host can take from the applications: faces, by datagrams and by connections, and pending Interests.
 
 use crate::application::{Application, eventually, name, start_with};
 use namewire_configuration::units::Span;

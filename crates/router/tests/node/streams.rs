@@ -1,4 +1,4 @@
-//! Streams between workers: one that writes as fast as it can is held back, and loses nothing.
+//! Streams between workers: a stream that writes as fast as it can is held back, and loses nothing.
 
 use crate::application::{Application, eventually, name, start};
 use std::{

@@ -1,8 +1,8 @@
 //! A router on sockets counts the same with any number of workers.
 //!
 //! The same exchanges run over two routers joined by UDP (with tokens on that link) and at one of them alone (without).
-//! The exchanges have exact names, CanBePrefix, both for one Data that arrives once and without a token, no route,
-//! Nacks, loops, silence, and unsolicited Data. The Content Store is off.
+//! The exchanges have exact names; CanBePrefix; both for one Data that arrives once and without a token; names without
+//! a route; Nacks; loops; Interests without an answer; and unsolicited Data. The Content Store is off.
 
 use crate::application::{Application, PATIENCE, name, start_with};
 use namewire_packet::{

@@ -1,7 +1,7 @@
 //! Connections that never complete their handshake.
 //!
 //! The story: each held one of the 4096 places of all connections for the 10 s that a handshake may take. So 4096
-//! connections from one machine, which sent nothing or a byte now and then, excluded all others.
+//! silent or slow connections from one machine excluded all others.
 
 use super::{peer::Peer, server::listening};
 use crate::application::{Application, name};

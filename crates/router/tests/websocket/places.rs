@@ -1,6 +1,6 @@
 //! One host that takes as many connections as it can.
 //!
-//! The story: it took all 4,096 places, and the connections of all others were closed without a word.
+//! The story: it took all 4,096 places, and the router closed the connections of all others without a reason.
 
 use super::{half_open::may_open, peer::Peer, server::listening};
 use crate::application::{Application, name};

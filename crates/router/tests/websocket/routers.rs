@@ -1,4 +1,4 @@
-//! One router calls another: `ws`, `wss`, and again after a failure.
+//! One router connects to another: by `ws`, by `wss`, and again after a failure.
 
 use crate::application::{Application, eventually, name, start, start_with};
 use namewire_packet::{

@@ -5,14 +5,15 @@
 //!            │ block │ free 7 │ block │ … │ never used         │
 //! ```
 //!
-//! The number of a block is that of its first word. The writer fills a block before a slot leads to it. It releases a
-//! block when no slot leads to it and no reader is left that may have followed one ([`namewire_tables::quiescence`]).
-//! So the words that a reader uses do not change, with one exception: the slots of a node. A store to a slot has
-//! release ordering and a load has acquire ordering, which makes the words of the new child visible. All words are
-//! atomics: a mistake in this protocol could give readers wrong words, but never undefined behaviour. The loom models
-//! of quiescence (`crates/tables/loom/tests/quiescence.rs`) have such a slot, and reused blocks.
+//! The number of a block is the number of its first word. The writer fills a block before a slot leads to it. It
+//! releases a block when no slot leads to it and no reader is left that may have followed one
+//! ([`namewire_tables::quiescence`]). So the words that a reader uses do not change, with one exception: the slots of a
+//! node. A store to a slot has release ordering and a load has acquire ordering, which makes the words of the new child
+//! visible. All words are atomics: a mistake in this protocol could give readers wrong words, but never undefined
+//! behaviour. The loom models of quiescence (`crates/tables/loom/tests/quiescence.rs`) have such a slot, and reused
+//! blocks.
 //!
-//! [`Space`] says which words are free. It has a list of free blocks for each size. `allocate` takes a block of the
+//! [`Space`] keeps track of free words. It has a list of free blocks for each size. `allocate` takes a block of the
 //! wanted size; else words that were never used; else a part of a larger block. Only if these fail, it joins
 //! neighbouring free blocks and tries again.
 //!

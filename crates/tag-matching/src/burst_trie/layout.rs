@@ -1,8 +1,8 @@
 //! Layout: from sorted rows to nodes and leaves, for a whole table and for a leaf that bursts.
 //!
 //! Rows that go on with the same position are a group. A group that fits no leaf becomes an inner child. Neighbouring
-//! groups share a leaf. So leaves are well filled, although a node's groups are small: the rows of a leaf that bursts
-//! fall into some ten groups.
+//! groups share a leaf. So leaves are well filled, although the groups of a node are small: when a leaf bursts, its
+//! rows fall into some ten groups.
 
 use super::blocks::{Header, Space, Words};
 use super::leaf::{LEAF_WORDS_MAX, ROWS_MAX, Row};

@@ -16,8 +16,8 @@
 //! (Golomb, "Run-length encodings", 1966). With 9 positions a gap, a nibble takes 4.7 bits for each 1-bit; a bitmap
 //! takes 9.
 //!
-//! The rows are sorted in the order of the trie. What is above the first position is the path, which leaves do not
-//! store. Cost: a search reads the heads, and the lengths and a tail for each head that passes, about one in 20.
+//! The rows are sorted in the order of the trie. The positions before the leaf's first one are its path, which leaves
+//! do not store. Cost: a search reads the heads, and the lengths and a tail for each head that passes, about one in 20.
 
 use super::blocks::{Header, WORD_BYTES};
 use super::search::Query;

@@ -17,9 +17,9 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `partitions.rs` | which descriptors have a separate trie |
-//! | `slot.rs` | what a node knows of a child |
+//! | `slot.rs` | the data of a child that its parent holds |
 //! | `leaf.rs` | how descriptors are packed, and compared with a query |
-//! | `parts.rs` | a leaf taken apart to change one row |
+//! | `parts.rs` | a leaf decomposed to change one row |
 //! | `blocks.rs` | the memory of nodes and leaves |
 //! | `layout.rs` | from sorted descriptors to nodes and leaves |
 //! | `update.rs` | insertion and removal |
@@ -28,12 +28,12 @@
 //!
 //! Readers and the writer: an update makes a new leaf, and the nodes whose number of children changes, in free blocks.
 //! One store of one slot then makes them visible. Blocks that no slot leads to any more are free when no reader is
-//! pinned that may use them ([`namewire_tables::quiescence`]). So readers never wait, and find every descriptor that
-//! was there throughout their pin. They may find or miss descriptors that are inserted or removed meanwhile.
+//! pinned that may use them ([`namewire_tables::quiescence`]). So readers never wait, and find every descriptor that is
+//! in the table during their whole pin. They may find or miss descriptors that are inserted or removed meanwhile.
 //!
 //! The order of bits and the partitions are fixed when the table is made: [`BurstTrie::build`] takes them from its
-//! entries, [`BurstTrie::new`] keeps bits as they are, in one partition. They decide about speed and memory, never
-//! about answers. To choose them again, build another table.
+//! entries, [`BurstTrie::new`] keeps bits as they are, in one partition. They affect speed and memory, never answers.
+//! To change them, build another table.
 //!
 //! Cost: an update copies one leaf. A search scans the slots of the nodes that it visits, and reads the heads of
 //! leaves.

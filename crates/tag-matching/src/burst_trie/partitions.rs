@@ -1,12 +1,12 @@
-//! Partitions: descriptors that have many bits in common are kept together, without these bits.
+//! Partitions: a partition keeps descriptors that have many bits in common, without these bits.
 //!
 //! Question: how does a search leave out, by one comparison, the descriptors of all tags that it does not ask for?
 //!
 //! Source: Rogora, Papalini, Khazaei, Margara, Carzaniga, Cugola, "High-throughput subset matching on commodity
-//! GPU-based systems", EuroSys 2017: a set is cut into partitions whose members share a *mask* of bits; only those are
-//! searched whose mask is a subset of the query. There a partition has a bit that about half of the set has. Ours look
-//! for popular tags, whose 7 bits come together; and a partition may have partitions below it, so that a mask that is
-//! no subset of the query excludes what is below it too.
+//! GPU-based systems", EuroSys 2017: a set is cut into partitions whose members share a *mask* of bits. A search visits
+//! a partition only if its mask is a subset of the query. In the paper, a mask has a bit that about half of the set
+//! has. Our masks are popular tags, whose 7 bits come together. And a partition may have partitions below it: if its
+//! mask is no subset of the query, the search skips them too.
 //!
 //! ```text
 //!   0  {}                        the rest: no mask is a subset
@@ -16,17 +16,17 @@
 //!   4  └─ {video}
 //! ```
 //!
-//! A descriptor belongs to one partition: from the first on, the walk enters each whose mask it includes. A trie of the
-//! partition stores what remains of it. So leaves become smaller, and the descriptors that a query meets there resemble
-//! it.
+//! A descriptor belongs to one partition: a walk from the top enters each partition whose mask is part of the
+//! descriptor, and ends at the last one. The trie of this partition stores the remaining bits. So leaves become
+//! smaller, and the descriptors that a query meets there resemble it.
 //!
 //! The builder of a table finds the masks once, in a sample of the entries. A mask begins as two bits that often come
 //! together. Then the builder adds bits that most descriptors with this mask have, until there is no such bit. The
 //! sample has at most [`SAMPLE_MAX`].
 //!
-//! Layout: an array in the order of the drawing, with the end of what is below each.
-//! Cost: a query compares the masks at the top, and those below masks that it includes. Finding the masks takes some
-//! tenths of a second. Bytes: [`PARTITION_BYTES`] each.
+//! Layout: an array in the order of the drawing; each partition has the index where the partitions below it end.
+//! Cost: a query is compared with the masks at the top, and with the masks below each mask that it includes. Finding
+//! the masks takes some tenths of a second. Bytes: [`PARTITION_BYTES`] each.
 //! Limits: [`PARTITIONS_MAX`].
 
 use super::slot::END_POSITION;

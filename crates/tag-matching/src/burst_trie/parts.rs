@@ -1,4 +1,4 @@
-//! Parts: a leaf taken apart, so that one row of it changes while the others stay encoded.
+//! Parts: a leaf decomposed, so that one row changes while the others stay encoded.
 //!
 //! Most updates add or remove one row and leave the leaf's first position as it is. Then the other rows are copied:
 //! heads, lengths, values, and the nibbles of the tails, one in a byte.

@@ -1,7 +1,7 @@
 //! Paused: a search for one query that stops after a number of steps and goes on later.
 //!
-//! The table may change meanwhile; the search finds every descriptor that is there throughout. But no block that it has
-//! seen may be reused, so the reader must keep the table pinned from the first step to the last
+//! The table may change meanwhile; the search finds every descriptor that is in the table from the first step to the
+//! last. But blocks that it has seen must not be reused, so the reader must keep the table pinned for this time
 //! ([`BurstTrieReader::hold`](super::BurstTrieReader::hold)).
 //!
 //! Layout: some 8 kB, which are used again for the next search.

@@ -1,4 +1,4 @@
-//! Slot: what a node knows of one child, in one word that the writer replaces with one store.
+//! Slot: the data of one child that its parent holds, in one word that the writer replaces with one store.
 //!
 //! ```text
 //!   bits     0 ............... 30   31      32 .. 39   40 .. 47   48 .. 55     56 .. 63
@@ -8,7 +8,7 @@
 //! *First* and *last* are the lowest and the highest position with which descriptors of the child go on. An inner child
 //! has one such position, which is part of its path. The position of a descriptor that ends at the node is
 //! [`END_POSITION`]. The weights are those of the lightest and the heaviest descriptor of the child. While the writer
-//! changes what is below an inner child, their range may be too wide for a moment.
+//! changes descriptors below an inner child, the range of weights may be too wide for a moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

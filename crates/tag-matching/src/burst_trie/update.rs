@@ -3,10 +3,11 @@
 //! An update copies the leaf of the descriptor into a free block, with a row more or less ([`super::parts`]). If the
 //! leaf overflows, it bursts ([`super::layout`]). If it becomes small, it takes in a neighbour. Where the number of a
 //! node's children changes, the node is copied, and its parent's slot changes instead. So there is always one slot
-//! whose store ends the update. A node whose last child is a leaf goes away: the leaf becomes a child of the parent.
+//! whose store ends the update. If only one child of a node is left, and it is a leaf, the node is removed: the leaf
+//! becomes a child of the parent.
 //!
 //! The weights in the slots above change separately: before an insertion they are widened, after a removal they are
-//! narrowed. So they always include what is stored.
+//! narrowed. So their range always includes the weights of all stored descriptors.
 
 use super::blocks::Words;
 use super::layout::{Layout, load};

@@ -1,7 +1,7 @@
 //! Build: from a list of descriptors to the vector, without a trie of pointers.
 //!
 //! Steps: permute each descriptor; sort, which is the order of the trie; count cells and bytes; then lay out the lists
-//! of siblings. In sorted order a subtree is a range, so that a node is known by where its range begins.
+//! of siblings. In sorted order a subtree is a range, so the beginning of its range identifies a node.
 //!
 //! Memory: the list of entries (changed in place, 32 bytes each), the vector at its final size, and a stack. Time: the
 //! sort, and for each cell a few steps of binary search.

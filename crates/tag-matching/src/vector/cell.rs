@@ -10,13 +10,13 @@
 //! | cell | offset |
 //! | --- | --- |
 //! | inner node | its first child's cell |
-//! | terminator, no part of whose chain is outside | the value |
+//! | terminator whose whole chain is in the cell | the value |
 //! | terminator | the rest of the chain, and its value behind it |
 //!
 //! The depths of an inner node are the weights of the lightest and the heaviest descriptor below it. Both depths of a
 //! terminator are the weight of its descriptor, so the cell stores this weight once. A terminator has room for the
-//! first two positions of a removed chain, its *heads*; a missing one is `END`. A chain's length is not stored: it is
-//! the weight less the number of 1-bits above.
+//! first two positions of a removed chain, its *heads*; a missing head is `END`. The cell does not store the length of
+//! the chain: it is the weight less the number of 1-bits above.
 
 /// Positions of a removed chain that its terminator can keep.
 pub(super) const CHAIN_HEADS: u8 = 2;

@@ -37,13 +37,13 @@
 //!   subtree.
 //! - The stack holds nodes, as in Algorithm 1, not lists, as in Algorithm 3. Lists are scanned as in Algorithm 3.
 //! - A terminator without a removed chain keeps its value in its offset field.
-//! - Three steps of our own, off in [`VectorOptions::PAPER`]: [`BitOrder::RareFirst`],
+//! - Three additional steps of ours, off in [`VectorOptions::PAPER`]: [`BitOrder::RareFirst`],
 //!   [`VectorOptions::keep_chain_heads`], [`VectorOptions::overlap_reads`].
 //!
-//! N.B. Popular bits first makes the trie small, but most queries have the popular bits, so that they pass the first
-//! levels of the trie. Rare bits first costs 12 % more memory once chains are removed, and saves 70 % of the cells
-//! that a search visits (10⁷ descriptors of 3 tags each, drawn from 10⁶ with a Zipf exponent of 1; queries are stored
-//! descriptors with up to 2 more tags).
+//! N.B. The order with popular bits first makes the trie small. But most queries have the popular bits, so they pass
+//! the first levels of the trie. The order with rare bits first costs 12 % more memory once chains are removed, and
+//! saves 70 % of the cells that a search visits (10⁷ descriptors of 3 tags each, drawn from 10⁶ with a Zipf exponent of
+//! 1; queries are stored descriptors with up to 2 more tags).
 //!
 //! Cost: a query is permuted by one look-up for each 1-bit. A search reads each list that it visits (a cache miss or
 //! more) and one chain for each terminator whose heads match. Memory: 8 bytes for each cell, and every descriptor has

@@ -9,8 +9,8 @@
 //! mispredicted.
 //!
 //! Most lists and chains are not in a cache. A walk that takes one cell at a time waits for each list and chain. So our
-//! walk takes up to [`BATCH`] cells, and reads the beginning of what each cell leads to before it needs the first of
-//! these.
+//! walk takes up to [`BATCH`] cells, and reads the beginning of the list or chain of each cell before it needs the
+//! first one.
 
 use super::VectorTable;
 use super::cell::Cell;

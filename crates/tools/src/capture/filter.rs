@@ -1,4 +1,4 @@
-//! Which frames does the user want to see? Those of packets under a prefix, with all their fragments.
+//! Which frames does the user want to see? The frames of packets under a prefix, with all their fragments.
 //!
 //! Only the first fragment of a packet has its name. The filter remembers the packets that it took by their faces and
 //! sequence numbers.

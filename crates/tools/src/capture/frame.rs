@@ -1,7 +1,7 @@
-//! A frame as people read it: what a packet or fragment it carries, and with which link headers.
+//! A frame as text for people: the packet or fragment that it carries, and its link headers.
 //!
 //! A captured frame may be malformed, because it is captured before the router judges it. It may also be cut, by
-//! `--snaplen`. So this reader takes what it finds and never fails.
+//! `--snaplen`. So this reader shows the fields that it can read, and never fails.
 
 use namewire_packet::{
     NackReason, Name, NameBuf,

@@ -1,11 +1,11 @@
 //! Writes captured frames as pcapng (draft-ietf-opsawg-pcapng).
 //!
 //! Each face is an interface with its remote FaceUri as its name. A frame becomes an Ethernet frame of the type of NDN,
-//! 0x8624, with made-up addresses: Wireshark's dissector and ndndump both know that form, whatever the link really was.
-//! The statistics of an interface come last; their `isb_ifdrop` counts the frames that the router could not keep.
+//! 0x8624, with invented addresses, whatever the link really was: Wireshark's dissector and ndndump both know this
+//! form. The statistics of an interface come last; their `isb_ifdrop` counts the frames that the router could not keep.
 //!
-//! N.B. written here: the last stable release of the crate `pcap-file` is from 2022 and brings four crates, for the
-//! four kinds of blocks below.
+//! N.B. We write the format ourselves: the last stable release of the crate `pcap-file` is from 2022 and adds four
+//! crates, for only the four kinds of blocks below.
 
 use namewire_packet::nfd::{CaptureFace, CaptureFrame};
 use std::io::{self, Write};

@@ -18,7 +18,7 @@ pub(crate) struct Create {
     remote: RemoteUri,
     #[command(flatten)]
     properties: Properties,
-    /// Local URI, where the kind of face needs one
+    /// Local URI, if the kind of face needs one
     #[arg(long, value_name = "URI")]
     local: Option<String>,
 }
@@ -39,8 +39,8 @@ pub(crate) struct Update {
 /// What a command can set of a face.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 struct Properties {
-    /// How long the face lives: a persistent one closes when its link is dead, a permanent one is down
-    /// meanwhile [a new face: persistent]
+    /// How long the face lives: a persistent face closes when its link fails, a permanent face is down until the link
+    /// works again [a new face: persistent]
     #[arg(long, value_parser = persistency_parser())]
     persistency: Option<FacePersistency>,
     /// Largest frame sent, in bytes
@@ -52,13 +52,13 @@ struct Properties {
     /// Whether packets are marked while the send queue is long
     #[arg(long, value_name = "SWITCH", value_enum)]
     congestion_marking: Option<Switch>,
-    /// Bytes in the send queue that count as long, for example 64KiB
+    /// Length of the send queue above which packets are marked, for example 64KiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     congestion_threshold: Option<u64>,
-    /// Time from one mark to the next when the queue has just become long; a number alone is in milliseconds
+    /// First interval between marks when the queue has become long; a number alone is in milliseconds
     #[arg(long, value_name = "TIME", value_parser = quantity::ms_in(1..=86_400_000))]
     congestion_interval: Option<u64>,
-    /// Whether an application learns and chooses faces with its packets (local faces only)
+    /// Whether an application sees the incoming face of packets and may choose their next hop (local faces only)
     #[arg(long, value_name = "SWITCH", value_enum)]
     local_fields: Option<Switch>,
 }

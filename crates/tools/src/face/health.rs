@@ -1,4 +1,4 @@
-//! How a face answers, and since when it is up or down, in words.
+//! How well the peer of a face answers, and since when the face is up or down, in words.
 
 use crate::quantity;
 use namewire_packet::nfd::{FaceHealth, FaceRates};

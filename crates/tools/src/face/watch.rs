@@ -1,7 +1,7 @@
 //! `namewire face watch`: events of faces as they happen.
 //!
-//! They come from the notification stream `faces/events`, which NFD has, too. The first event may be one of the last
-//! second, for example that the face of this program was created.
+//! The events come from the notification stream `faces/events`, which NFD has, too. The first event may be up to a
+//! second old, for example the creation of the face of this program.
 
 use crate::{Failure, Global};
 use namewire_client::{Notification, NotificationStream};

@@ -1,10 +1,10 @@
 //! A repository inside the router's process: `namewire run --repo PATH`.
 //!
-//! It has a thread and a runtime of its own, so that neither its store nor the router's files hold the other up. Its
-//! face is one end of a pair of sockets, whose other end the router has.
+//! It has a separate thread and runtime, so that its store does not delay the router, and the router's files do not
+//! delay the store. Its face is one end of a socket pair; the router has the other end.
 //!
-//! The router goes on if the store cannot be opened or read. In the repository's place is then one that has no Data and
-//! says why ([`ClosedStore`]); it serves no prefix. It tries the store again every [`RETRY`].
+//! The router continues if the store cannot be opened or read. Then a repository without Data takes its place, and
+//! reports the reason ([`ClosedStore`]). It serves no prefix, and tries to open the store every [`RETRY`].
 
 use super::{run::what_runs, settings};
 use crate::{ExitCode, Failure};

@@ -1,7 +1,7 @@
 //! `namewire repo check`, `export`, `import` and `compact`: the store itself.
 //!
-//! An embedded store and Redis may be used by a running repository meanwhile. SQLite is for one program at a time. What
-//! can be read of a damaged store is read; then the error says which file is damaged.
+//! These commands work on an embedded store or Redis even while a repository uses it. SQLite is for one program at a
+//! time. From a damaged store, they read all that can be read; then the error names the damaged file.
 
 use super::settings::Place;
 use crate::{ExitCode, Failure, Global, name_argument, quantity};

@@ -1,4 +1,5 @@
-//! `namewire repo run`: a repository beside a router. When the router ends, it waits for another one.
+//! `namewire repo run`: a repository in a separate process from its router. When the router ends, the repository waits
+//! for another one.
 
 use super::settings::{self, Place};
 use crate::{

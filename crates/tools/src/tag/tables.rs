@@ -1,4 +1,4 @@
-//! `namewire tag routes` and `locator`: what the router knows.
+//! `namewire tag routes` and `locator`: the router's TagNet tables.
 
 use super::exchange::hex;
 use crate::{ExitCode, Failure, Global, output::table};

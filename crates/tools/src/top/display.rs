@@ -1,10 +1,11 @@
-//! The terminal while `namewire top` has it: how is it taken, drawn on and given back?
+//! The terminal while `namewire top` runs: how does the program prepare it, draw on it and restore it?
 //!
-//! It is in raw mode all the time, so that nothing typed appears on it, and shows its alternate screen without a
-//! cursor. It is given back when the display is dropped, and before a panic says why: a release build unwinds nothing.
+//! The terminal is in raw mode all the time, so that typed keys do not appear on it, and shows its alternate screen
+//! without a cursor. The program restores it when the display is dropped. It also does so before it prints the message
+//! of a panic, because a release build does not unwind.
 //!
-//! A drawing is one write with the lines that differ from those before, each at its place and as wide as the screen, so
-//! nothing flickers. After a change of size, all are written: the terminal may have moved them.
+//! A drawing is one write with the lines that have changed, each at its place and as wide as the screen, so nothing
+//! flickers. After a change of size, the program writes all lines, because the terminal may have moved them.
 
 use super::screen::Screen;
 use console::Term;

@@ -1,14 +1,14 @@
-//! Keys: what does the user want who pressed this one?
+//! Keys: what does a pressed key mean?
 //!
 //! A terminal in raw mode sends the letters themselves, and for other keys the sequences of xterm (its "Control
 //! Sequences", PC-style function keys): CSI or SS3, parameters, and a final byte. With Alt, a letter has an Escape
-//! before it. So an Escape is a key of its own only where nothing follows it at once.
+//! before it. So an Escape counts as the key Escape only if no byte follows it at once.
 //!
-//! `console::Term::read_key` does not fit here. It takes each signal that interrupts its waiting for Ctrl-C, a change
-//! of the window's size too; and it sets the terminal's attributes around each key, so that it could undo their
+//! `console::Term::read_key` does not fit here. It mistakes each signal that interrupts its wait, also a change of the
+//! window's size, for Ctrl-C. And it sets the terminal's attributes around each key, so that it could undo their
 //! restoration at the end.
 //!
-//! Limit: a sequence of more than [`SEQUENCE_MAX`] bytes is no key that we know, and its end is read as letters.
+//! Limit: a sequence of more than [`SEQUENCE_MAX`] bytes counts as an unknown key, and its end is read as letters.
 
 use super::view::Wish;
 use std::io;

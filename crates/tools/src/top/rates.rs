@@ -1,10 +1,11 @@
 //! Rates from samples of counters: how much per second over the last ten seconds?
 //!
-//! A counter that went back was reset: everything that it shows has come since, as Prometheus's `rate` assumes. A
-//! router that started anew begins a new history. A face that came within the ten seconds has rates since the first
-//! sample that shows it.
+//! If a counter went back, it was reset: its whole value counts as an increase since then, as Prometheus's `rate`
+//! assumes. A restarted router begins a new history. If a face is newer than ten seconds, its rates count since the
+//! first sample that shows it.
 //!
-//! Limit: one sample a second is kept, beside the latest, so at most a dozen, however often they are taken.
+//! Limit: the history keeps the latest sample and one sample a second, so at most a dozen, however often the program
+//! takes samples.
 
 use namewire_packet::{
     FaceId,

@@ -1,13 +1,13 @@
-//! The cells of a screen: which letter stands where, and how does it look?
+//! The cells of a screen: which letter is in each cell, and in which style?
 //!
-//! The parts of a view write one after the other, each over what was there; then every line becomes a text as wide as
-//! the screen, with the sequences of its looks.
+//! The parts of a view write one after the other, and overwrite former letters. Then every line becomes a text as wide
+//! as the screen, with the escape sequences of its styles.
 //!
-//! Text from a router cannot steer the terminal: control characters are left out, and so is what has no width. A letter
-//! of two columns takes two cells; if one of them is written over, the other becomes blank.
+//! Text from a router cannot control the terminal: control characters and characters without width are left out. A
+//! letter of two columns takes two cells; if one of them is written over, the other becomes blank.
 //!
-//! Memory: a cell has 8 bytes. Limits: what does not fit is cut off; of a terminal with more than [`SIDE_MAX`] lines or
-//! columns the rest stays empty.
+//! Memory: a cell has 8 bytes. Limits: text that does not fit is cut off. If a terminal has more than [`SIDE_MAX`]
+//! lines or columns, the rest stays empty.
 
 use console::{Style, measure_text_width};
 

@@ -1,4 +1,4 @@
-//! The screen of `namewire top`: what it shows, and how keys change it. It knows no terminal and no router.
+//! The screen of `namewire top`: its contents, and how keys change them. This module uses no terminal and no router.
 //!
 //! ```text
 //!   version, uptime, place of the router            (or that there is no connection)

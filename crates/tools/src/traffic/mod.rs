@@ -2,8 +2,8 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | where does a link go? | [`target`] |
-//! | when is which Interest sent, how is it answered, and when? | the crate `namewire-load` |
+//! | to which router or generator does a link connect? | [`target`] |
+//! | which Interest is sent when, and how and when is it answered? | the crate `namewire-load` |
 //! | what is printed? | [`report`] |
 
 mod report;
@@ -58,7 +58,7 @@ pub(crate) struct SendArgs {
     /// Prefix of the names; each ends in a number of eight letters
     #[arg(value_parser = name_argument::parse, required_unless_present = "names_file")]
     prefix: Option<NameBuf>,
-    /// Ask for the names in this file in place of numbered ones, one per line
+    /// Request the names in this file, one per line, instead of numbered names
     #[arg(long, value_name = "FILE", conflicts_with = "prefix")]
     names_file: Option<PathBuf>,
     /// How many numbered names there are
@@ -92,7 +92,7 @@ pub(crate) struct SendArgs {
     /// How long to send, for example 5min; a number alone is in seconds [default: 10s, unless --count is given]
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<f64>,
-    /// Send over this link in place of the usual connection: memif:///PATH (shared memory), ether://[STATION%INTERFACE]
+    /// Send over this link instead of the usual connection: memif:///PATH (shared memory), ether://[STATION%INTERFACE]
     /// or ws://HOST:PORT
     #[arg(long, value_name = "URI")]
     over: Option<Target>,
@@ -105,7 +105,7 @@ pub(crate) struct SendArgs {
     /// Seed of names and times
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Print no line per second
+    /// Do not print a line each second
     #[arg(short, long)]
     quiet: bool,
 }
@@ -128,7 +128,7 @@ pub(crate) struct ServeArgs {
     /// Bytes of content in each Data
     #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = content_bytes)]
     size: usize,
-    /// Choose the size at random from --size to this
+    /// Choose each size at random between --size and this
     #[arg(long, value_name = "BYTES", value_parser = content_bytes)]
     size_max: Option<usize>,
     /// FreshnessPeriod; a number alone is in milliseconds
@@ -137,14 +137,14 @@ pub(crate) struct ServeArgs {
     /// Connections, each with a thread of its own
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     flows: u8,
-    /// Register nothing: the operator has made a route to this face
+    /// Do not register the prefixes: the operator has made a route to this face
     #[arg(long, conflicts_with = "listen")]
     no_register: bool,
-    /// Answer over this link in place of the usual connection: memif:///PATH (shared memory),
+    /// Answer over this link instead of the usual connection: memif:///PATH (shared memory),
     /// ether://[STATION%INTERFACE] or ws://HOST:PORT
     #[arg(long, value_name = "URI", conflicts_with = "listen")]
     over: Option<Target>,
-    /// Wait here for a generator that sends, without a router between
+    /// Wait here for a sending generator, without a router in between
     #[arg(long, value_name = "URI")]
     listen: Option<TransportUri>,
     /// How many answers each flow gives [default: until Ctrl-C]

@@ -1,4 +1,4 @@
-//! Report: what became of the Interests, and how long the answers took.
+//! Report: the results of the Interests, and the times of the answers.
 
 use crate::{ExitCode, Failure, quantity::bits_per_second};
 use namewire_load::Counts;

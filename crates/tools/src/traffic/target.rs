@@ -1,6 +1,6 @@
-//! Where a link of the generator goes: like any client to a router, or over what client programs do not have.
+//! The target of a generator's link: a router, as for any client, or an address that client programs do not have.
 //!
-//! The client library costs a task and a channel for each packet, so the generator connects by itself.
+//! The client library costs a task and a channel for each packet, so the generator does not use it to connect.
 
 use namewire_client::TransportUri;
 use namewire_load::{Link, LinkUri};

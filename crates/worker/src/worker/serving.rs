@@ -1,4 +1,4 @@
-//! Messages from control to a worker: one method for each message that is more than a call.
+//! Messages from control to a worker: one method for each message that needs more than one call.
 
 use super::{Scratch, Worker, decide};
 use crate::{

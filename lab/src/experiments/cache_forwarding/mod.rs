@@ -18,8 +18,8 @@
 //! TinyLFU has the paper's window (§5.4.2: 50 C), not the router's default of 10 C.
 //!
 //! Checked, except at smoke scale: the hit ratios of FIFO and Filter are within [`TOLERANCE`] of the models'
-//! ([`crate::cache_models`]), which the record shows beside them. The models ignore the time until Data arrive:
-//! requests for pending Data do not hit.
+//! ([`crate::cache_models`]), which the record shows, too. The models ignore the time until Data arrive: requests for
+//! pending Data do not hit.
 //!
 //! Limits: the paper's router counts packets of a network card, including the cost of its driver.
 

@@ -10,7 +10,7 @@
 //! counted requests. [`Case::warm_up`] requests come before, so that the content of the store no longer depends on its
 //! empty start. Policies that admit little are the slowest: at an insertion rate of 0.02 a request, the store has
 //! turned over after 50 C requests. Requests for videos are not independent: 10⁶ of them are 1,000 views, and another
-//! seed has hit ratios that differ by up to two points (of all policies alike).
+//! seed has hit ratios that differ by up to two points (in the same direction for all policies).
 
 use serde::Deserialize;
 use std::borrow::Cow;

@@ -4,7 +4,7 @@
 //! written alone. Hit ratios: all pairs of the catalogue, 42 now. But `request-count` is only before LRU, because it
 //! counts Interests that wait, and Data that comes at once leaves none waiting. Costs: the pairs of [`TIMED`].
 //!
-//! Two further Filters have no name of their own in the router:
+//! Two further Filters have no name in the router:
 //! - [`PAPERS_FILTER`] has one counter for each name, as in Takemasa19 §5.2.3;
 //! - [`CACHED_FILTER`] has so few counters that they stay in the processor's cache, for the cost of B2 alone.
 

@@ -4,8 +4,8 @@
 //! admission and eviction that the router has, with the paper's web, video and mixed requests and with traces.
 //!
 //! Results:
-//! - hit ratios and insertion rates ([`hit_ratio`]), beside the analytic values, Belady's bound, a cache without limit
-//!   and, for independent requests, the most popular objects (the limit of LFU);
+//! - hit ratios and insertion rates ([`hit_ratio`]), compared with the analytic values, Belady's bound, a cache without
+//!   limit and, for independent requests, the most popular objects (the limit of LFU);
 //! - cycles of some policies' blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
 //!   ([`equations`]);
 //! - cycles of a request in the router's own Content Store, which copies Data of 1,024 bytes ([`packet_cycles`]);

@@ -1,4 +1,4 @@
-//! Yuan15's measurements, shown beside ours.
+//! Yuan15's measurements, shown next to ours.
 
 use serde::Deserialize;
 

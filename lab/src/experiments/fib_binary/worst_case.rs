@@ -2,9 +2,9 @@
 //! another name prefix entry.
 //!
 //! n names of k components of 6 to 10 random characters. Phase 1 inserts all but the first n / log₂(k + 1); their
-//! markers share their entries. Phase 2 inserts the first ones, whose markers have entries of their own; entries are
-//! stored by length, so those of one name are far apart. Look-ups are for these names in random order: every search
-//! ends at a leaf of k components.
+//! markers share their entries. Phase 2 inserts the first ones, whose markers have separate entries; entries are stored
+//! by length, so those of one name are far apart. Look-ups are for these names in random order: every search ends at a
+//! leaf of k components.
 //!
 //! Deviation: the paper's phase 1 stores fingerprints without strings; such a table could not distinguish its names.
 //! Here the table stores strings too, and is larger.

@@ -1,7 +1,7 @@
 //! Explicit huge pages for a run: the kernel reserves them, if the user may ask for that, and gets them back.
 //!
-//! Files that the kernel keeps in memory lie in the way of large pages. So if it reserves too few, it is asked to
-//! forget those (they are read again when they are needed) and to move the rest together, and then once more.
+//! Cached files prevent large pages. So if the kernel reserves too few pages, the run asks it to drop cached files
+//! (programs read them again when needed), to compact its memory, and to reserve once more.
 
 use std::fs;
 use std::path::PathBuf;

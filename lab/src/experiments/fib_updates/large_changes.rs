@@ -1,6 +1,6 @@
-//! How long does a change take that concerns many rules of a lossy design?
+//! How long does a change take if it concerns many rules of a lossy design?
 //!
-//! A lossy design tells apart the shortest rules only, and keeps longer rules in full below them (Yuan15 §4.2). So a
+//! A lossy design distinguishes only the shortest rules, and keeps longer rules in full below them (Yuan15 §4.2). So a
 //! new rule above n others moves these n, and so does its removal; a change of the root concerns all rules, or all that
 //! lead to its number. Here the FIB is a router's: one controller and two tables. Meanwhile a router's workers read the
 //! copy that is not being changed, but the control thread answers no other command.

@@ -10,7 +10,7 @@
 //! caches and memory is. On one processor reader and writer take turns, and the writer may be below its rate. In the
 //! unpaced phases the writer makes as many updates as it can.
 //!
-//! Single changes that concern many rules of a lossy design are timed apart ([`large_changes`]).
+//! Single changes that concern many rules of a lossy design are timed separately ([`large_changes`]).
 
 mod large_changes;
 

@@ -1,8 +1,8 @@
-//! Forged Data: how much of what an attacker sends in place of a producer reaches a consumer?
+//! Forged Data: how much of the Data that an attacker sends instead of a producer reaches a consumer?
 //!
 //! A producer answers each Interest after [`PRODUCING`], so that there is time to forge. A consumer asks for each name
 //! that the attack forges, and then for each again, which the Content Store answers. Then it asks for the status, whose
-//! dataset is forged too. All answers are compared with what their producers make.
+//! dataset is forged too. All answers are compared with those of the true producers.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,9 +1,9 @@
 //! Can one neighbour lock others out?
 //!
-//! Ours. A router runs in a network namespace of its own. One attack at a time (see [`crate::attack`]) takes as much of
+//! Ours. A router runs in a separate network namespace. One attack at a time (see [`crate::attack`]) takes as much of
 //! one pool as it can. Meanwhile honest applications exchange Interests and Data at a constant rate: local ones over
-//! Unix sockets, remote ones over UDP from another address than the attacker's. They connect when the attack is under
-//! way. Another connection asks for status/general again and again. A local application gets the attackers' Interests
+//! Unix sockets, remote ones over UDP from another address than the attacker's. They connect after the attack has
+//! begun. Another connection asks for status/general again and again. A local application gets the attackers' Interests
 //! and answers none.
 //!
 //! *Goodput* is the share of the offered Interests that were answered within their lifetime of a second. *RTT* is the
@@ -24,10 +24,10 @@
 //! loopback. While one host keeps as many as it gets, honest clients ask for connections: from another host, and on
 //! loopback. *Let in* is the share of them that get one within a second.
 //!
-//! Attacks on TagNet have rows of their own (`tagnet.rs`).
+//! Attacks on TagNet have separate rows (`tagnet.rs`).
 //!
-//! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which
-//! needs root, as the namespaces do; without, the rows say so.
+//! Limits: honest applications use no Ethernet. A local attacker is another user of the machine (`nobody`), which needs
+//! root, as the namespaces do. Without root, the rows have this reason instead of numbers.
 
 mod forged;
 mod places;

@@ -1,10 +1,10 @@
-//! TagNet: heavy tag packets beside NDN, and forged hellos.
+//! TagNet: heavy tag packets together with NDN traffic, and forged hellos.
 //!
 //! *Heavy tags*: a neighbour of the tree announces sets of tags, and then sends pulls whose search visits a large part
 //! of the table ([`crate::attack`]). The row is the 99th percentile of an honest remote application's round trips.
 //!
-//! *Forged hellos*: a router with a root beside it hears hellos of that root with other sequence numbers. The row is
-//! the time from the end of the forger until the router has its place again: the true root, and a label of its epoch.
+//! *Forged hellos*: a router next to the root receives hellos of that root with other sequence numbers. The row is the
+//! time from the end of the forger until the router has its place again: the true root, and a label of its epoch.
 
 use super::Run;
 use crate::{

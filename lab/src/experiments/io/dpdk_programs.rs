@@ -1,4 +1,4 @@
-//! The programs that need DPDK: a router built with it, and the bare forwarder beside which it is measured.
+//! The programs that need DPDK: a router built with it, and the bare forwarder with which it is compared.
 //!
 //! They are in `dpdk/release` of the target directory. If they are not there, and the scale is more than a smoke test,
 //! cargo builds them. That needs Debian's libdpdk-dev.

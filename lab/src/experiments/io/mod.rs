@@ -10,10 +10,10 @@
 //! | DPDK | at two devices of net_memif, which the router drives with DPDK |
 //! | Unix sockets, memif | applications of the router |
 //!
-//! Beside each driver stands what it costs alone: a relay that only copies packets. Beside all stands the engine alone,
-//! which gets the same packets from memory. The load generator uses UDP sockets, Unix sockets, AF_XDP or memif, so it
-//! never is the slower end of a case with sockets. In the cases with memif and DPDK both ends look at the memory all
-//! the time, and the slower end sets the rate.
+//! For comparison, each driver has its lower bound: a relay that only copies packets. All of them have the engine
+//! alone, which gets the same packets from memory. The load generator uses UDP sockets, Unix sockets, AF_XDP or memif,
+//! so it never is the slower end of a case with sockets. In the cases with memif and DPDK, both ends poll the memory
+//! all the time, and the slower end sets the rate.
 //!
 //! Each repetition of each case has a fresh router. Repetitions are interleaved. CPU time is the process's own, user
 //! and system, per packet. DPDK never sleeps, so its CPU time includes every wait for the load generator.

@@ -1,4 +1,4 @@
-//! Table 4.2 of Yuan15 beside ours: is α within the paper's range, by any reading?
+//! Table 4.2 of Yuan15 compared with ours: is α within the paper's range, by any reading?
 //!
 //! The paper's three lists are not available. A reading that is the paper's should give values near its range for lists
 //! of the same kind, in each of the three conversions. The notes say how many lists are within it, for every reading.

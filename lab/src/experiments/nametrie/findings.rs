@@ -1,4 +1,4 @@
-//! Findings: which ratios of the paper are found again, and what explains the others?
+//! Findings: which ratios of the paper are reproduced, and what explains the others?
 //!
 //! Every sentence is made from the numbers of the run and those of `lab/papers/nametrie18.json`. The explanation counts
 //! dependent accesses. NameTrie makes two for each piece on the way, an edge and the piece (Table I, 2 d). HT asks for

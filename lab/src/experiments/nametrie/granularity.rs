@@ -1,7 +1,8 @@
 //! Fig. 2: tries of bits, of characters and of components, as ratios to the trie of bits.
 //!
-//! The figure's bars are not in the text; the text says which is smaller or faster, and the note says which of this is
-//! found again. Insertions are those into the full table, because tries of components are filled in sorted order.
+//! The text of the paper has no numbers for the bars of the figure. It states which trie is smaller or faster, and the
+//! note reports which of these results are reproduced. Insertions are those into the full table, because tries of
+//! components are filled in sorted order.
 
 use namewire_designs::fib::catalogue::FibDesign;
 

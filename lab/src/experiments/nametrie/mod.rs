@@ -2,13 +2,13 @@
 //!
 //! Source: NameTrie18 §III (Fig. 2), §V (Tables II to V, Figs. 9 to 12). The paper's URLs are no longer available.
 //! Names are made of hosts and paths of the given lists, or of invented ones, in the proportions of Table II
-//! ([`crate::name_sets::Corpus`]); beside them are the URLs of the lists themselves. As in the paper, the table holds
+//! ([`crate::name_sets::Corpus`]). The URLs of the lists themselves are measured, too. As in the paper, the table holds
 //! each name once, inserted in random order; look-ups are for names of the table, whole, cut or extended
 //! ([`workload`]).
 //!
-//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; beside
-//!   them NameTrie and HT with interleaved batches, and our own table.
-//! - [`findings`]: which of the paper's ratios are found again, and the accesses that explain the difference.
+//! - [`comparison`]: NameTrie, HT (NFD's name tree), NPT and NCE, each one name after the other as in the paper; for
+//!   comparison NameTrie and HT with interleaved batches, and our own table.
+//! - [`findings`]: which of the paper's ratios are reproduced, and the accesses that explain the difference.
 //! - [`granularity`]: tries of bits, characters, components.
 //! - [`threads`]: look-ups by several threads in one table, insertions by several threads.
 //! - [`parsing`]: the first components of names (three ways to make names of URLs).

@@ -1,8 +1,8 @@
 //! Fig. 12: look-ups by several threads in one NameTrie, and insertions by several threads.
 //!
 //! Look-ups do not change a table, so threads share no written data. The paper's threads insert into one trie, in
-//! different sub-tries; our tables have one writer. So each thread has a trie of its own, with the names whose first
-//! component falls to it: the same division by sub-tries, without a shared hash table of edges.
+//! different sub-tries; our tables have one writer. So each thread has a separate trie, with the names whose first
+//! component it is responsible for: the same division by sub-tries, without a shared hash table of edges.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Barrier;

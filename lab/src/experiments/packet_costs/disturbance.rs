@@ -6,8 +6,8 @@
 //! (Without this, one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every headline was
 //! refused. N.B.: the median of the loop misses a burst that is shorter than half a repetition.)
 //!
-//! Limits: at most as many repetitions are repeated as there are; the last ones count, whatever the loop says. Slower
-//! memory is not noticed.
+//! Limits: there are at most as many repeats as repetitions; after these, a slow repetition counts, too. Slower memory
+//! is not detected.
 
 use std::hint::black_box;
 

@@ -7,7 +7,7 @@
 //! our router is that of engines on all processors over one FIB. One engine and all take turns each 20 ms, and the
 //! share of the limit is that of each turn: the speed of a virtual processor changes by a third, for seconds.
 //!
-//! Limits: caches, sockets and drivers have no part in it.
+//! Limits: the rates do not include caches, sockets and drivers.
 
 use std::hint::black_box;
 use std::sync::Barrier;

@@ -28,9 +28,9 @@
 //! on a Xeon, because each of ten stages then ended with a wait for its last lines.) The cost of a reading is measured
 //! and subtracted. What the compiler does differently because of a reading (it saves registers) is not.
 //! `instructions, whole` has no readings. Longer names (15 components, Yuan15 Fig. 3.9)
-//! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are cases of their own, and so are the state in which the
-//! thesis' prototype was measured (Data come while their PIT entries are still in the caches: 1,024 Interests are
-//! outstanding), and a store that admits by TinyLFU.
+//! and larger packets (Data of 1143 bytes, Takemasa19 §5.4.4) are separate cases. So are the state in which the thesis'
+//! prototype was measured (Data come while their PIT entries are still in the caches: 1,024 Interests are outstanding),
+//! and a store that admits by TinyLFU.
 //!
 //! Instruction counts do not depend on the machine's load: two runs of one program agree except for the effect of table
 //! addresses. Where the kernel offers hardware counters, [`pipeline`] has stalls by cause and loads by level (Tables

@@ -1,4 +1,4 @@
-//! What the record says: rows by kind of packet, with the thesis' blocks; the headline; the notes.
+//! The contents of the record: rows by kind of packet, with the thesis' blocks; the headline; the notes.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -11,7 +11,7 @@
 //! | Intel Core before | slots issued and retired, fetch bubbles | not counted | retired loads |
 //! | AMD since Zen 4 | dispatch slots | nothing retires, loads and others | fills by demand |
 //!
-//! Each row of the table is a question of its own: what the kernel or the processor refuses is refused, and the rest is
+//! Each group of events is requested separately: if the kernel or the processor refuses one group, the others are still
 //! counted. Limits: never run on hardware counters by us, because our machines show none; the formulas are tested with
 //! the thesis' numbers, the mechanism with software events. Timers that are due are not part of a batch here. A second
 //! thread on the same core takes slots from what is counted on Intel before Ice Lake.

@@ -1,8 +1,8 @@
 //! How much memory and link capacity would the fingerprint-only PIT take at 100 Gb/s?
 //!
 //! Source: Yuan15 §5.4.5 and §5.7.1: Tables 5.1-5.3, Figs. 5.4 and 5.5. Pure arithmetic, the same at every scale:
-//! [`memory`] and [`traffic`]. `papers/yuan15.json` has every figure that the text or a table prints, beside ours. The
-//! run fails if one of ours, rounded as in the paper, differs.
+//! [`memory`] and [`traffic`]. `papers/yuan15.json` has every figure that the text or a table prints, for comparison
+//! with ours. The run fails if one of ours, rounded as in the paper, differs.
 //!
 //! Limits: how full the paper's buckets can be in practice, and how often fingerprints collide in them;
 //! `pit-fingerprint` measures that.

@@ -1,4 +1,4 @@
-//! Chains of cores that store some Interests by name and others by fingerprint: what is lost?
+//! Chains of cores that store some Interests by name and others by fingerprint: which Data are lost?
 //!
 //! The networks are [`namewire_sim::MixedCores`]: 2 to 4 cores, Interests in both directions, 1 to 3 workers,
 //! fingerprints of 1 to 7 bits and of 16, CanBePrefix, repeated Interests, the adaptive PIT. Each seed generates

@@ -1,6 +1,6 @@
 //! Several core routers: does every Interest get its own Data, and what do collisions cost?
 //!
-//! Source: Yuan15 §5.5, Fig. 5.6, which gives no numbers: it guarantees delivery, and says that entries may double in
+//! Source: Yuan15 §5.5, Fig. 5.6, which gives no numbers: it guarantees delivery, and states that entries may double in
 //! the worst case.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!
 //! Real engines, link services and dispatchers run in the simulator. The near edge requests /west through both cores
 //! and /south through the second alone. Where names of both collide at the second core, the first core gets Data that
-//! it never requested. Such Data may match a fingerprint of its own: the case of Fig. 5.6. Each network runs with links
-//! that pass the mark *collided* and with links that remove it. No router stores Data, because a cache would hide a
-//! loss. For comparison, the same network runs with routers that store names.
+//! it never requested. Such Data may match one of the first core's own fingerprints: the case of Fig. 5.6. Each network
+//! runs with links that pass the mark *collided* and with links that remove it. No router stores Data, because a cache
+//! would hide a loss. For comparison, the same network runs with routers that store names.
 //!
 //! The chains of [`mixed`] have Interests by name and by fingerprint; there the question is which Data the second
 //! copies take away.

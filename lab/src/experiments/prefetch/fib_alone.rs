@@ -1,7 +1,7 @@
 //! The FIB of the experiment alone: look-ups without other work in between, hashing included.
 //!
 //! There is one table per search ([`FibSearch`]); the engines use the table of the default search. The searches take
-//! turns of many slices each, because at the start of a turn the page tables are in no cache; see
+//! turns of many slices each, because at the start of a turn no cache holds the page tables; see
 //! [`crate::fib_measurement`].
 
 use crate::clock::Clock;

@@ -1,9 +1,9 @@
-//! How do the schedules compare where less waits in memory, or more?
+//! How do the schedules compare if fewer waits for memory occur, or more?
 //!
-//! Two engines beside the one of [`super`], over the same FIB. In the regime of Takemasa19 §4.4, [`PAPERS`], Data come
-//! soon after their Interests, while the PIT entries are still in the caches: 1,024 Interests are outstanding. The
-//! other, [`TINY_LFU`], has 2^20 outstanding Interests as above, and a store that admits by TinyLFU: a Data costs
-//! look-ups in the sketch, and is rarely stored.
+//! Two engines in addition to the one of [`super`], over the same FIB. In the regime of Takemasa19 §4.4, [`PAPERS`],
+//! Data come soon after their Interests, while the PIT entries are still in the caches: 1,024 Interests are
+//! outstanding. The other, [`TINY_LFU`], has 2^20 outstanding Interests as above, and a store that admits by TinyLFU: a
+//! Data costs look-ups in the sketch, and is rarely stored.
 
 use super::forwarder::{Cycles, Finding, Forwarder, Setup};
 use super::{BATCHES_PER_SLICE, CYCLES, per_packet};

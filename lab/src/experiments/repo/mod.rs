@@ -1,4 +1,5 @@
-//! How many Data does a repository store and serve in a second, and what limits it: the store, or what is before it?
+//! How many Data does a repository store and serve in a second, and what limits it: the store, or the parts in front of
+//! it?
 //!
 //! Source: Yuan15 §6.2, Figs. 6.4 to 6.7: repo-ng behind NFD, over SQLite and over Redis, with and without repo-ng's
 //! index of names. There the daemon, the repository's interface and the client were the limits, never the store.

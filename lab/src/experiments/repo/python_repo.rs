@@ -2,7 +2,7 @@
 //! [`PROGRAM_VARIABLE`] says.
 //!
 //! It gets its Data by bulk insertion, which it ends by closing the connection, and keeps them in SQLite. It may answer
-//! from its memory what it has not yet written; this is to its advantage.
+//! with Data in its memory that it has not yet written; this is to its advantage.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
-//! A Redis server of the experiment's own, and `redis-benchmark` beside it.
+//! A Redis server that the experiment starts, and `redis-benchmark`.
 //!
-//! The server listens on a Unix socket only, in a folder that goes with it, and writes nothing to the disk, as in
-//! Yuan15 §6.2: what it acknowledges is in its memory.
+//! The server listens on a Unix socket only, in a folder that is removed with it. It writes nothing to the disk, as in
+//! Yuan15 §6.2: acknowledged Data are in its memory.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! A router and a repository, each in a process of its own, or both in one.
+//! A router and a repository, in separate processes or both in one.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::net::{SocketAddr, TcpListener};

@@ -9,7 +9,7 @@
 //! controller would keep a billion full names, which exceed the memory of such machines (30 bytes each and an index:
 //! 100 GB). So a bulk load makes names from their numbers and fills tables of those sizes ([`fht_load`],
 //! [`patricia_load`]). [`controllers`] measures insertions into a RIB (Fig. 4.12) at smaller sizes; the time of a bulk
-//! load is never set beside it.
+//! load is never compared with it.
 //!
 //! Beyond the source: the bytes per rule of the table that the router makes, whose ports have 16 bits, for a million
 //! rules. The slots of a million rules are no power of two.

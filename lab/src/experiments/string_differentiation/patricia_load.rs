@@ -3,7 +3,7 @@
 //! Source: Yuan15 Fig. 4.13 (FPT, 4 KiB and 2 MiB pages), §4.2 (7.32 GiB for the sBPT of 10⁹ synthetic names). A bulk
 //! load fills the tries (see `patricia_bulk`), as no controller could keep the names. For that the numbers of the
 //! names are sorted by their keys: the first 34 bits that differ among keys and a number of 30 bits in one word, 8
-//! bytes for each name beside the trie; names alike in 34 bits are sorted in full.
+//! bytes for each name in addition to the trie; names with the same 34 bits are sorted in full.
 //!
 //! Each answer is compared with the port of the name's number. Limit: the time of a bulk load is not that of an
 //! insertion into a RIB (Fig. 4.12); `controllers` measures those.

@@ -5,8 +5,8 @@
 //! it labels. Here they are breadth-first trees, one from the node with most neighbours ("central root") and the others
 //! from random nodes.
 //!
-//! Beside our labels the experiment counts the paper's (Thorup and Zwick's codes: `namewire_tagnet::locator`,
-//! "Interfaces"), and beside the hops along the tree those of the shortest path.
+//! For comparison, the experiment counts the paper's labels (Thorup and Zwick's codes: `namewire_tagnet::locator`,
+//! "Interfaces") and the hops of the shortest path.
 //!
 //! Limits: it times forwarding by locator alone, from a label in memory to the number of an interface, without packets.
 

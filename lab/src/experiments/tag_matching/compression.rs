@@ -1,4 +1,4 @@
-//! Compression: what a set of tag sets is like, and how far the table of its descriptors shrinks (Fig. 9a).
+//! Compression: the properties of a collection of tag sets, and how far the table of its descriptors shrinks (Fig. 9a).
 //!
 //! The paper's vector without compression has a cell of 8 bytes for each node of the trie; so the saving by bit
 //! permutation is that of nodes.

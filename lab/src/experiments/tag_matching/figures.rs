@@ -1,5 +1,5 @@
-//! Figures: what the paper shows on its 10M set alone. Sweeps of the matching rate (Fig. 7) and of the number of extra
-//! tags (Fig. 8), and several threads (Figs. 10a, 10b).
+//! Figures: results that the paper has only for its 10M set. Sweeps of the matching rate (Fig. 7) and of the number of
+//! extra tags (Fig. 8), and several threads (Figs. 10a, 10b).
 
 use anyhow::ensure;
 use namewire_tagnet::Descriptor;

@@ -9,7 +9,7 @@
 //! | `compression.rs` | tags, 1-bits, memory by step | Fig. 9a |
 //! | `speeds.rs` | tables in turn, on the same queries | Figs. 9b, 9c |
 //! | `figures.rs` | sweeps of matching rate, extra tags, threads | Figs. 7, 8, 10a, 10b |
-//! | `updates.rs` | a writer beside a reader, in the router's own table | not in the paper |
+//! | `updates.rs` | a writer and a reader at the same time, in the router's own table | not in the paper |
 //! | here | every source of sets, sizes, headline, notes | Fig. 10c |
 //!
 //! *Faithful* is the fastest form with the paper's own switches: no compression, bit permutation, or chain removal too

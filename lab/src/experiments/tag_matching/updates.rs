@@ -6,7 +6,7 @@
 //! outside the pool, which must be found whatever the writer does.
 //!
 //! Both threads are measured by their own processor time, so that a machine with few processors, or a busy one, shows
-//! what the table costs, not who had a processor.
+//! the cost of the table, not which thread had a processor.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -9,8 +9,8 @@
 //! | find its faces: by descriptor or by locator | `namewire_tagnet::forwarder::TagTables::forward` |
 //! | for each face a copy, with another hop limit | `namewire_packet::tag::TagPacket::patch` |
 //!
-//! `tree_router.rs` describes the router. The paper's sets stand beside ours as `docs/tag-sets.md` says: 10M and 63M
-//! beside application classes, 10M-CCN beside names.
+//! `tree_router.rs` describes the router. The paper's sets are compared with ours as in `docs/tag-sets.md`: 10M and 63M
+//! with application classes, 10M-CCN with names.
 //!
 //! Before any time, every table must send the same packets through the same faces.
 //!

@@ -1,4 +1,4 @@
-//! The router under test: its place in a tree, and what it knows of descriptors.
+//! The router under test: its place in a tree, and its descriptors.
 //!
 //! It is the router with the largest subtree among those of at most [`INTERFACES_MAX`] interfaces, in a breadth-first
 //! tree of an invented network of 42,113 nodes, the size of the paper's AS graph. All descriptors were advertised below

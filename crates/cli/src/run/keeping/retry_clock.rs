@@ -1,5 +1,5 @@
-//! When something is tried again. The pauses double from 1 s to 5 min, and only [`RetryClock::restart`] makes them
-//! short again: a neighbour that closes each new connection at once must not cause a stream of them.
+//! Retry clock: when to try again. The pauses double from 1 s to 5 min, and only [`RetryClock::restart`] makes them
+//! short again. So a neighbour that closes each new connection at once does not cause a stream of connections.
 
 use std::time::{Duration, Instant};
 

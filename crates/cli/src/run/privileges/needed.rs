@@ -3,7 +3,7 @@
 //! A device of DPDK needs everything: its drivers map memory and registers of devices, at any time.
 //!
 //! Limits: a command may ask for a face that the configuration does not hint at, for example an Ethernet face where
-//! the configuration has no Ethernet. Without the capability, the command fails and says so;
+//! the configuration has no Ethernet. Without the capability, the command fails with this reason;
 //! `faces.ethernet.by_command = true` (any section `ether` of an `nfd.conf`) lets it succeed.
 
 use namewire_client::discovery::Environment;
