@@ -203,10 +203,10 @@ fn a_remote_host_leaves_places_for_this_machine_and_is_told_why_it_gets_no_more(
     drop(local);
     eventually("places are given back", || {
         let mut stream = TcpStream::connect(loopback).unwrap();
-        write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let asked = write!(stream, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.starts_with("HTTP/1.1 200")
+        // Beyond a few at a time, a refused connection may be reset.
+        asked.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
     });
     let metrics = get(loopback, "/metrics");
     assert!(metrics.contains("observer-connections"), "{metrics}");
