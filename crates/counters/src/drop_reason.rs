@@ -20,11 +20,9 @@ namewire_packet::reasons! {
         DuplicateNonce = "duplicate-nonce",
         /// The PIT is at its capacity.
         PitFull = "pit-full",
-        /// The face has as many pending Interests as it may at the PIT's present fill
-        /// (`EngineConfig::face_share_percent`): it floods.
+        /// The face has as many pending Interests as it may at the PIT's present fill: it floods.
         FaceShareUsed = "face-share-used",
-        /// The holder of the face has its share of the PIT, and no other holder has over twice as much
-        /// (`EngineConfig::face_share_percent`).
+        /// The holder of the face has its share of the PIT, and no other holder has over twice as much.
         PitShareUsed = "pit-share-used",
         /// The memory for large Interests is used up.
         PitOverflowFull = "pit-overflow-full",

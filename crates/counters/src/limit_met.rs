@@ -56,6 +56,7 @@ namewire_packet::reasons! {
 
 impl LimitMet {
     /// The limit that refused a Data. A policy that does not admit Data is no limit.
+    #[inline]
     pub fn of_content_store(refusal: CsRefusal) -> Option<Self> {
         match refusal {
             CsRefusal::NotAdmitted => None,

@@ -59,6 +59,7 @@ impl PendingPrefixes {
     }
 
     /// The low bits: the high ones choose the worker.
+    #[inline]
     fn counter(&self, hash: u64) -> &AtomicU32 {
         &self.by_hash[hash as usize & (PENDING_COUNTERS - 1)]
     }
@@ -105,15 +106,18 @@ impl Dispatcher {
     }
 
     /// The worker whose tables a name belongs to.
+    #[inline]
     pub fn home(&self, name: Name<'_>) -> u8 {
         self.slot(self.home_hash(name))
     }
 
+    #[inline]
     fn home_hash(&self, name: Name<'_>) -> u64 {
         let name = if ends_in_digest(name) { name.parent() } else { name };
         hash_name(&self.key, name.value())
     }
 
+    #[inline]
     fn slot(&self, hash: u64) -> u8 {
         // Takes the high half of a product instead of a remainder: no division, and negligible bias.
         ((u128::from(hash) * self.workers as u128) >> 64) as u8
@@ -144,6 +148,7 @@ impl Dispatcher {
 
     /// Where Data goes by its name: to the owners of shorter prefixes with pending CanBePrefix Interests, and last to
     /// its home.
+    #[inline]
     pub fn by_name(&self, name: Name<'_>, scratch: &mut NameHashes) -> Visits {
         if !self.pending.any() || scratch.compute(&self.key, name.value()).is_err() {
             return Visits::only(self.home(name));
@@ -161,6 +166,7 @@ impl Dispatcher {
     }
 
     /// Notes a pending CanBePrefix Interest for a name, given by its TLV-VALUE.
+    #[inline]
     pub fn raise(&self, name_value: &[u8]) {
         if let Some(counter) = self.pending_counter(name_value) {
             counter.fetch_add(1, Ordering::Relaxed);
@@ -169,6 +175,7 @@ impl Dispatcher {
     }
 
     /// Notes that a CanBePrefix Interest for the name is no longer pending.
+    #[inline]
     pub fn lower(&self, name_value: &[u8]) {
         if let Some(counter) = self.pending_counter(name_value) {
             counter.fetch_sub(1, Ordering::Relaxed);
@@ -177,6 +184,7 @@ impl Dispatcher {
     }
 
     /// `None` with one worker; names in the PIT are well-formed.
+    #[inline]
     fn pending_counter(&self, name_value: &[u8]) -> Option<&AtomicU32> {
         let name = if self.workers > 1 { Name::parse_value(name_value).ok()? } else { return None };
         Some(self.pending.counter(self.home_hash(name)))

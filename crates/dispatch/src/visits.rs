@@ -6,16 +6,19 @@ pub struct Workers(pub u64);
 
 impl Workers {
     /// Just one worker.
+    #[inline]
     pub const fn only(worker: u8) -> Self {
         Workers(1 << worker)
     }
 
     /// True if `worker` is among them.
+    #[inline]
     pub const fn contains(self, worker: u8) -> bool {
         self.0 & 1 << worker != 0
     }
 
     /// These without `worker`.
+    #[inline]
     const fn without(self, worker: u8) -> Self {
         Workers(self.0 & !Workers::only(worker).0)
     }
@@ -49,6 +52,7 @@ pub struct Visits {
 
 impl Default for Visits {
     /// This worker, and no other.
+    #[inline]
     fn default() -> Self {
         Visits::new(Workers(0), 0)
     }
@@ -65,6 +69,7 @@ impl Visits {
     /// An Interest was pending for it, but its face was not asked.
     const REFUSED: u8 = 4;
 
+    #[inline]
     pub(crate) const fn new(left: Workers, last: u8) -> Self {
         Visits { left, last, flags: Visits::FIRST }
     }
