@@ -1,0 +1,4 @@
+//! Files, folders and streams over NDN: what `namewire put`, `get` and `serve` do besides reading their command line.
+//!
+//! [`namewire_client`] fetches and publishes one object of segments. This crate adds what files have besides their
+//! bytes: a size, a mode and times, a folder around them, an unfinished copy on disk, an end that nobody knows yet.
