@@ -40,6 +40,11 @@ impl RttEstimator {
         self.rto
     }
 
+    /// When an answer is overdue by the estimate alone, without a bound and without back-off.
+    pub fn overdue(&self) -> Duration {
+        Duration::from_nanos(self.estimate.timeout_ns(1))
+    }
+
     /// Smoothed round-trip time; `None` before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         self.estimate.smoothed_ns().map(Duration::from_nanos)

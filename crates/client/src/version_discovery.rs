@@ -1,14 +1,27 @@
-//! Finds the latest version of an object.
+//! Finds the newest version of an object.
 //!
 //! Realtime Data Retrieval (RDR): a producer that publishes versions answers `/<object>/32=metadata` (CanBePrefix,
 //! MustBeFresh) with a Data whose Content begins with the Name of the latest version. Without such an answer, a prefix
-//! Interest for `/<object>` fetches some segment, whose name contains the version. An application Nack under the
-//! metadata name counts as no answer.
+//! Interest for `/<object>` fetches some segment, whose name contains the version.
+//!
+//! [`Discovery::Auto`] asks both at once, because either may be answered by who knows less: a cache by a segment that
+//! is fresh and not the newest, a producer by metadata while another has published since. After the first answer it
+//! waits [`COMPARED_AT_LEAST`] to [`COMPARED_AT_MOST`] for the other one, and takes the newer version. A segment of
+//! that version is not fetched twice. The prefix Interest goes first: metadata would answer it, too. An application
+//! Nack under the metadata name counts as a Nack of whichever Interest it answers.
+//!
+//! If no producer answers, a prefix Interest without MustBeFresh asks for what a cache still holds; whoever uses that
+//! version is told so.
+//!
+//! Unanswered Interests are sent again with a new nonce: while forwarders still have the earlier one they send the
+//! later one another way. The earlier ones stay pending, so a late answer counts. Each goes to the next of
+//! [`FetchOptions::sources`].
 
 use crate::{
-    client::Client,
+    client::{Client, Outstanding, fresh_nonce},
     data_buf::DataBuf,
     express_error::ExpressError,
+    pending_interest::{Completion, Outcome},
     segment_fetch::{Discovery, FetchError, FetchOptions, require_trust},
 };
 use namewire_packet::{
@@ -16,119 +29,301 @@ use namewire_packet::{
     tlv::{self, types},
 };
 use std::time::Duration;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until, timeout},
+};
 
 /// The keyword component of RDR metadata.
 pub(crate) const METADATA: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"metadata" };
-/// A producer of metadata answers within this time.
-const METADATA_LIFETIME_MS: u64 = 1000;
-/// Pauses after which an unanswered Interest is sent again. All but the last are shorter than the usual lifetime, so
-/// forwarders still have the earlier Interest and send the later one another way.
-const WAITS_MS: [u64; 5] = [1000, 2000, 3000, 3000, u64::MAX];
-/// The same for Interests for metadata.
-const METADATA_WAITS_MS: [u64; 2] = [METADATA_LIFETIME_MS / 2, u64::MAX];
+/// Pauses after which an unanswered Interest is sent again; the last one repeats. They are shorter than the usual
+/// lifetime.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(3)];
 /// Nacks of prefix Interests before giving up.
 const NACKS_MAX: u32 = 3;
-/// Pause after a Nack: a route may be on its way into the FIB.
+/// Pause after a Nack: a route may be on its way into the FIB. It doubles, up to the longest.
 const NACK_PAUSE: Duration = Duration::from_millis(50);
+const NACK_PAUSE_LAST: Duration = Duration::from_secs(1);
+/// How long the first answer waits for the other: as long as it took itself, within these bounds.
+const COMPARED_AT_LEAST: Duration = Duration::from_millis(10);
+const COMPARED_AT_MOST: Duration = Duration::from_millis(50);
+/// How long a cache has to name a version: it is asked when nobody else has answered, just before patience ends.
+const CACHE_PATIENCE: Duration = Duration::from_millis(500);
+/// How long a producer has to answer for its metadata in the middle of a stream.
+const LIVENESS_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What the search found.
-pub(crate) enum Discovered {
+pub(crate) struct Found {
     /// The name up to the version.
-    Versioned(NameBuf),
-    /// The same, with a segment that came with it.
-    Segment { base: NameBuf, segment: u64, data: DataBuf },
-    /// An object of a single packet without segment number.
+    pub(crate) base: NameBuf,
+    /// What came with it.
+    pub(crate) first: Discovered,
+    /// No producer answered.
+    pub(crate) is_from_cache: bool,
+}
+
+/// What came with the version.
+pub(crate) enum Discovered {
+    /// Nothing.
+    Name,
+    /// A segment, with its number.
+    Segment(u64, DataBuf),
+    /// The object: a single packet without segment number.
     Single(DataBuf),
 }
 
 /// Finds the version of `name`.
-pub(crate) async fn discover(
-    client: &Client,
-    name: &NameBuf,
-    options: &FetchOptions,
-) -> Result<Discovered, FetchError> {
-    let (how, lifetime_ms) = (options.discovery, options.lifetime_ms);
+pub(crate) async fn discover(client: &Client, name: &NameBuf, options: &FetchOptions) -> Result<Found, FetchError> {
     let has_version = name.as_name().last().is_some_and(|last| last.version().is_some());
-    match how {
-        Discovery::None => return Ok(Discovered::Versioned(name.clone())),
-        Discovery::Auto if has_version => return Ok(Discovered::Versioned(name.clone())),
-        Discovery::Auto => {
-            let metadata = latest(name.join(METADATA)).lifetime_ms(METADATA_LIFETIME_MS.min(lifetime_ms));
-            for wait_ms in METADATA_WAITS_MS {
-                match express_within(client, &metadata, wait_ms).await {
-                    // An application Nack says that there is no metadata, not that there is no object.
-                    Ok(data) if data.data().content_type() == content_type::NACK => break,
-                    Ok(data) => {
-                        require_trust(client, options, &data.data()).await?;
-                        return versioned_name(&data).map(Discovered::Versioned);
-                    }
-                    Err(ExpressError::Timeout(_)) => {}
-                    Err(ExpressError::Nack(_)) => break,
-                    Err(error) => return Err(FetchError::Connection(error)),
-                }
-            }
+    let asks = match options.discovery {
+        Discovery::Auto if !has_version => vec![Ask::prefix(name, true), Ask::metadata(name)],
+        Discovery::Auto | Discovery::None => {
+            return Ok(Found { base: name.clone(), first: Discovered::Name, is_from_cache: false });
         }
-        Discovery::FirstSegment | Discovery::AnySegment => {}
+        Discovery::FirstSegment => vec![Ask::prefix(name, true)],
+        Discovery::AnySegment => vec![Ask::prefix(name, false)],
+    };
+    let start = Instant::now();
+    let mut search = Search::new(client, name, options, asks);
+    let cause = match search.run(start + options.patience).await? {
+        Ok(found) => return Ok(found),
+        Err(cause) => cause,
+    };
+    let application_nack = search.application_nack.take();
+    if options.discovery == Discovery::Auto {
+        let mut search = Search::new(client, name, options, vec![Ask::prefix(name, false)]);
+        search.waits_for_producer = false;
+        if let Ok(found) = search.run(Instant::now() + CACHE_PATIENCE).await? {
+            return Ok(Found { is_from_cache: true, ..found });
+        }
     }
-    let interest = latest(name.clone()).must_be_fresh(how != Discovery::AnySegment);
-    some_segment(client, name, interest, lifetime_ms).await
-}
-
-async fn some_segment(
-    client: &Client,
-    name: &NameBuf,
-    interest: InterestBuilder,
-    lifetime_ms: u64,
-) -> Result<Discovered, FetchError> {
-    let interest = interest.lifetime_ms(lifetime_ms);
-    let mut nacks = 0;
-    let mut cause = ExpressError::Timeout(lifetime_ms);
-    for wait_ms in WAITS_MS {
-        cause = match express_within(client, &interest, wait_ms).await {
-            Ok(data) => return classify(name, data),
-            Err(error @ ExpressError::Timeout(_)) => error,
-            Err(error @ ExpressError::Nack(reason)) => {
-                nacks += 1;
-                if nacks >= NACKS_MAX {
-                    cause = error;
-                    break;
-                }
-                if reason != NackReason::Duplicate {
-                    tokio::time::sleep(NACK_PAUSE * nacks).await;
-                }
-                error
-            }
-            Err(error) => return Err(FetchError::Connection(error)),
-        };
+    if let Some(name) = application_nack {
+        return Err(FetchError::ApplicationNack(name));
     }
+    let waited = start.elapsed().as_millis() as u64;
+    let cause = if matches!(cause, ExpressError::Timeout(_)) { ExpressError::Timeout(waited) } else { cause };
     Err(FetchError::NotFound { name: name.clone(), cause })
 }
 
-/// Like [`Client::express`], but gives up earlier.
-async fn express_within(client: &Client, interest: &InterestBuilder, wait_ms: u64) -> Result<DataBuf, ExpressError> {
-    match tokio::time::timeout(Duration::from_millis(wait_ms), client.express(interest)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(ExpressError::Timeout(wait_ms)),
+/// Whether a producer answers that this version is its latest one.
+pub(crate) async fn is_latest(client: &Client, versioned: &NameBuf) -> bool {
+    let interest = Ask::metadata(&versioned.as_name().parent().to_buf()).interest;
+    let latest = timeout(LIVENESS_PATIENCE, client.express(&interest)).await;
+    latest.is_ok_and(|answer| answer.is_ok_and(|data| versioned_name(&data).is_ok_and(|name| name == *versioned)))
+}
+
+/// One of the Interests that may be answered.
+struct Ask {
+    interest: InterestBuilder,
+    is_metadata: bool,
+    /// When it is to be sent again; `None`: it is answered, or given up.
+    due: Option<Instant>,
+    sent: usize,
+    nacks: u32,
+    outstanding: Vec<Outstanding>,
+}
+
+impl Ask {
+    fn new(interest: InterestBuilder, is_metadata: bool) -> Self {
+        Ask { interest, is_metadata, due: Some(Instant::now()), sent: 0, nacks: 0, outstanding: Vec::new() }
+    }
+
+    fn metadata(name: &NameBuf) -> Self {
+        Ask::new(InterestBuilder::new(name.join(METADATA)).can_be_prefix(true).must_be_fresh(true), true)
+    }
+
+    fn prefix(name: &NameBuf, must_be_fresh: bool) -> Self {
+        Ask::new(InterestBuilder::new(name.clone()).can_be_prefix(true).must_be_fresh(must_be_fresh), false)
     }
 }
 
-fn latest(name: NameBuf) -> InterestBuilder {
-    InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true)
+struct Search<'a> {
+    client: &'a Client,
+    name: &'a NameBuf,
+    options: &'a FetchOptions,
+    waits_for_producer: bool,
+    asks: Vec<Ask>,
+    sender: mpsc::UnboundedSender<(u64, Outcome)>,
+    receiver: mpsc::UnboundedReceiver<(u64, Outcome)>,
+    best: Option<Found>,
+    /// Why nothing was found.
+    cause: ExpressError,
+    /// What a producer says that it does not have.
+    application_nack: Option<NameBuf>,
+    /// What was found and cannot be used. A forged answer hides no true one.
+    refused: Option<FetchError>,
 }
 
-fn classify(asked: &NameBuf, data: DataBuf) -> Result<Discovered, FetchError> {
+impl<'a> Search<'a> {
+    fn new(client: &'a Client, name: &'a NameBuf, options: &'a FetchOptions, asks: Vec<Ask>) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let cause = ExpressError::Timeout(0);
+        let waits_for_producer = options.waits_for_producer;
+        Search {
+            client,
+            name,
+            options,
+            waits_for_producer,
+            asks,
+            sender,
+            receiver,
+            best: None,
+            cause,
+            application_nack: None,
+            refused: None,
+        }
+    }
+
+    /// Asks until something is found, and nothing newer is to be expected; or nobody is left to ask.
+    async fn run(&mut self, end: Instant) -> Result<Result<Found, ExpressError>, FetchError> {
+        let start = Instant::now();
+        let mut end = end;
+        loop {
+            self.send_due().await?;
+            let due = self.asks.iter().filter_map(|ask| ask.due).min();
+            let is_hopeless = due.is_none() && self.asks.iter().all(|ask| ask.outstanding.is_empty());
+            if is_hopeless || Instant::now() >= end {
+                break;
+            }
+            let wake = due.map_or(end, |due| due.min(end));
+            tokio::select! {
+                biased;
+                Some((index, outcome)) = self.receiver.recv() => {
+                    let had_best = self.best.is_some();
+                    self.handle(index as usize, outcome).await?;
+                    if self.best.is_some() && !had_best {
+                        let window = start.elapsed().clamp(COMPARED_AT_LEAST, COMPARED_AT_MOST);
+                        end = end.min(Instant::now() + window);
+                    }
+                }
+                () = sleep_until(wake) => {}
+            }
+        }
+        match (self.best.take(), self.refused.take()) {
+            (Some(found), _) => Ok(Ok(found)),
+            (None, Some(refused)) => Err(refused),
+            (None, None) => Ok(Err(self.cause.clone())),
+        }
+    }
+
+    async fn send_due(&mut self) -> Result<(), FetchError> {
+        let now = Instant::now();
+        for (index, ask) in self.asks.iter_mut().enumerate() {
+            // What was found is compared with what is under way, not asked again.
+            if ask.due.is_none_or(|due| due > now) || self.best.is_some() {
+                continue;
+            }
+            let mut interest = ask.interest.clone().nonce(fresh_nonce()).lifetime_ms(self.options.lifetime_ms);
+            let hint = self.options.hint_of(ask.sent);
+            if !hint.is_empty() {
+                interest = interest.forwarding_hint(hint);
+            }
+            let completion = Completion::Tagged(index as u64, self.sender.clone());
+            let slot = self.client.slot().await;
+            let sent = self.client.send_interest(&interest.build(), completion, slot).await;
+            ask.outstanding.push(sent.map_err(FetchError::Connection)?);
+            ask.due = Some(now + PAUSES[ask.sent.min(PAUSES.len() - 1)]);
+            ask.sent += 1;
+            // The earliest has outlived its lifetime.
+            if ask.outstanding.len() > PAUSES.len() {
+                ask.outstanding.remove(0);
+            }
+        }
+        if self.best.is_some() {
+            self.asks.iter_mut().for_each(|ask| ask.due = None);
+        }
+        Ok(())
+    }
+
+    async fn handle(&mut self, index: usize, outcome: Outcome) -> Result<(), FetchError> {
+        let ask = &mut self.asks[index];
+        match outcome {
+            Ok(data) if is_metadata_nack(self.name, &data) => {
+                self.application_nack = Some(data.name().to_buf());
+                self.nacked(index, NackReason::None);
+                Ok(())
+            }
+            Ok(data) => {
+                (ask.due, ask.outstanding) = (None, Vec::new());
+                let is_metadata = ask.is_metadata;
+                self.refused = self.consider(is_metadata, data).await.err().or(self.refused.take());
+                Ok(())
+            }
+            Err(ExpressError::Nack(reason)) => {
+                self.nacked(index, reason);
+                Ok(())
+            }
+            Err(error) => Err(FetchError::Connection(error)),
+        }
+    }
+
+    /// Nobody has an answer now; somebody may soon.
+    fn nacked(&mut self, index: usize, reason: NackReason) {
+        let ask = &mut self.asks[index];
+        ask.nacks += 1;
+        ask.outstanding.clear();
+        let gives_up = ask.nacks >= NACKS_MAX * self.options.ways() as u32 && !self.waits_for_producer;
+        let pause = match reason {
+            NackReason::Duplicate => Duration::ZERO,
+            _ => (NACK_PAUSE * (1 << (ask.nacks - 1).min(10))).min(NACK_PAUSE_LAST),
+        };
+        ask.due = (!gives_up).then(|| Instant::now() + pause);
+        if !ask.is_metadata {
+            self.cause = ExpressError::Nack(reason);
+        }
+    }
+
+    /// Keeps what was found, if it is newer than what there is.
+    async fn consider(&mut self, is_metadata: bool, data: DataBuf) -> Result<(), FetchError> {
+        let found = classify(self.name, data, self.client, self.options).await?;
+        let is_better = match &self.best {
+            None => true,
+            Some(best) => match (version_below(self.name, &best.base), version_below(self.name, &found.base)) {
+                (Some(old), Some(new)) if old == new => matches!(best.first, Discovered::Name),
+                (Some(old), Some(new)) => new > old,
+                // Metadata says what the object is; any packet below the name may be part of another one.
+                (best_version, _) => best_version.is_none() && is_metadata,
+            },
+        };
+        if is_better {
+            self.best = Some(found);
+        }
+        Ok(())
+    }
+}
+
+/// There is no metadata, which does not say that there is no object.
+fn is_metadata_nack(name: &NameBuf, data: &DataBuf) -> bool {
+    data.data().content_type() == content_type::NACK && data.name().get(name.as_name().len()) == Some(METADATA)
+}
+
+/// The version in `versioned`, if it is `name` and a version.
+fn version_below(name: &NameBuf, versioned: &NameBuf) -> Option<u64> {
+    let is_directly_below = versioned.as_name().len() == name.as_name().len() + 1;
+    let last =
+        versioned.as_name().last().filter(|_| is_directly_below && name.as_name().is_prefix_of(&versioned.as_name()));
+    last?.version()
+}
+
+async fn classify(
+    asked: &NameBuf,
+    data: DataBuf,
+    client: &Client,
+    options: &FetchOptions,
+) -> Result<Found, FetchError> {
     let view = data.data();
     let name = view.name();
+    require_trust(client, options, &view).await?;
     if name.get(asked.len()) == Some(METADATA) {
-        return versioned_name(&data).map(Discovered::Versioned); // from a cache, by the shorter name
+        let base = versioned_name(&data)?;
+        return Ok(Found { base, first: Discovered::Name, is_from_cache: false });
     }
-    match name.last().and_then(|last| last.segment()) {
-        Some(segment) => {
-            let base = name.parent().to_buf();
-            Ok(Discovered::Segment { base, segment, data })
-        }
-        None => Ok(Discovered::Single(data)),
-    }
+    let (base, first) = match name.last().and_then(|last| last.segment()) {
+        Some(segment) => (name.parent().to_buf(), Discovered::Segment(segment, data.clone())),
+        None => (name.to_buf(), Discovered::Single(data.clone())),
+    };
+    Ok(Found { base, first, is_from_cache: false })
 }
 
 fn versioned_name(metadata: &DataBuf) -> Result<NameBuf, FetchError> {
