@@ -2,3 +2,9 @@
 //!
 //! [`namewire_client`] fetches and publishes one object of segments. This crate adds what files have besides their
 //! bytes: a size, a mode and times, a folder around them, an unfinished copy on disk, an end that nobody knows yet.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what of an object is on the disk already? | [`part`] |
+
+pub mod part;

@@ -1,0 +1,489 @@
+//! The unfinished copy of a file: what of an object is on the disk already?
+//!
+//! `FILE.part` has the content from its beginning up to the end of some segment. `FILE.part.index` says of which
+//! object, and how far it goes:
+//!
+//! ```text
+//! namewire-part 1
+//! /me/film/v=1700000000000000      name up to the version
+//! 3b1f…                            what the segments were checked against, in the caller's words
+//! 33 264000 8000 9ae3bd01          segments, bytes, bytes of the last of these segments, CRC-32 since the line before
+//! ```
+//!
+//! A line is written after its bytes, once for each [`RECORD_BYTES`] and when the fetch ends for any reason. So a
+//! killed process loses little more than that. After a power failure a line may be there and its bytes not: the copy
+//! counts up to the last line whose checksum fits. A checksum finds accidents; forgeries are the validator's matter,
+//! which has seen the segments before they are written.
+//!
+//! A fetch that goes on asks for the last segment of the copy once more. If it has other bytes, the content under this
+//! name has changed, and the copy is of no use ([`PartFile::is_contradicted`]).
+//!
+//! The copy is locked while a process writes it, and the lock ends with the process. Small files have no index.
+//!
+//! Cost: one write per 256 KiB, one line of some 40 bytes per [`RECORD_BYTES`] (400 kB for 10 GB).
+
+use crc32fast::Hasher;
+use namewire_packet::NameBuf;
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File, TryLockError},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::io::AsyncWrite;
+
+/// Bytes between two lines of the index.
+pub const RECORD_BYTES: u64 = 1024 * 1024;
+
+const WRITE_BUFFER_BYTES: usize = 256 * 1024;
+const HEADER: &str = "namewire-part 1";
+/// Longest name of a file on Linux, in bytes.
+const FILE_NAME_BYTES_MAX: usize = 255;
+const PART: &str = ".part";
+const INDEX: &str = ".index";
+/// A part that another process finishes just now is gone when it can be locked. Nobody meets so many of them in a row.
+const LOCK_ATTEMPTS: usize = 16;
+
+/// What of an object is in a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Name up to the version.
+    pub versioned_name: NameBuf,
+    /// Segments from the first on.
+    pub segments: u64,
+    /// Bytes of their content.
+    pub bytes: u64,
+    last_segment_bytes: usize,
+}
+
+/// The unfinished copy of a file, and the writer of its content.
+pub struct PartFile {
+    path: PathBuf,
+    part_path: PathBuf,
+    index_path: PathBuf,
+    file: File,
+    index: Option<File>,
+    checked_by: String,
+    held: Option<Held>,
+    versioned_name: NameBuf,
+    buffer: Vec<u8>,
+    /// Bytes of content in the file and the buffer, and those that the index tells of.
+    bytes: u64,
+    recorded_bytes: u64,
+    /// Of the bytes since the last line.
+    checksum: Hasher,
+    /// At the end of a segment: how many there are, and the length of the last.
+    boundary: Option<(u64, usize)>,
+    /// What the copy has of its last segment, until that has come again.
+    expected: Vec<u8>,
+    is_contradicted: bool,
+}
+
+/// The name of the unfinished copy of `name`. A name too long for an ending gets one of its own, with a checksum.
+pub fn part_name(name: &OsStr) -> OsString {
+    let mut part = name.to_owned();
+    if name.len() + PART.len() + INDEX.len() > FILE_NAME_BYTES_MAX {
+        let (head, tail) = name.as_bytes().split_at(name.len() / 2);
+        part = format!(".namewire-{:08x}{:08x}", crc32fast::hash(head), crc32fast::hash(tail)).into();
+    }
+    part.push(PART);
+    part
+}
+
+/// Opens the copy for this process alone.
+fn open_locked(part: &Path) -> io::Result<File> {
+    for _ in 0..LOCK_ATTEMPTS {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(part)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other(format!("another program is writing {}", part.display())),
+            TryLockError::Error(error) => error,
+        })?;
+        let is_the_part = fs::metadata(part).and_then(|meta| Ok(meta.ino() == file.metadata()?.ino())).unwrap_or(false);
+        if is_the_part {
+            return Ok(file);
+        }
+    }
+    Err(io::Error::other(format!("other programs keep writing {}", part.display())))
+}
+
+impl PartFile {
+    /// Opens or creates the unfinished copy of the file `path`, and reads what it holds. A copy whose segments were
+    /// checked by something else than `checked_by` (one line of text) counts for nothing.
+    ///
+    /// # Errors
+    /// If it cannot be written, or another process writes it.
+    pub fn open(path: &Path, checked_by: &str) -> io::Result<PartFile> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("it has no file name"))?;
+        let part_path = path.with_file_name(part_name(name));
+        let mut index_name = part_path.as_os_str().to_owned();
+        index_name.push(INDEX);
+        let mut file = open_locked(&part_path)?;
+        let index_path = PathBuf::from(index_name);
+        let held = File::open(&index_path).ok().and_then(|index| read_index(index, checked_by, &mut file));
+        Ok(PartFile {
+            path: path.to_owned(),
+            part_path,
+            index_path,
+            file,
+            index: None,
+            checked_by: checked_by.to_owned(),
+            held,
+            versioned_name: NameBuf::new(),
+            buffer: Vec::new(),
+            bytes: 0,
+            recorded_bytes: 0,
+            checksum: Hasher::new(),
+            boundary: None,
+            expected: Vec::new(),
+            is_contradicted: false,
+        })
+    }
+
+    /// What an earlier fetch left.
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// The unfinished copy.
+    pub fn part_path(&self) -> &Path {
+        &self.part_path
+    }
+
+    /// Begins to write the object of this name, and returns how many of its segments need not come. A copy of another
+    /// object is emptied.
+    ///
+    /// # Errors
+    /// If the copy cannot be read or written.
+    pub fn start(&mut self, versioned_name: &NameBuf) -> io::Result<u64> {
+        self.versioned_name = versioned_name.clone();
+        (self.is_contradicted, self.boundary, self.checksum) = (false, None, Hasher::new());
+        self.buffer.clear();
+        let held = self.held.take().filter(|held| held.versioned_name == *versioned_name && held.segments > 0);
+        let Some(held) = held else {
+            self.empty()?;
+            return Ok(0);
+        };
+        // The lines of the index stay true; bytes behind the last of them are of no known segment.
+        self.file.set_len(held.bytes)?;
+        let mut index = File::options().append(true).open(&self.index_path)?;
+        index.seek(SeekFrom::End(0))?;
+        self.index = Some(index);
+        self.bytes = held.bytes - held.last_segment_bytes as u64;
+        self.recorded_bytes = held.bytes;
+        self.file.seek(SeekFrom::Start(self.bytes))?;
+        self.expected = vec![0; held.last_segment_bytes];
+        self.file.read_exact(&mut self.expected)?;
+        self.file.seek(SeekFrom::Start(self.bytes))?;
+        Ok(held.segments - 1)
+    }
+
+    /// Throws away what the copy has.
+    fn empty(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.index = None;
+        (self.bytes, self.recorded_bytes) = (0, 0);
+        self.expected.clear();
+        remove_if_there(&self.index_path)
+    }
+
+    /// The content written so far ends with a segment of `last_segment_bytes`, the last of `segments`.
+    ///
+    /// # Errors
+    /// If the content or the index cannot be written.
+    pub fn note(&mut self, segments: u64, last_segment_bytes: usize) -> io::Result<()> {
+        self.boundary = Some((segments, last_segment_bytes));
+        if self.bytes >= self.recorded_bytes + RECORD_BYTES { self.record() } else { Ok(()) }
+    }
+
+    fn record(&mut self) -> io::Result<()> {
+        let Some((segments, last)) = self.boundary.filter(|_| self.bytes > self.recorded_bytes) else { return Ok(()) };
+        self.flush_buffer()?;
+        let mut line = String::new();
+        let index = match &mut self.index {
+            Some(index) => index,
+            None => {
+                line = format!("{HEADER}\n{}\n{}\n", self.versioned_name, self.checked_by);
+                self.index.insert(File::create(&self.index_path)?)
+            }
+        };
+        let checksum = std::mem::take(&mut self.checksum).finalize();
+        line += &format!("{segments} {} {last} {checksum:08x}\n", self.bytes);
+        index.write_all(line.as_bytes())?;
+        self.recorded_bytes = self.bytes;
+        Ok(())
+    }
+
+    fn flush_buffer(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// True if the segment that both the copy and the network have differs: what the copy holds is of another content.
+    pub fn is_contradicted(&self) -> bool {
+        self.is_contradicted
+    }
+
+    /// Renames the copy to the file: it is whole.
+    ///
+    /// # Errors
+    /// If it cannot be written or renamed.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush_buffer()?;
+        self.file.set_len(self.bytes)?;
+        fs::rename(&self.part_path, &self.path)?;
+        remove_if_there(&self.index_path)
+    }
+
+    /// Ends without the whole. Returns how many bytes the next fetch need not ask for; without any, the copy is
+    /// removed.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn keep(mut self) -> io::Result<u64> {
+        if self.is_contradicted {
+            self.empty()?;
+        } else if self.versioned_name.is_empty() {
+            // The fetch ended before it knew what to write: what an earlier one left stays.
+            return match &self.held {
+                Some(held) => Ok(held.bytes),
+                None => fs::remove_file(&self.part_path).map(|()| 0),
+            };
+        } else if self.expected.is_empty() {
+            self.record()?;
+        }
+        if self.recorded_bytes == 0 {
+            fs::remove_file(&self.part_path)?;
+        }
+        Ok(self.recorded_bytes)
+    }
+
+    /// The content of the segment that the copy has must be the same when it comes again.
+    fn accept(&mut self, content: &[u8]) -> io::Result<()> {
+        let known = self.expected.len().min(content.len());
+        if self.expected[..known] != content[..known] {
+            self.is_contradicted = true;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the content under this name has changed"));
+        }
+        self.expected.drain(..known);
+        self.buffer.extend_from_slice(content);
+        self.bytes += content.len() as u64;
+        if self.bytes > self.recorded_bytes {
+            let new = (self.bytes - self.recorded_bytes).min(content.len() as u64) as usize;
+            self.checksum.update(&content[content.len() - new..]);
+        }
+        if self.buffer.len() >= WRITE_BUFFER_BYTES { self.flush_buffer() } else { Ok(()) }
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// How far the content of `file` agrees with its index.
+fn read_index(index: File, checked_by: &str, file: &mut File) -> Option<Held> {
+    let mut lines = BufReader::new(index).lines().map_while(Result::ok);
+    if lines.next()? != HEADER {
+        return None;
+    }
+    let versioned_name = lines.next()?.parse().ok()?;
+    if lines.next()? != checked_by {
+        return None;
+    }
+    let mut held = Held { versioned_name, segments: 0, bytes: 0, last_segment_bytes: 0 };
+    file.rewind().ok()?;
+    let mut content = BufReader::with_capacity(WRITE_BUFFER_BYTES, file);
+    for line in lines {
+        let Some((segments, bytes, last, checksum)) = parse_record(&line) else { break };
+        let is_possible = bytes > held.bytes && segments > held.segments && last as u64 <= bytes;
+        if !is_possible || checksum_of(&mut content, bytes - held.bytes) != Some(checksum) {
+            break;
+        }
+        (held.segments, held.bytes, held.last_segment_bytes) = (segments, bytes, last);
+    }
+    Some(held)
+}
+
+fn parse_record(line: &str) -> Option<(u64, u64, usize, u32)> {
+    let mut words = line.split(' ');
+    let record = (
+        words.next()?.parse().ok()?,
+        words.next()?.parse().ok()?,
+        words.next()?.parse().ok()?,
+        u32::from_str_radix(words.next()?, 16).ok()?,
+    );
+    words.next().is_none().then_some(record)
+}
+
+fn checksum_of(content: &mut impl BufRead, mut bytes: u64) -> Option<u32> {
+    let mut checksum = Hasher::new();
+    while bytes > 0 {
+        let chunk = content.fill_buf().ok().filter(|chunk| !chunk.is_empty())?;
+        let used = chunk.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        checksum.update(&chunk[..used]);
+        content.consume(used);
+        bytes -= used as u64;
+    }
+    Some(checksum.finalize())
+}
+
+/// Writes to the page cache, which takes microseconds, less than handing the bytes to another thread would.
+impl AsyncWrite for PartFile {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, content: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(self.get_mut().accept(content).map(|()| content.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.get_mut().flush_buffer())
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.get_mut().flush_buffer())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: usize = 8000;
+
+    fn content(segments: u64) -> Vec<u8> {
+        let mut dice = fastrand::Rng::with_seed(3);
+        (0..segments as usize * SEGMENT).map(|_| dice.u8(..)).collect()
+    }
+
+    fn film(version: u64) -> NameBuf {
+        format!("/film/v={version}").parse().unwrap()
+    }
+
+    /// Writes the segments of `range`, as a fetch does.
+    fn write(part: &mut PartFile, content: &[u8], range: std::ops::Range<u64>) -> io::Result<()> {
+        for segment in range {
+            let begin = segment as usize * SEGMENT;
+            part.accept(&content[begin..begin + SEGMENT])?;
+            part.note(segment + 1, SEGMENT)?;
+        }
+        Ok(())
+    }
+
+    /// A copy of 300 segments that a fetch left, by `keep` or by a kill.
+    fn left(folder: &Path, content: &[u8], is_killed: bool) -> PathBuf {
+        let path = folder.join("film");
+        let mut part = PartFile::open(&path, "-").unwrap();
+        assert_eq!(part.start(&film(1)).unwrap(), 0);
+        write(&mut part, content, 0..300).unwrap();
+        match is_killed {
+            true => drop(part),
+            false => assert_eq!(part.keep().unwrap(), 300 * SEGMENT as u64),
+        }
+        path
+    }
+
+    #[test]
+    fn a_fetch_goes_on_where_the_last_one_ended() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(500));
+        for is_killed in [false, true] {
+            let path = left(folder.path(), &content, is_killed);
+            let mut part = PartFile::open(&path, "-").unwrap();
+            let held = part.held().unwrap().clone();
+            assert!(held.segments <= 300 && held.segments > 300 - 2 * RECORD_BYTES / SEGMENT as u64, "{held:?}");
+            assert_eq!(part.start(&film(1)).unwrap(), held.segments - 1);
+            write(&mut part, &content, held.segments - 1..400).unwrap();
+            drop(part);
+            // Once more, so that lines are appended to an index with lines.
+            let mut part = PartFile::open(&path, "-").unwrap();
+            let segments = part.start(&film(1)).unwrap();
+            assert!(segments > 250, "{segments}");
+            write(&mut part, &content, segments..500).unwrap();
+            part.finish().unwrap();
+            assert!(fs::read(&path).unwrap() == content);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the file is left");
+        }
+    }
+
+    #[test]
+    fn another_version_another_anchor_or_damage_begin_anew() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(300));
+        let path = left(folder.path(), &content, false);
+        let mut part = PartFile::open(&path, "-").unwrap();
+        assert_eq!(part.start(&film(2)).unwrap(), 0);
+        drop(part);
+        let path = left(folder.path(), &content, false);
+        assert_eq!(PartFile::open(&path, "an anchor").unwrap().held(), None);
+        // A byte in the second megabyte: the first counts.
+        let path = left(folder.path(), &content, false);
+        let part_path = folder.path().join("film.part");
+        let mut bytes = fs::read(&part_path).unwrap();
+        bytes[3 * RECORD_BYTES as usize / 2] ^= 1;
+        fs::write(&part_path, bytes).unwrap();
+        let held = PartFile::open(&path, "-").unwrap().held().unwrap().clone();
+        assert!((RECORD_BYTES..RECORD_BYTES + SEGMENT as u64).contains(&held.bytes), "{held:?}");
+        // Bytes that never reached the disk.
+        File::options().write(true).open(&part_path).unwrap().set_len(5).unwrap();
+        assert_eq!(PartFile::open(&path, "-").unwrap().held().unwrap().segments, 0);
+    }
+
+    #[test]
+    fn a_changed_content_under_the_same_name_is_noticed() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(300));
+        let path = left(folder.path(), &content, false);
+        let mut part = PartFile::open(&path, "-").unwrap();
+        assert_eq!(part.start(&film(1)).unwrap(), 299);
+        let mut changed = content;
+        changed[299 * SEGMENT + 7] ^= 1;
+        assert!(write(&mut part, &changed, 299..300).is_err());
+        assert!(part.is_contradicted());
+        assert_eq!(part.start(&film(1)).unwrap(), 0);
+        write(&mut part, &changed, 0..300).unwrap();
+        part.finish().unwrap();
+        assert!(fs::read(&path).unwrap() == changed);
+    }
+
+    #[test]
+    fn what_ends_before_it_begins_changes_nothing() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(300));
+        let path = left(folder.path(), &content, false);
+        assert_eq!(PartFile::open(&path, "-").unwrap().keep().unwrap(), 300 * SEGMENT as u64);
+        let mut part = PartFile::open(&path, "-").unwrap();
+        part.start(&film(1)).unwrap();
+        assert_eq!(part.keep().unwrap(), 300 * SEGMENT as u64, "not even the last segment came");
+        assert_eq!(PartFile::open(&path, "-").unwrap().held().unwrap().segments, 300);
+        let empty = folder.path().join("empty");
+        assert_eq!(PartFile::open(&empty, "-").unwrap().keep().unwrap(), 0);
+        assert!(!folder.path().join("empty.part").exists());
+    }
+
+    /// Two fetches into one file shared its unfinished part, and the second ended with "No such file or directory".
+    #[test]
+    fn a_second_fetch_leaves_the_first_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film");
+        let mut first = PartFile::open(&path, "-").unwrap();
+        let refused = PartFile::open(&path, "-").err().unwrap().to_string();
+        assert!(refused.contains("another program is writing"), "{refused}");
+        first.start(&film(1)).unwrap();
+        first.accept(b"whole").unwrap();
+        first.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn a_name_too_long_for_an_ending_has_a_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("n".repeat(255));
+        let mut part = PartFile::open(&path, "-").unwrap();
+        part.start(&film(1)).unwrap();
+        part.accept(b"whole").unwrap();
+        part.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_ne!(part_name(OsStr::new(&"n".repeat(255))), part_name(OsStr::new(&"m".repeat(255))));
+    }
+}
