@@ -5,6 +5,7 @@ mod capture;
 mod configuration;
 mod demo;
 mod descriptors;
+mod downloads;
 mod facts;
 mod key;
 #[path = "life_cycle/main.rs"]

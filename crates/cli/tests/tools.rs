@@ -15,13 +15,13 @@ fn json(router: &Router, arguments: &[&str]) -> Value {
 }
 
 /// A command that runs on, and the lines that it prints, of both streams.
-struct Running {
-    process: Child,
+pub(crate) struct Running {
+    pub(crate) process: Child,
     lines: Receiver<String>,
 }
 
 impl Running {
-    fn start(command: &mut Command) -> Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let streams: [Box<dyn std::io::Read + Send>; 2] =
@@ -35,7 +35,7 @@ impl Running {
         Running { process, lines }
     }
 
-    fn wait_for(&self, words: &str) -> String {
+    pub(crate) fn wait_for(&self, words: &str) -> String {
         let mut seen = String::new();
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             if line.contains(words) {
@@ -55,13 +55,13 @@ impl Running {
     }
 
     /// Ctrl-C; the exit code.
-    fn interrupt(&mut self) -> Option<i32> {
+    pub(crate) fn interrupt(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         self.wait()
     }
 
-    fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         let mut code = None;
         eventually("the command has ended", || {
             code = self.process.try_wait().unwrap();

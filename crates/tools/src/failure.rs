@@ -57,6 +57,13 @@ impl Failure {
         Failure { culprit: Some(culprit), ..self }
     }
 
+    /// The same, with one more line.
+    pub(crate) fn with_line(mut self, line: String) -> Self {
+        self.message += "\n";
+        self.message += &line;
+        self
+    }
+
     /// The same, from a command that reached the forwarder over `transport`. A forwarder ignores what other machines
     /// ask its management, and says nothing, so the message says it.
     pub(crate) fn over(mut self, transport: Option<&Transport>) -> Self {
