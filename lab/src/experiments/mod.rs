@@ -15,6 +15,7 @@ mod hostile;
 mod interest_flood;
 mod io;
 mod level_pulling;
+mod lossy_line;
 mod nametrie;
 pub(crate) mod packet_costs;
 mod pit_fingerprint;
@@ -56,6 +57,7 @@ const ENTRIES: &[Entry] = if cfg!(feature = "complete") {
 const ALL: &[Entry] = &[
     Entry::new::<router_sockets::Size>(router_sockets::FILE, router_sockets::run),
     Entry::new::<router_observed::Size>(router_observed::FILE, router_observed::run),
+    Entry::new::<lossy_line::Size>(lossy_line::FILE, lossy_line::run),
     Entry::new::<NoSize>(io::FILE, io::run),
     Entry::new::<prefetch::Size>(prefetch::FILE, prefetch::run),
     Entry::new::<packet_costs::Size>(packet_costs::FILE, packet_costs::run),
