@@ -2,7 +2,8 @@
 //!
 //! 1. **By later arrivals**, in the order of sending (RACK, RFC 8985). A segment is lost when one that was asked for
 //!    later has been answered, and its own answer is overdue: four variations above the mean round trip (RFC 6298
-//!    without the floor of 200 ms).
+//!    without the floor of 200 ms), and longer than any answer of late.
+//!    N.B. By the mean alone 35 to 104 of 37,500 segments that a cache held in part were taken for lost.
 //! 2. **By a probe** (tail loss probe, RFC 8985 §7). Nothing is asked for later than the last segments of an object or
 //!    of a window. If nothing has happened for two round trips, the latest segment is asked for again; its answer shows
 //!    the losses before it.

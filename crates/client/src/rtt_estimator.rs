@@ -5,6 +5,10 @@
 
 use namewire_packet::rtt::RttEstimate;
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest round trip is one of the last one or two of these spans.
+const LONGEST_SPAN: Duration = Duration::from_millis(500);
 
 /// Estimates the RTO of one path.
 #[derive(Clone, Debug)]
@@ -13,6 +17,9 @@ pub struct RttEstimator {
     rto: Duration,
     rto_min: Duration,
     rto_max: Duration,
+    /// The longest round trips of this span and of the one before.
+    longest: [Duration; 2],
+    span_began: Option<Instant>,
 }
 
 impl RttEstimator {
@@ -21,13 +28,19 @@ impl RttEstimator {
         let rto_max = rto_max.max(rto_min);
         let estimate = RttEstimate::default();
         let rto = Duration::from_nanos(estimate.timeout_ns(0)).clamp(rto_min, rto_max);
-        RttEstimator { estimate, rto, rto_min, rto_max }
+        RttEstimator { estimate, rto, rto_min, rto_max, longest: [Duration::ZERO; 2], span_began: None }
     }
 
     /// Adds the round-trip time of a segment requested once.
     pub fn add_sample(&mut self, rtt: Duration) {
         self.estimate.add(rtt.as_nanos() as u64);
         self.rto = Duration::from_nanos(self.estimate.timeout_ns(0)).clamp(self.rto_min, self.rto_max);
+        let now = Instant::now();
+        if self.span_began.is_none_or(|began| now.duration_since(began) > LONGEST_SPAN) {
+            self.longest = [Duration::ZERO, self.longest[0]];
+            self.span_began = Some(now);
+        }
+        self.longest[0] = self.longest[0].max(rtt);
     }
 
     /// Doubles the RTO, after a time-out.
@@ -40,9 +53,12 @@ impl RttEstimator {
         self.rto
     }
 
-    /// When an answer is overdue by the estimate alone, without a bound and without back-off.
+    /// When an answer is overdue: by the estimate, without a bound and without back-off, and a quarter later than the
+    /// longest round trip of the last half second. The mean forgets within some ten samples, a small part of a round
+    /// trip; the segments of an object that a cache holds in part have two kinds of round trips.
     pub fn overdue(&self) -> Duration {
-        Duration::from_nanos(self.estimate.timeout_ns(1))
+        let longest = self.longest[0].max(self.longest[1]);
+        Duration::from_nanos(self.estimate.timeout_ns(1)).max(longest * 5 / 4)
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

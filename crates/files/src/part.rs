@@ -59,6 +59,13 @@ pub struct Held {
     last_segment_bytes: usize,
 }
 
+impl Held {
+    /// Bytes before the last of the segments, which comes once more.
+    pub fn bytes_before_last(&self) -> u64 {
+        self.bytes - self.last_segment_bytes as u64
+    }
+}
+
 /// The unfinished copy of a file, and the writer of its content.
 pub struct PartFile {
     path: PathBuf,
