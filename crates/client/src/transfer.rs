@@ -21,14 +21,17 @@ use crate::{
     connection::Backoff,
     data_buf::DataBuf,
     express_error::ExpressError,
-    loss_detection::LossDetector,
+    loss_detection::{LossDetector, repeat_after},
     pending_interest::{Completion, Outcome},
     rtt_estimator::RttEstimator,
     segment_fetch::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
     version_discovery,
 };
 use namewire_packet::{InterestBuilder, NackReason, NameBuf, content_type, signature::signature_type};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::mpsc,
@@ -79,9 +82,12 @@ pub(crate) struct Transfer<'a> {
     first_due: Instant,
     /// Requested, within the window.
     in_flight: BTreeMap<u64, Wanted>,
-    /// To be requested again when the window has room. Their first Interest stays pending, so that a late answer still
-    /// counts.
+    /// Requested, and to be requested again. Their Interests stay pending, so that a late answer still counts.
     lost: BTreeMap<u64, Wanted>,
+    /// Those of them that forwarders would not send on yet, by the time when they will.
+    held_back: BTreeSet<(Instant, u64)>,
+    /// Those that may be requested when the window has room. Either may have segments that were answered meanwhile.
+    may_repeat: BTreeSet<u64>,
     /// Arrived after one that is missing; `None`: the user of a [`crate::SegmentStream`] has it already.
     waiting: BTreeMap<u64, Option<DataBuf>>,
     /// In `waiting`, and not given to the user yet.
@@ -131,6 +137,8 @@ impl<'a> Transfer<'a> {
             start,
             in_flight: BTreeMap::new(),
             lost: BTreeMap::new(),
+            held_back: BTreeSet::new(),
+            may_repeat: BTreeSet::new(),
             waiting: BTreeMap::new(),
             arrived: Vec::new(),
             next_to_ask: first_segment,
@@ -164,14 +172,21 @@ impl<'a> Transfer<'a> {
         self.is_open_ended() && self.lost.keys().next().is_some_and(|first| Some(*first) > self.highest)
     }
 
+    /// Interests that may be in flight. Those that are probably lost need no room in the window. Where answers come by
+    /// ways of different lengths many seem so, hence at most as many as the window has.
+    fn room(&self) -> usize {
+        let window = self.window.segments();
+        window + self.losses.overtaken().min(window)
+    }
+
     /// Requests what the window has room for.
     pub(crate) async fn fill_window(&mut self) -> Result<(), FetchError> {
         loop {
-            let room = if self.waits_for_stream() { STREAM_PROBES } else { self.window.segments() };
+            let room = if self.waits_for_stream() { STREAM_PROBES } else { self.room() };
             if self.in_flight.len() >= room || !self.rate_allows_now() {
                 return Ok(());
             }
-            let (segment, wanted) = match self.lost.pop_first() {
+            let (segment, wanted) = match self.next_repeat() {
                 Some(lost) => lost,
                 None => match self.next_new_segment() {
                     Some(new) => new,
@@ -183,7 +198,7 @@ impl<'a> Transfer<'a> {
                 Some(slot) => slot,
                 None if self.in_flight.is_empty() => self.client.slot().await,
                 None => {
-                    self.lost.insert(segment, wanted);
+                    self.lose(segment, wanted);
                     return Ok(());
                 }
             };
@@ -201,12 +216,39 @@ impl<'a> Transfer<'a> {
             match self.client.send_interest(&interest.build(), completion, slot).await {
                 Ok(outstanding) => self.note_sent(segment, wanted, outstanding),
                 Err(ExpressError::Closed(_)) if self.can_reconnect() => {
-                    self.lost.insert(segment, wanted);
+                    self.lose(segment, wanted);
                     self.reconnect().await?;
                 }
                 Err(error) => return Err(FetchError::Connection(error)),
             }
         }
+    }
+
+    /// The segment is to be requested again, once forwarders will send that on.
+    fn lose(&mut self, segment: u64, wanted: Wanted) {
+        let is_pending = wanted.outstanding.is_some();
+        let repeat_at = wanted.sent_at + repeat_after(wanted.attempts);
+        if is_pending && repeat_at > Instant::now() {
+            self.held_back.insert((repeat_at, segment));
+        } else {
+            self.may_repeat.insert(segment);
+        }
+        self.lost.insert(segment, wanted);
+    }
+
+    /// The first lost segment that may be requested again.
+    fn next_repeat(&mut self) -> Option<(u64, Wanted)> {
+        let now = Instant::now();
+        while let Some((_, segment)) = self.held_back.first().copied().filter(|(at, _)| *at <= now) {
+            self.held_back.pop_first();
+            self.may_repeat.insert(segment);
+        }
+        while let Some(segment) = self.may_repeat.pop_first() {
+            if let Some(wanted) = self.lost.remove(&segment) {
+                return Some((segment, wanted));
+            }
+        }
+        None
     }
 
     fn note_sent(&mut self, segment: u64, mut wanted: Wanted, outstanding: Outstanding) {
@@ -215,7 +257,7 @@ impl<'a> Transfer<'a> {
         self.progress.retransmissions += u64::from(wanted.attempts > 0);
         wanted.attempts += 1;
         wanted.sent_at = now;
-        self.losses.sent(segment, wanted.attempts, now);
+        self.losses.sent(segment, now);
         if let Some(rate) = self.options.rate_max_bytes_per_s {
             let bytes = self.progress.bytes.checked_div(self.progress.segments).unwrap_or(SEGMENT_BYTES_GUESS);
             let turn = self.rate_allows.max(now.checked_sub(RATE_BURST).unwrap_or(now));
@@ -281,11 +323,12 @@ impl<'a> Transfer<'a> {
 
     fn next_deadline(&self) -> Instant {
         let (overdue, rto) = (self.rtt.overdue(), self.rtt.rto());
-        let probe = self.losses.probe_due(overdue, self.rtt.srtt()).filter(|_| self.has_tail_to_probe());
+        let probe = self.losses.probe_due(overdue, self.rtt.srtt(), rto).filter(|_| self.has_tail_to_probe());
         let rate = (self.options.rate_max_bytes_per_s.is_some()).then_some(self.rate_allows);
         let rate = rate.filter(|at| *at > Instant::now());
         let first = (self.progress.segments == 0).then_some(self.first_due);
-        let deadlines = [self.earliest_deadline, self.losses.next_due(overdue, rto), probe, rate, first];
+        let repeat = self.held_back.first().map(|(at, _)| *at).filter(|at| *at > Instant::now());
+        let deadlines = [self.earliest_deadline, self.losses.next_due(overdue, rto), probe, rate, first, repeat];
         // Without a segment in flight there is no deadline: other fetches use the slots.
         deadlines.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + self.options.rto_min)
     }
@@ -303,7 +346,9 @@ impl<'a> Transfer<'a> {
             Ok(data) => {
                 let now = Instant::now();
                 self.source_lived = now;
-                self.losses.answered(wanted.attempts, wanted.sent_at, now);
+                let in_flight = &self.in_flight;
+                let last_sent = |segment| in_flight.get(&segment).filter(|w| !w.is_pausing).map(|w| w.sent_at);
+                self.losses.answered(segment, wanted.attempts, wanted.sent_at, now, last_sent);
                 let rtt = (wanted.attempts == 1).then(|| now.duration_since(wanted.sent_at));
                 rtt.into_iter().for_each(|rtt| self.rtt.add_sample(rtt));
                 if data.congestion_mark > 0 {
@@ -316,7 +361,7 @@ impl<'a> Transfer<'a> {
             }
             Err(ExpressError::Nack(reason)) => self.handle_nack(segment, wanted, reason),
             Err(ExpressError::Closed(_)) if self.can_reconnect() => {
-                self.lost.insert(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
+                self.lose(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
                 self.is_connection_lost = true;
                 Ok(())
             }
@@ -332,7 +377,7 @@ impl<'a> Transfer<'a> {
     async fn reconnect(&mut self) -> Result<(), FetchError> {
         self.is_connection_lost = false;
         for (segment, wanted) in std::mem::take(&mut self.in_flight) {
-            self.lost.insert(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
+            self.lose(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
         }
         self.earliest_deadline = None;
         let limit = self.options.reconnect;
@@ -386,27 +431,34 @@ impl<'a> Transfer<'a> {
             let in_flight = &self.in_flight;
             let last_sent = |segment| in_flight.get(&segment).filter(|w| !w.is_pausing).map(|w| w.sent_at);
             let Some(segment) = self.losses.take_lost(now, overdue, rto, last_sent) else { break };
+            // The last attempt has its whole time.
+            if self.in_flight.get(&segment).is_none_or(|wanted| wanted.attempts > self.options.retries_max) {
+                continue;
+            }
             let Some(wanted) = self.in_flight.remove(&segment) else { continue };
             self.progress.losses += 1;
             self.decrease_window(wanted.sent_at);
-            self.lost.insert(segment, wanted);
+            self.lose(segment, wanted);
         }
-        let is_probe_due = self.losses.probe_due(overdue, self.rtt.srtt()).is_some_and(|due| due <= now);
+        let is_probe_due = self.losses.probe_due(overdue, self.rtt.srtt(), rto).is_some_and(|due| due <= now);
         if is_probe_due && self.has_tail_to_probe() {
-            let latest = self.in_flight.iter().filter(|(_, wanted)| !wanted.is_pausing).max_by_key(|(_, w)| w.sent_at);
+            let may_repeat = |wanted: &Wanted| !wanted.is_pausing && wanted.attempts <= self.options.retries_max;
+            let asked = self.in_flight.iter().filter(|(_, wanted)| may_repeat(wanted));
+            let latest = asked.max_by_key(|(_, wanted)| wanted.sent_at);
             if let Some(segment) = latest.map(|(segment, _)| *segment)
                 && let Some(wanted) = self.in_flight.remove(&segment)
             {
                 self.losses.probed();
-                self.lost.insert(segment, wanted);
+                self.lose(segment, wanted);
             }
         }
     }
 
     /// A segment in flight may be the last of a window. At the end of a stream nothing is missing.
     fn has_tail_to_probe(&self) -> bool {
-        let is_asked = self.in_flight.values().any(|wanted| !wanted.is_pausing);
-        is_asked && self.lost.is_empty() && !self.is_open_ended()
+        let may_repeat = |wanted: &Wanted| !wanted.is_pausing && wanted.attempts <= self.options.retries_max;
+        let is_asked = self.in_flight.values().any(may_repeat);
+        is_asked && !self.is_open_ended()
     }
 
     async fn handle_deadlines(&mut self) -> Result<(), FetchError> {
@@ -436,7 +488,7 @@ impl<'a> Transfer<'a> {
                 let may_not_exist = self.is_open_ended() && Some(segment) > self.highest;
                 window_decreased |= may_not_exist || self.decrease_window(wanted.sent_at);
             }
-            self.lost.insert(segment, wanted);
+            self.lose(segment, wanted);
         }
         // Once per loss event, like the window. N.B. Backing off at every expiry took the time-out from 200 ms
         // to its maximum within one burst of losses, and 7 of 10 fetches that lost anything took 4 to 12 s.
