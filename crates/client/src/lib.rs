@@ -98,7 +98,9 @@ pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, R
 pub use kept_certificate::{CertificateEvent, keep_certificate};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use notification::{Notification, NotificationStream};
-pub use producer::{Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestStream, SERVED_AT_ONCE_MAX, ServeError};
+pub use producer::{
+    Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestRoutes, InterestStream, SERVED_AT_ONCE_MAX, ServeError,
+};
 pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;
