@@ -6,5 +6,9 @@
 //! | question | file |
 //! | --- | --- |
 //! | what of an object is on the disk already? | [`part`] |
+//! | what does a file that changes answer with? | [`file_server`] |
+//! | two producers serve one name: which one does a consumer find? | [`standing`] |
 
+pub mod file_server;
 pub mod part;
+pub mod standing;
