@@ -2,6 +2,7 @@
 
 mod files;
 mod node;
+mod streams;
 
 use namewire_client::{Client, FetchError, FetchOptions, FetchProgress, NameBuf, SegmentFetch};
 use std::time::Duration;
