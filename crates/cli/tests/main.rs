@@ -19,6 +19,7 @@ mod nfdc;
 #[path = "paths/main.rs"]
 mod paths;
 mod privileges;
+mod put;
 mod repo;
 mod router_process;
 mod run;

@@ -46,6 +46,11 @@ impl Running {
         panic!("no line with {words:?}; there were:\n{seen}");
     }
 
+    /// The next line of either stream, if one comes in this time.
+    pub(crate) fn next_line(&self, within: std::time::Duration) -> Option<String> {
+        self.lines.recv_timeout(within).ok()
+    }
+
     /// Lets faces come and go until an event of one is printed.
     fn wait_for_event(&self, router: &Router) {
         eventually("an event of a face is printed", || {

@@ -56,6 +56,11 @@ impl IncomingInterest {
         Interest::parse(&self.wire).expect("checked when it arrived, and never changed")
     }
 
+    /// The bytes of the packet. Cost: one reference count.
+    pub fn wire(&self) -> Arc<[u8]> {
+        Arc::clone(&self.wire)
+    }
+
     /// The token that the answer will carry back.
     pub fn pit_token(&self) -> Option<PitToken> {
         self.pit_token
@@ -134,6 +139,19 @@ fn write_frame(out: &mut Vec<u8>, headers: &LpHeaders, packet: &[u8]) {
     out.extend_from_slice(packet);
 }
 
+/// What a producer of objects answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// This Data.
+    Data(Arc<[u8]>),
+    /// This Data, with CachePolicy NoCache: it is right now, and may be wrong for the next Interest.
+    UncachedData(Arc<[u8]>),
+    /// A Nack of the network: another route may lead to the Data.
+    Nack(NackReason),
+    /// Nothing: the Interest times out.
+    Nothing,
+}
+
 /// Answers that are sent together. Layout: the frames back to back, and the end of each.
 #[derive(Debug, Default)]
 pub struct ReplyBatch {
@@ -145,16 +163,29 @@ impl ReplyBatch {
     /// Adds a Data. The caller ensures that the bytes are a Data of at most 8800 bytes that matches the Interest:
     /// otherwise the forwarder drops it.
     pub fn push_data(&mut self, to: &IncomingInterest, data_wire: &[u8]) {
-        self.push(&LpHeaders { pit_token: to.pit_token, ..LpHeaders::default() }, data_wire);
+        self.push_frame(&LpHeaders { pit_token: to.pit_token, ..LpHeaders::default() }, data_wire);
+    }
+
+    /// Adds this answer. The caller ensures for Data what [`ReplyBatch::push_data`] asks for.
+    pub fn push(&mut self, to: &IncomingInterest, reply: &Reply) {
+        match reply {
+            Reply::Data(wire) => self.push_data(to, wire),
+            Reply::UncachedData(wire) => {
+                let headers = LpHeaders { pit_token: to.pit_token, no_cache: true, ..LpHeaders::default() };
+                self.push_frame(&headers, wire);
+            }
+            Reply::Nack(reason) => self.push_nack(to, *reason),
+            Reply::Nothing => {}
+        }
     }
 
     /// Adds a Nack that quotes the Interest.
     pub fn push_nack(&mut self, to: &IncomingInterest, reason: NackReason) {
         let headers = LpHeaders { pit_token: to.pit_token, nack: Some(reason), ..LpHeaders::default() };
-        self.push(&headers, &to.wire);
+        self.push_frame(&headers, &to.wire);
     }
 
-    fn push(&mut self, headers: &LpHeaders, packet: &[u8]) {
+    fn push_frame(&mut self, headers: &LpHeaders, packet: &[u8]) {
         write_frame(&mut self.bytes, headers, packet);
         self.ends.push(self.bytes.len());
     }

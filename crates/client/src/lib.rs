@@ -66,6 +66,7 @@ mod kept_certificate;
 mod loss_detection;
 mod management;
 mod notification;
+pub mod object_protocol;
 mod pending_interest;
 mod producer;
 mod reassembly;
@@ -92,12 +93,14 @@ pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use express_error::ExpressError;
 pub use face::{FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
-pub use incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder};
+pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, Responder};
 #[cfg(feature = "key-chain")]
 pub use kept_certificate::{CertificateEvent, keep_certificate};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use notification::{Notification, NotificationStream};
-pub use producer::{Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestStream, SERVED_AT_ONCE_MAX, ServeError};
+pub use producer::{
+    Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestRoutes, InterestStream, SERVED_AT_ONCE_MAX, ServeError,
+};
 pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;

@@ -6,6 +6,9 @@
 //! A busy producer takes all waiting Interests with [`InterestStream::next_batch`] and sends all answers with
 //! [`Client::send_replies`]: one lock and one wake-up for the batch.
 //!
+//! One stream may have several routes ([`InterestStream::routes`]): longer prefixes that must lead here although other
+//! producers have the shorter one, too.
+//!
 //! Limits: at most [`InterestOptions::queue_max`] wait in each stream; more are dropped and counted, or get a Nack.
 //! [`Client::serve`] works on [`SERVED_AT_ONCE_MAX`] Interests at the same time.
 
@@ -18,7 +21,11 @@ use crate::{
     management::{ControlError, RouteOptions},
 };
 use namewire_packet::{NackReason, NameBuf};
-use std::{future::Future, panic::resume_unwind};
+use std::{
+    future::Future,
+    panic::resume_unwind,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tokio::{sync::mpsc, task::JoinSet};
 
 /// Interests that may wait in one stream by default.
@@ -102,7 +109,58 @@ pub struct InterestStream {
     /// `None` while the connection is lost.
     receiver: Option<mpsc::Receiver<IncomingInterest>>,
     backoff: Backoff,
+    routes: InterestRoutes,
+}
+
+/// The routes of one [`InterestStream`], each with its prefix; also while another task waits for Interests.
+#[derive(Clone)]
+pub struct InterestRoutes {
     client: Client,
+    /// Those to register after a loss of the connection.
+    wanted: Arc<Mutex<Vec<(NameBuf, RouteOptions)>>>,
+}
+
+impl InterestRoutes {
+    fn change(&self, prefix: &NameBuf, route: Option<RouteOptions>) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        match (wanted.iter().position(|(other, _)| other == prefix), route) {
+            (Some(at), Some(route)) => wanted[at].1 = route,
+            (Some(at), None) => drop(wanted.remove(at)),
+            (None, Some(route)) => wanted.push((prefix.clone(), route)),
+            (None, None) => {}
+        }
+    }
+
+    fn wanted(&self) -> Vec<(NameBuf, RouteOptions)> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds a route for `prefix`, or changes the one that is there. The prefix is that of the stream or a longer one:
+    /// the Interests of others reach no stream. While the connection is lost, the route comes with the next one.
+    ///
+    /// # Errors
+    /// If the forwarder refuses the route, or does not answer; the stream keeps the routes that it had.
+    pub async fn set(&self, prefix: &NameBuf, route: RouteOptions) -> Result<(), ControlError> {
+        match self.client.register_prefix_with(prefix, route).await {
+            Err(error) if self.client.close_reason().is_none() => Err(error),
+            _ => {
+                self.change(prefix, Some(route));
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes the route of `prefix`.
+    ///
+    /// # Errors
+    /// If the forwarder does not answer; the route is not registered again in any case.
+    pub async fn remove(&self, prefix: &NameBuf) -> Result<(), ControlError> {
+        self.change(prefix, None);
+        match self.client.unregister_prefix(prefix).await {
+            Err(error) if self.client.close_reason().is_none() => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl InterestStream {
@@ -132,7 +190,7 @@ impl InterestStream {
                 },
             }
         }
-        Err(ServeError::Closed(self.client.close_reason().unwrap_or(CloseReason::Local)))
+        Err(ServeError::Closed(self.client().close_reason().unwrap_or(CloseReason::Local)))
     }
 
     /// The next Interest; `None` when the connection is lost and cannot be opened again. Dropping the future loses no
@@ -167,16 +225,17 @@ impl InterestStream {
     /// Connects and registers again, however long that takes; `None` if that is not wanted, or cannot be.
     async fn restore(&mut self) -> Option<()> {
         self.receiver = None;
-        let route = self.options.route?;
+        self.options.route?;
+        let client = self.client().clone();
         loop {
-            self.client.come_back(&mut self.backoff).await.ok()?;
-            match self.client.registered_stream(&self.prefix, &self.options, route).await {
+            client.come_back(&mut self.backoff).await.ok()?;
+            match client.registered_stream(&self.prefix, &self.options, &self.routes.wanted()).await {
                 Ok(receiver) => {
-                    self.client.is_back(&mut self.backoff);
+                    client.is_back(&mut self.backoff);
                     self.receiver = Some(receiver);
                     return Some(());
                 }
-                Err(error) => self.client.is_still_lost(&mut self.backoff, &error),
+                Err(error) => client.is_still_lost(&mut self.backoff, &error),
             }
         }
     }
@@ -188,13 +247,18 @@ impl InterestStream {
 
     /// The client it belongs to.
     pub fn client(&self) -> &Client {
-        &self.client
+        &self.routes.client
+    }
+
+    /// Its routes, to add others or to change them. Cost: two reference counts.
+    pub fn routes(&self) -> InterestRoutes {
+        self.routes.clone()
     }
 }
 
 impl Drop for InterestStream {
     fn drop(&mut self) {
-        self.client.face().remove_producer(&self.prefix);
+        self.client().face().remove_producer(&self.prefix);
     }
 }
 
@@ -246,24 +310,28 @@ impl Client {
         prefix: &NameBuf,
         options: InterestOptions,
     ) -> Result<InterestStream, ServeError> {
+        let wanted = Vec::from_iter(options.route.map(|route| (prefix.clone(), route)));
         let receiver = match options.route {
-            Some(route) => self.registered_stream(prefix, &options, route).await?,
+            Some(_) => self.registered_stream(prefix, &options, &wanted).await?,
             None => open_stream(&self.face(), prefix, &options)?,
         };
-        let (prefix, client, backoff) = (prefix.clone(), self.clone(), Backoff::default());
-        Ok(InterestStream { prefix, options, receiver: Some(receiver), backoff, client })
+        let routes = InterestRoutes { client: self.clone(), wanted: Arc::new(Mutex::new(wanted)) };
+        let (prefix, backoff) = (prefix.clone(), Backoff::default());
+        Ok(InterestStream { prefix, options, receiver: Some(receiver), backoff, routes })
     }
 
-    /// The stream is open before the route leads to it.
+    /// The stream is open before the routes lead to it.
     async fn registered_stream(
         &self,
         prefix: &NameBuf,
         options: &InterestOptions,
-        route: RouteOptions,
+        routes: &[(NameBuf, RouteOptions)],
     ) -> Result<mpsc::Receiver<IncomingInterest>, ServeError> {
         let face = self.open_face().await.map_err(ServeError::Closed)?;
         let receiver = open_stream(&face, prefix, options)?;
-        self.register_prefix_with(prefix, route).await?;
+        for (prefix, route) in routes {
+            self.register_prefix_with(prefix, *route).await?;
+        }
         Ok(receiver)
     }
 

@@ -1,24 +1,29 @@
 //! Serves a file or bytes as a segmented object.
 //!
 //! A segment is `/<object>/v=<version>/seg=<n>` (the version can be left out), has a FinalBlockId, and is signed by
-//! DigestSha256 or by a key. Three kinds of Interest are answered: a segment's name; a prefix of the first segment's
-//! name that includes the object's name (discovery); and `/<object>/32=metadata` (RDR, FreshnessPeriod
-//! [`METADATA_FRESHNESS_MS`]). Other Interests get no answer.
+//! DigestSha256 or by a key. [`crate::object_protocol`] has the table of the Interests and their answers: segments,
+//! metadata (RDR), and application Nacks for names below the object that do not exist.
 //!
 //! Segments are built on their first request; the last [`PublishOptions::cache_bytes`] of them are kept. Files are read
 //! in place, a segment at a time: the page cache answers in microseconds, faster than another thread could.
+//!
+//! A version is one content. After each read of a file, its size and modification time must be those of the start.
+//! Otherwise the segment gets an application Nack, and so does every later one that is not kept:
+//! [`SegmentPublisher::has_changed`]. Limit: the kernel's clock ticks every few milliseconds, so a change right after
+//! another one may not be seen. A file that may be changing is opened when its modification time is 20 ms old
+//! (`namewire_files` does so).
 
 use crate::{
     client::Client,
-    incoming_interest::{ReplyBatch, RespondError},
+    incoming_interest::{Reply, ReplyBatch, RespondError},
+    object_protocol::{Asked, application_nack, metadata},
     producer::{InterestStream, ServeError},
-    version_discovery::METADATA,
 };
-use namewire_packet::{DataBuilder, Interest, NameBuf};
+use namewire_packet::{DataBuilder, Interest, Name, NameBuf};
 use namewire_security::{SignError, Signer};
 use std::{
     collections::{HashMap, VecDeque},
-    fs::File,
+    fs::{File, Metadata},
     io,
     os::unix::fs::FileExt,
     path::Path,
@@ -30,8 +35,6 @@ use std::{
 pub const SEGMENT_BYTES_DEFAULT: usize = 8000;
 /// Most bytes of content in a segment; the rest of the 8800 bytes of a packet is for name, signature and headers.
 pub const SEGMENT_BYTES_MAX: usize = 8192;
-/// FreshnessPeriod of metadata, in milliseconds: long enough to answer, too short to mislead.
-pub const METADATA_FRESHNESS_MS: u64 = 10;
 
 /// Interests that are answered with one call.
 const SERVED_TOGETHER_MAX: usize = 64;
@@ -42,7 +45,7 @@ const SIGNATURE_LENGTH_SLACK_BYTES: usize = 8;
 /// How an object is published.
 #[derive(Clone, Debug)]
 pub struct PublishOptions {
-    /// Version; `None` = microseconds since 1970.
+    /// Version. `None`: the time of a file's last change, or for bytes the time now, in microseconds since 1970.
     pub version: Option<u64>,
     /// False: the names of segments have no version, as repositories' clients have it.
     pub is_versioned: bool,
@@ -66,6 +69,47 @@ impl Default for PublishOptions {
             cache_bytes: 16 * 1024 * 1024,
             signer: Signer::digest(),
         }
+    }
+}
+
+impl PublishOptions {
+    /// The Data of a segment. `last` is the number of the last one, if that is known.
+    ///
+    /// # Errors
+    /// If the key cannot sign.
+    pub fn encode_segment(
+        &self,
+        versioned_name: &NameBuf,
+        segment: u64,
+        last: Option<u64>,
+        content: &[u8],
+    ) -> Result<Vec<u8>, SignError> {
+        let mut name = versioned_name.clone();
+        name.push_segment(segment);
+        let mut data = DataBuilder::new(name).freshness_ms(self.freshness_ms).content(content);
+        if let Some(last) = last {
+            data = data.final_segment(last);
+        }
+        self.signer.sign_data(&data)
+    }
+
+    /// Checks that segments below this name fit into packets, whatever their numbers.
+    ///
+    /// # Errors
+    /// If they do not, or if the key cannot sign.
+    pub fn check_fit(&self, versioned_name: &NameBuf) -> Result<(), PublishError> {
+        let segment_bytes = self.segment_bytes;
+        if segment_bytes == 0 || segment_bytes > SEGMENT_BYTES_MAX {
+            return Err(PublishError::BadSegmentSize(segment_bytes));
+        }
+        let slack_bytes = if self.signer.key_locator().is_some() { SIGNATURE_LENGTH_SLACK_BYTES } else { 0 };
+        let content = vec![0; segment_bytes];
+        let largest = self.encode_segment(versioned_name, u64::MAX, Some(u64::MAX), &content)?;
+        let packet_bytes = largest.len() + slack_bytes;
+        if packet_bytes > namewire_packet::MAX_PACKET_BYTES {
+            return Err(PublishError::PacketTooLarge { segment_bytes, packet_bytes });
+        }
+        Ok(())
     }
 }
 
@@ -99,8 +143,23 @@ pub enum PublishError {
 }
 
 enum Source {
-    File(File),
+    File {
+        file: File,
+        /// At the start.
+        modified: SystemTime,
+    },
     Bytes(Arc<[u8]>),
+}
+
+/// Microseconds from 1970 to `time`; 0 if it was earlier.
+pub fn version_of_time(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64)
+}
+
+/// Why a segment was not read.
+enum NotRead {
+    Changed,
+    Failed,
 }
 
 /// Counters of a publisher.
@@ -116,10 +175,28 @@ pub struct PublishCounters {
     pub metadata: u64,
     /// Interests for content that does not exist.
     pub not_found: u64,
-    /// Segments that could not be read: the file changed or was removed.
+    /// Interests for segments of a file that has changed since the start.
+    pub changed: u64,
+    /// Application Nacks sent.
+    pub application_nacks: u64,
+    /// Segments that could not be read.
     pub read_errors: u64,
     /// Packets that could not be signed.
     pub sign_errors: u64,
+}
+
+impl std::ops::AddAssign for PublishCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.interests += other.interests;
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.metadata += other.metadata;
+        self.not_found += other.not_found;
+        self.changed += other.changed;
+        self.application_nacks += other.application_nacks;
+        self.read_errors += other.read_errors;
+        self.sign_errors += other.sign_errors;
+    }
 }
 
 /// An object ready to be served.
@@ -132,11 +209,12 @@ pub struct SegmentPublisher {
     cache: HashMap<u64, Arc<[u8]>>,
     cache_order: VecDeque<u64>,
     cache_used_bytes: usize,
+    has_changed: bool,
     counters: PublishCounters,
 }
 
 impl SegmentPublisher {
-    /// Publishes a file under `name`. Its size is fixed now.
+    /// Publishes a file under `name`. Its content is fixed now: see the module for a file that changes.
     ///
     /// # Errors
     /// If the file cannot be opened or the options do not fit.
@@ -147,7 +225,23 @@ impl SegmentPublisher {
         if !meta.is_file() {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
-        Self::new(Source::File(file), meta.len(), name, options)
+        Self::of_open_file(file, &meta, name, options)
+    }
+
+    /// Publishes a regular file that is open, and was as `metadata` tells.
+    ///
+    /// # Errors
+    /// If the options do not fit.
+    pub fn of_open_file(
+        file: File,
+        metadata: &Metadata,
+        name: &NameBuf,
+        mut options: PublishOptions,
+    ) -> Result<Self, PublishError> {
+        // Every file system that we know has this time.
+        let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+        options.version.get_or_insert(version_of_time(modified));
+        Self::new(Source::File { file, modified }, metadata.len(), name, options)
     }
 
     /// Publishes bytes under `name`.
@@ -159,17 +253,13 @@ impl SegmentPublisher {
     }
 
     fn new(source: Source, size_bytes: u64, name: &NameBuf, options: PublishOptions) -> Result<Self, PublishError> {
-        if options.segment_bytes == 0 || options.segment_bytes > SEGMENT_BYTES_MAX {
-            return Err(PublishError::BadSegmentSize(options.segment_bytes));
-        }
-        let version = options
-            .version
-            .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64));
+        let version = options.version.unwrap_or_else(|| version_of_time(SystemTime::now()));
         let mut versioned_name = name.clone();
         if options.is_versioned {
             versioned_name.push_version(version);
         }
-        let publisher = SegmentPublisher {
+        options.check_fit(&versioned_name)?;
+        Ok(SegmentPublisher {
             source,
             size_bytes,
             name: name.clone(),
@@ -178,16 +268,9 @@ impl SegmentPublisher {
             cache: HashMap::new(),
             cache_order: VecDeque::new(),
             cache_used_bytes: 0,
+            has_changed: false,
             counters: PublishCounters::default(),
-        };
-        let slack_bytes =
-            if publisher.options.signer.key_locator().is_some() { SIGNATURE_LENGTH_SLACK_BYTES } else { 0 };
-        let largest = publisher.encode(u64::MAX, &vec![0; publisher.options.segment_bytes])?;
-        let packet_bytes = largest.len() + slack_bytes;
-        if packet_bytes > namewire_packet::MAX_PACKET_BYTES {
-            return Err(PublishError::PacketTooLarge { segment_bytes: publisher.options.segment_bytes, packet_bytes });
-        }
-        Ok(publisher)
+        })
     }
 
     /// Name up to the version, or without one.
@@ -203,6 +286,11 @@ impl SegmentPublisher {
     /// Number of segments; an empty object has one.
     pub fn segments(&self) -> u64 {
         self.size_bytes.div_ceil(self.options.segment_bytes as u64).max(1)
+    }
+
+    /// True once a read has shown that the file is not what it was. Only kept segments are served then.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     /// The counters since the publisher was created.
@@ -230,9 +318,8 @@ impl SegmentPublisher {
         let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
         while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
             for incoming in batch.drain(..) {
-                if let Some(wire) = self.answer(&incoming.interest()) {
-                    replies.push_data(&incoming, &wire);
-                }
+                let reply = self.answer(&incoming.interest());
+                replies.push(&incoming, &reply);
                 progress(&self.counters);
             }
             match interests.client().send_replies(&mut replies).await {
@@ -244,58 +331,77 @@ impl SegmentPublisher {
         Ok(())
     }
 
-    /// The Data that answers `interest`, if there is one.
-    pub fn answer(&mut self, interest: &Interest<'_>) -> Option<Arc<[u8]>> {
+    /// The answer to `interest`.
+    pub fn answer(&mut self, interest: &Interest<'_>) -> Reply {
         self.counters.interests += 1;
-        let name = interest.name();
-        let tail_at = self.versioned_name.len();
-        if name.get(self.name.len()) == Some(METADATA) && self.name.as_name().is_prefix_of(&name) {
-            // `/<object>/32=metadata` itself; caches answer for its versions.
-            if interest.can_be_prefix() && name.len() == self.name.len() + 1 {
-                let metadata = self.metadata();
-                let wire = self.signed(metadata)?;
+        match Asked::of(interest, &self.name, &self.versioned_name) {
+            Asked::Metadata => {
+                let metadata = metadata(&self.name, &self.versioned_name, &self.options.signer);
+                let Some(wire) = self.signed(metadata) else { return Reply::Nothing };
                 self.counters.metadata += 1;
-                return Some(wire.into());
+                Reply::Data(wire.into())
             }
-        } else if self.versioned_name.as_name().is_prefix_of(&name) && name.len() > tail_at {
-            // The segment, perhaps with its digest; the forwarder compares that.
-            if let Some(segment) = name.get(tail_at).and_then(|component| component.segment())
-                && name.len() <= tail_at + 2
-                && segment < self.segments()
-            {
-                return self.segment(segment);
+            Asked::AnySegment => self.segment(0, interest.name()),
+            Asked::Segment { segment, .. } if segment < self.segments() => self.segment(segment, interest.name()),
+            Asked::Segment { .. } => {
+                self.counters.not_found += 1;
+                self.nack(interest.name(), Some(self.segments() - 1))
             }
-        } else if interest.can_be_prefix()
-            && self.name.as_name().is_prefix_of(&name)
-            && name.is_prefix_of(&self.versioned_name.as_name())
-        {
-            return self.segment(0);
+            Asked::Absent => {
+                self.counters.not_found += 1;
+                self.nack(interest.name(), None)
+            }
+            Asked::Unanswerable => {
+                self.counters.not_found += 1;
+                Reply::Nothing
+            }
         }
-        self.counters.not_found += 1;
-        None
     }
 
-    fn segment(&mut self, segment: u64) -> Option<Arc<[u8]>> {
+    fn segment(&mut self, segment: u64, asked: Name<'_>) -> Reply {
         let wire = match self.cache.get(&segment) {
             Some(wire) => Arc::clone(wire),
             None => {
-                let Ok(content) = self.read(segment) else {
-                    self.counters.read_errors += 1;
-                    return None;
+                let content = match self.read(segment) {
+                    Ok(content) => content,
+                    Err(NotRead::Changed) => {
+                        self.has_changed = true;
+                        self.counters.changed += 1;
+                        // Under a name of discovery, the version that comes next will answer.
+                        let is_segment = asked.len() > self.versioned_name.len();
+                        return if is_segment { self.nack(asked, None) } else { Reply::Nothing };
+                    }
+                    Err(NotRead::Failed) => {
+                        self.counters.read_errors += 1;
+                        return Reply::Nothing;
+                    }
                 };
-                let encoded = self.encode(segment, &content);
-                let wire: Arc<[u8]> = self.signed(encoded)?.into();
+                let last = Some(self.segments() - 1);
+                let encoded = self.options.encode_segment(&self.versioned_name, segment, last, &content);
+                let Some(wire) = self.signed(encoded) else { return Reply::Nothing };
+                let wire: Arc<[u8]> = wire.into();
                 self.keep(segment, &wire);
                 wire
             }
         };
         self.counters.segments += 1;
         self.counters.bytes += self.content_range(segment).1 as u64;
-        Some(wire)
+        Reply::Data(wire)
+    }
+
+    fn nack(&mut self, name: Name<'_>, last_segment: Option<u64>) -> Reply {
+        let nack = application_nack(name, last_segment, &self.options.signer);
+        match self.signed(nack).flatten() {
+            Some(wire) => {
+                self.counters.application_nacks += 1;
+                Reply::UncachedData(wire.into())
+            }
+            None => Reply::Nothing,
+        }
     }
 
     /// The packet; `None`, and counted, if it could not be signed.
-    fn signed(&mut self, result: Result<Vec<u8>, SignError>) -> Option<Vec<u8>> {
+    fn signed<T>(&mut self, result: Result<T, SignError>) -> Option<T> {
         self.counters.sign_errors += u64::from(result.is_err());
         result.ok()
     }
@@ -307,35 +413,22 @@ impl SegmentPublisher {
         (offset, rest.min(self.options.segment_bytes as u64) as usize)
     }
 
-    fn read(&self, segment: u64) -> io::Result<Vec<u8>> {
+    fn read(&self, segment: u64) -> Result<Vec<u8>, NotRead> {
         let (offset, length) = self.content_range(segment);
         match &self.source {
             Source::Bytes(bytes) => Ok(bytes[offset as usize..offset as usize + length].to_vec()),
-            Source::File(file) => {
+            Source::File { .. } if self.has_changed => Err(NotRead::Changed),
+            Source::File { file, modified } => {
                 let mut content = vec![0; length];
-                file.read_exact_at(&mut content, offset)?;
+                let read = file.read_exact_at(&mut content, offset);
+                let now = file.metadata().map_err(|_| NotRead::Failed)?;
+                if now.len() != self.size_bytes || now.modified().ok() != Some(*modified) {
+                    return Err(NotRead::Changed);
+                }
+                read.map_err(|_| NotRead::Failed)?;
                 Ok(content)
             }
         }
-    }
-
-    fn encode(&self, segment: u64, content: &[u8]) -> Result<Vec<u8>, SignError> {
-        let mut name = self.versioned_name.clone();
-        name.push_segment(segment);
-        // The size check at the start asks for the largest possible numbers.
-        let last = if segment == u64::MAX { u64::MAX } else { self.segments() - 1 };
-        let data = DataBuilder::new(name).freshness_ms(self.options.freshness_ms).final_segment(last).content(content);
-        self.options.signer.sign_data(&data)
-    }
-
-    fn metadata(&self) -> Result<Vec<u8>, SignError> {
-        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64);
-        let mut name = self.name.join(METADATA);
-        name.push_version(now_us).push_segment(0);
-        let mut content = Vec::new();
-        self.versioned_name.as_name().write_tlv(&mut content);
-        let data = DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
-        self.options.signer.sign_data(&data)
     }
 
     fn keep(&mut self, segment: u64, wire: &Arc<[u8]>) {

@@ -4,8 +4,8 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, SegmentFetch,
-    SegmentPublisher, congestion_window::CongestionControl,
+    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, Reply,
+    SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
 use namewire_security::{PrivateKey, Signer};
@@ -132,6 +132,56 @@ async fn empty_and_exact_sizes() {
         let (got, progress) = fetch(&consumer, uri, FetchOptions::default()).await.unwrap();
         assert_eq!((got, progress.segments), (content, segments));
     }
+}
+
+/// A version that nobody had was waited for: 16 attempts, 45 seconds.
+#[tokio::test]
+async fn what_a_publisher_does_not_have_gets_an_application_nack_at_once() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let publisher = SegmentPublisher::of_bytes(&bytes(250), &name("/file"), chunks(100)).unwrap();
+    publish(&server, publisher).await;
+    let ask = async |uri: &str| {
+        let interest = InterestBuilder::new(name(uri)).lifetime_ms(60_000);
+        let data = consumer.express(&interest).await.unwrap();
+        let last = data.data().final_block_id().and_then(|last| last.segment());
+        (data.data().content_type() == content_type::NACK, data.data().freshness_ms(), last)
+    };
+    assert_eq!(ask("/file/v=5/seg=2").await, (false, 10_000, Some(2)));
+    assert_eq!(ask("/file/v=5/seg=3").await, (true, 1, Some(2)), "beyond the end");
+    assert_eq!(ask("/file/v=6/seg=0").await, (true, 1, None), "another version");
+    assert_eq!(ask("/file/poem").await, (true, 1, None), "no segment");
+    for uri in ["/file/v=6", "/file/v=4"] {
+        let error = fetch(&consumer, uri, FetchOptions::default()).await.unwrap_err();
+        assert!(matches!(error, FetchError::ApplicationNack(_)), "{error}");
+    }
+    let (got, _) = fetch(&consumer, "/file", FetchOptions::default()).await.unwrap();
+    assert_eq!(got, bytes(250));
+}
+
+/// A file that was written to while it was served gave a mixture of the old and the new content.
+#[tokio::test]
+async fn a_file_that_changes_ends_a_fetch_of_what_it_was() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&bytes(1000)).unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(1_234_567_890);
+    file.as_file().set_modified(long_ago).unwrap();
+    let options = PublishOptions { segment_bytes: 100, ..PublishOptions::default() };
+    let publisher = SegmentPublisher::of_file(file.path(), &name("/file"), options).unwrap();
+    assert_eq!(publisher.versioned_name(), &name("/file/v=1234567890"), "microseconds since 1970");
+    publish(&server, publisher).await;
+    let segment = async |number| {
+        let interest = InterestBuilder::new(name(&format!("/file/v=1234567890/seg={number}"))).lifetime_ms(60_000);
+        consumer.express(&interest).await.unwrap().data().content_type()
+    };
+    assert_eq!(segment(0).await, 0);
+    file.write_all(b"more").unwrap();
+    assert_eq!(segment(1).await, content_type::NACK);
+    assert_eq!(segment(0).await, 0, "it is kept");
+    file.as_file().set_len(1000).unwrap();
+    assert_eq!(segment(2).await, content_type::NACK, "it stays another file");
 }
 
 /// Paused time: the clock jumps whenever all tasks wait, so seconds of RTO cost nothing.
@@ -482,21 +532,25 @@ fn publisher_answers_only_what_exists() {
     let mut publisher = SegmentPublisher::of_bytes(&bytes(250), &name("/a/file"), chunks(100)).unwrap();
     let mut ask = |uri: &str, prefix: bool| {
         let wire = InterestBuilder::new(name(uri)).can_be_prefix(prefix).build();
-        let answer = publisher.answer(&namewire_packet::Interest::parse(&wire).unwrap())?;
-        Some(namewire_packet::Data::parse(&answer).unwrap().name().to_string())
+        let name_of = |wire: &[u8]| namewire_packet::Data::parse(wire).unwrap().name().to_string();
+        match publisher.answer(&namewire_packet::Interest::parse(&wire).unwrap()) {
+            Reply::Data(wire) => name_of(&wire),
+            Reply::UncachedData(wire) => format!("Nack {}", name_of(&wire)),
+            other => format!("{other:?}"),
+        }
     };
-    assert_eq!(ask("/a/file/v=5/seg=2", false).unwrap(), "/a/file/v=5/seg=2");
-    assert_eq!(ask("/a/file/v=5/seg=3", false), None);
-    assert_eq!(ask("/a/file/v=4/seg=0", false), None);
-    assert_eq!(ask("/a/file", true).unwrap(), "/a/file/v=5/seg=0");
-    assert_eq!(ask("/a/file/v=5", true).unwrap(), "/a/file/v=5/seg=0");
-    assert_eq!(ask("/a/file", false), None);
-    assert_eq!(ask("/a", true), None);
-    assert_eq!(ask("/a/file/32=metadata", false), None);
-    assert!(ask("/a/file/32=metadata", true).unwrap().starts_with("/a/file/32=metadata/v="));
+    assert_eq!(ask("/a/file/v=5/seg=2", false), "/a/file/v=5/seg=2");
+    assert_eq!(ask("/a/file/v=5/seg=3", false), "Nack /a/file/v=5/seg=3");
+    assert_eq!(ask("/a/file/v=4/seg=0", false), "Nack /a/file/v=4/seg=0");
+    assert_eq!(ask("/a/file", true), "/a/file/v=5/seg=0");
+    assert_eq!(ask("/a/file/v=5", true), "/a/file/v=5/seg=0");
+    assert_eq!(ask("/a/file", false), "Nothing");
+    assert_eq!(ask("/a", true), "Nothing");
+    assert_eq!(ask("/a/file/32=metadata", false), "Nothing");
+    assert!(ask("/a/file/32=metadata", true).starts_with("/a/file/32=metadata/v="));
     let counters = publisher.counters();
     assert_eq!((counters.interests, counters.segments, counters.metadata, counters.not_found), (9, 3, 1, 5));
-    assert_eq!(counters.bytes, 50 + 100 + 100);
+    assert_eq!((counters.bytes, counters.application_nacks), (50 + 100 + 100, 2));
 }
 
 #[test]
