@@ -2,3 +2,25 @@
 //!
 //! [`namewire_client`] fetches and publishes one object of segments. This crate adds what files have besides their
 //! bytes: a size, a mode and times, a folder around them, an unfinished copy on disk, an end that nobody knows yet.
+//!
+//! | question | module |
+//! | --- | --- |
+//! | which names may an entry of a folder have? | [`entry_name`] |
+//! | what does a producer say of a file or folder besides its bytes? | [`metadata`] |
+//! | what is in a folder? | [`listing`] |
+//! | which Interest asks for what? | `request` |
+//! | how is a folder served? | [`folder_server`]; `served_tree` reads the disk, `served_object` a version, `bounded` limits what is kept |
+//! | how is a folder fetched? | [`folder_fetch`]; `entry_fetch` fetches one entry |
+//! | how does nothing get written outside the target? | [`target`] |
+
+mod bounded;
+mod entry_fetch;
+pub mod entry_name;
+pub mod folder_fetch;
+pub mod folder_server;
+pub mod listing;
+pub mod metadata;
+mod request;
+mod served_object;
+mod served_tree;
+pub mod target;
