@@ -6,6 +6,7 @@ mod configuration;
 mod demo;
 mod descriptors;
 mod facts;
+mod folders;
 mod key;
 #[path = "life_cycle/main.rs"]
 mod life_cycle;

@@ -1,7 +1,9 @@
 //! `namewire get`: fetch a segmented object into a file or to standard output.
 //!
 //! A file appears under its name only once it is whole: segments go to `FILE.part`, which
-//! is renamed at the end and removed on failure.
+//! is renamed at the end and removed on failure. Folders are in `get/folder.rs`.
+
+mod folder;
 
 use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity, text_only::TextOnly};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -31,6 +33,15 @@ pub(crate) struct Args {
     /// Name of the object, with or without its version
     #[arg(value_parser = name_argument::parse_not_root)]
     name: NameBuf,
+    /// With -r: the folder to write into, as with --output
+    #[arg(value_name = "DIR", requires = "recursive", conflicts_with = "output")]
+    folder: Option<PathBuf>,
+    /// Fetch the folder of this name with all that is in it (see `put` and `serve`)
+    #[arg(short, long)]
+    recursive: bool,
+    /// With -r: keep permissions and times of change, and fetch no file again whose size and time are the same
+    #[arg(long, requires = "recursive")]
+    preserve: bool,
     /// File to write, or - for standard output [default: standard output; a terminal there gets no binary data]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -83,11 +94,17 @@ struct Summary {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    if args.recursive {
+        return folder::execute(global, args).await;
+    }
     fetch(global, args, Discovery::Auto).await
 }
 
 /// Fetches an object whose version, if it has one, is found in this way.
 pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
+    if args.recursive {
+        return Err(Failure::usage("-r is for `get`: a repository keeps objects, not folders"));
+    }
     let (client, name) = (global.connect().await?, args.name.clone());
     match fetch_by(&client, global, args, discovery).await {
         Err(failure) => Err(explain::blame(&client, failure, name).await),
@@ -97,21 +114,7 @@ pub(crate) async fn fetch(global: &Global, args: Args, discovery: Discovery) -> 
 
 async fn fetch_by(client: &Client, global: &Global, args: Args, discovery: Discovery) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (control, initial) = match args.congestion_control {
-        Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
-        Algorithm::Aimd => (CongestionControl::Aimd, args.initial_window),
-        Algorithm::Fixed => (CongestionControl::Fixed, args.window),
-    };
-    let options = FetchOptions {
-        discovery,
-        congestion_control: control,
-        window_initial: initial.min(args.window) as usize,
-        window_max: args.window as usize,
-        retries_max: args.retries,
-        lifetime_ms: args.lifetime,
-        validator: validator(&args.anchor)?,
-        ..FetchOptions::default()
-    };
+    let options = FetchOptions { discovery, ..fetch_options(&args)? };
     let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let sink = Sink::open(path)?;
     let file = tokio::fs::File::from_std(sink.file.try_clone()?);
@@ -140,6 +143,24 @@ async fn fetch_by(client: &Client, global: &Global, args: Args, discovery: Disco
     };
     sink.keep()?;
     report(global, args.quiet, path.is_some(), &progress)
+}
+
+/// What the options say of each object.
+fn fetch_options(args: &Args) -> Result<FetchOptions, Failure> {
+    let (control, initial) = match args.congestion_control {
+        Algorithm::Cubic => (CongestionControl::Cubic, args.initial_window),
+        Algorithm::Aimd => (CongestionControl::Aimd, args.initial_window),
+        Algorithm::Fixed => (CongestionControl::Fixed, args.window),
+    };
+    Ok(FetchOptions {
+        congestion_control: control,
+        window_initial: initial.min(args.window) as usize,
+        window_max: args.window as usize,
+        retries_max: args.retries,
+        lifetime_ms: args.lifetime,
+        validator: validator(&args.anchor)?,
+        ..FetchOptions::default()
+    })
 }
 
 /// The trust schema of these anchors; `None` without any.

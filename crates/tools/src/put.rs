@@ -1,6 +1,6 @@
 //! `namewire put`: serve a file in segments until Ctrl-C, also over a restart of the router.
 
-use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions};
+use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions, serve};
 use namewire_client::{PublishOptions, SegmentPublisher};
 use namewire_packet::NameBuf;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File to serve
+    /// File or folder to serve; a folder is served as it is at each moment, as by `serve`
     file: PathBuf,
     /// Name to serve it under; a version is added
     #[arg(value_parser = name_argument::parse_not_root)]
@@ -30,6 +30,12 @@ struct Serving {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    if args.file.is_dir() {
+        return match args.version {
+            Some(_) => Err(Failure::usage("--version is for files: a file in a folder has its time as version")),
+            None => serve::folder(global, &args.file, &args.name, args.segments).await,
+        };
+    }
     let options = PublishOptions { version: args.version, ..args.segments.publish_options(global)? };
     let mut publisher = SegmentPublisher::of_file(&args.file, &args.name, options)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
