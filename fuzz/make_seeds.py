@@ -37,6 +37,8 @@ capture = true
 prefix = "/"
 strategy = "multicast"
 """
+# Of a file /p/a of 9000 bytes, as the table in crates/files/src/metadata.rs has it.
+FILE_METADATA = "07090801700801613601051a03320101fdf500021f40fdf502022328fdf5040281a4fdf50a0107fdf50c0105"
 MTU = (1400).to_bytes(2, "big")  # first bytes of an input of targets/link_service.rs
 # Inputs that once broke a target, named after the cause.
 REGRESSIONS = [
@@ -118,6 +120,8 @@ def main() -> int:
     made += write("svs_packet", "two-members", b"\0" + b"".join(timed))
     for vector in vectors["repo_tlvs"]:
         made += write("repo_command", vector["id"], bytes.fromhex(vector["hex"]))
+    made += write("file_protocol", "listing", b"file\0folder/\0../x\0\xff\0")
+    made += write("file_protocol", "metadata", bytes.fromhex(FILE_METADATA))
     made += write("tag_routing", "neighbour", b"".join(len(one).to_bytes(2, "big") + one for one in routing_packets()))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())

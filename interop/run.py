@@ -4,7 +4,7 @@
 Question: do unmodified python-ndn and NDNts applications exchange Data through
 `namewire run`, over each local transport, in both directions, with one worker
 and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
-`namewire repo` (repository.py)? Does each library hear each other's producer (hello.py)? Do they command the router from
+`namewire repo` (repository.py)? Do they fetch and serve folders (files.py)? Does each library hear each other's producer (hello.py)? Do they command the router from
 another host, and by signed requests (management.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
@@ -31,6 +31,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import files
 import hello
 import key_chain
 import management
@@ -294,7 +295,8 @@ def main() -> int:
     hellos = hello.HelloCases(Router, interpreter("python"), interpreter("ndnts"), scratch, Process, CaseFailed)
     commands = management.ManagementCases(Router, namewire_binary(), interpreter("python"), interpreter("ndnts"),
                                           free_port(socket.SOCK_DGRAM), scratch, Process, CaseFailed)
-    own_cases = keys.all() + repo.all() + hellos.all() + commands.all()
+    folders = files.FileCases(namewire_binary(), interpreter("ndnts"), scratch, Process)
+    own_cases = keys.all() + repo.all() + folders.all() + hellos.all() + commands.all()
     own_cases = [(title, action) for title, action in own_cases if args.only in title]
     if args.list:
         for title in [title for title, _ in own_cases] + [case.title() for case in cases]:

@@ -7,6 +7,7 @@ mod demo;
 mod descriptors;
 mod downloads;
 mod facts;
+mod folders;
 mod key;
 #[path = "life_cycle/main.rs"]
 mod life_cycle;

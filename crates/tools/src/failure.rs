@@ -3,6 +3,7 @@
 use namewire_client::{
     ConnectError, ControlError, DatasetError, ExpressError, FetchError, PublishError, RespondError, ServeError,
 };
+use namewire_files::{folder_fetch::FolderError, metadata::MetadataError};
 use namewire_packet::NameBuf;
 use namewire_repo::RemoteError;
 use std::{fmt, io};
@@ -159,21 +160,37 @@ impl From<ExpressError> for Failure {
     }
 }
 
+/// The exit code for an object that is not fetched.
+pub(crate) fn code_of_fetch(error: &FetchError) -> ExitCode {
+    match error {
+        FetchError::NotFound { cause, .. } | FetchError::Connection(cause) => code_of(cause),
+        FetchError::SegmentTimeout { .. } => ExitCode::Timeout,
+        FetchError::SegmentNack { .. } => ExitCode::Nack,
+        FetchError::ApplicationNack(_) => ExitCode::ApplicationNack,
+        FetchError::Link(_)
+        | FetchError::BadDigest(_)
+        | FetchError::NotTrusted { .. }
+        | FetchError::BadMetadata(_)
+        | FetchError::TooLarge(_)
+        | FetchError::Output(_) => ExitCode::Failed,
+    }
+}
+
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
-        let code = match &error {
-            FetchError::NotFound { cause, .. } | FetchError::Connection(cause) => code_of(cause),
-            FetchError::SegmentTimeout { .. } => ExitCode::Timeout,
-            FetchError::SegmentNack { .. } => ExitCode::Nack,
-            FetchError::ApplicationNack(_) => ExitCode::ApplicationNack,
-            FetchError::Link(_)
-            | FetchError::BadDigest(_)
-            | FetchError::NotTrusted { .. }
-            | FetchError::BadMetadata(_)
-            | FetchError::TooLarge(_)
-            | FetchError::Output(_) => ExitCode::Failed,
-        };
-        Failure::new(code, error.to_string())
+        Failure::new(code_of_fetch(&error), error.to_string())
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Fetch(error) => error.into(),
+            FolderError::NotAFolder | FolderError::Metadata(MetadataError::Missing(_)) => {
+                Failure::new(ExitCode::Failed, format!("{error}\n`namewire get` without -r fetches single objects."))
+            }
+            error => Failure::new(ExitCode::Failed, error.to_string()),
+        }
     }
 }
 

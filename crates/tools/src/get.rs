@@ -10,8 +10,11 @@
 //!        ▼                                       ▼
 //!   the reason, and its exit code           the same, and FILE.part stays
 //! ```
+//!
+//! Folders are in `get/folder.rs`.
 
 mod display;
+mod folder;
 mod output;
 
 use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity};
@@ -42,6 +45,15 @@ pub(crate) struct Args {
     /// Name of the object, with or without its version
     #[arg(value_parser = name_argument::parse_not_root)]
     name: NameBuf,
+    /// With -r: the folder to write into, as with --output
+    #[arg(value_name = "DIR", requires = "recursive", conflicts_with = "output")]
+    folder: Option<PathBuf>,
+    /// Fetch the folder of this name with all that is in it (see `put` and `serve`)
+    #[arg(short, long, conflicts_with_all = ["version", "limit_rate"])]
+    recursive: bool,
+    /// With -r: keep permissions and times of change, and fetch no file again whose size and time are the same
+    #[arg(long, requires = "recursive")]
+    preserve: bool,
     /// File to write, or - for standard output [default: standard output; a terminal there gets no binary data]. Until
     /// it is whole, the content is in FILE.part, and the same command goes on there
     #[arg(short, long, value_name = "FILE")]
@@ -133,11 +145,17 @@ impl Args {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    if args.recursive {
+        return folder::execute(global, args).await;
+    }
     fetch(global, args, Discovery::Auto).await
 }
 
 /// Fetches an object whose version, if it has one, is found in this way.
 pub(crate) async fn fetch(global: &Global, mut args: Args, discovery: Discovery) -> Result<(), Failure> {
+    if args.recursive {
+        return Err(Failure::usage("-r is for `get`: a repository keeps objects, not folders"));
+    }
     if let Some(version) = args.version {
         args.name.push_version(version);
     }

@@ -36,6 +36,7 @@ mod quantity;
 mod repo;
 mod route;
 mod segment_options;
+mod serve;
 pub mod service;
 mod settings;
 mod status;
@@ -207,10 +208,12 @@ enum Command {
     Ping(ping::Args),
     /// Answer pings
     Pingserver(pingserver::Args),
-    /// Serve a file in segments
+    /// Serve a file or a folder in segments
     Put(put::Args),
-    /// Fetch a segmented object
+    /// Fetch a segmented object, or a folder of them
     Get(get::Args),
+    /// Serve a folder as a service, always as it is on the disk
+    Serve(serve::Args),
     /// Show what happened: the latest lines of the router's log
     Events(events::Args),
     /// Show and change how much the router logs
@@ -257,6 +260,7 @@ impl Tool {
             Command::Pingserver(args) => pingserver::execute(global, args).await,
             Command::Put(args) => put::execute(global, args).await,
             Command::Get(args) => get::execute(global, args).await,
+            Command::Serve(args) => serve::execute(global, args).await,
             Command::Events(args) => events::execute(global, args).await,
             Command::Log(command) => log::execute(global, command).await,
             Command::Capture(args) => capture::execute(global, args).await,

@@ -1,15 +1,16 @@
-//! `namewire put`: serve a file, a pipe or a file that grows, in segments, also over a restart of the router.
+//! `namewire put`: serve a file, a folder, a pipe or a file that grows, also over a restart of the router.
 //!
 //! | input | file | version | ends |
 //! | --- | --- | --- | --- |
 //! | a regular file | `put/file.rs` | its modification time | with Ctrl-C |
+//! | a folder | `serve.rs` | of each file in it, its modification time | with Ctrl-C |
 //! | standard input, a FIFO, a device | `put/stream.rs` | the time of the start | with Ctrl-C; with `--once` when all was sent |
 //! | a file that grows (`--follow`) | `put/stream.rs` | the time of the start | with Ctrl-C, which ends the stream |
 
 mod file;
 mod stream;
 
-use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions};
+use crate::{Failure, Global, name_argument, quantity, segment_options::SegmentOptions, serve};
 use namewire_client::Client;
 use namewire_files::{
     standing::{FIRST_LOOK_TIME, Look, OtherProducer, StandingChange, look},
@@ -25,7 +26,7 @@ use std::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File to serve; a FIFO; or - for standard input
+    /// File to serve; a folder, which is served as it is at each moment, as by `serve`; a FIFO; or - for standard input
     file: PathBuf,
     /// Name to serve it under; a version is added
     #[arg(value_parser = name_argument::parse_not_root)]
@@ -56,7 +57,12 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     if args.follow || is_stream(&args.file) {
         return stream::execute(global, args).await;
     }
+    let is_folder = args.file.is_dir();
     match (args.once, args.keep) {
+        (false, None) if is_folder && args.version.is_some() => {
+            Err(Failure::usage("--version is for files: a file in a folder has its time as version"))
+        }
+        (false, None) if is_folder => serve::folder(global, &args.file, &args.name, args.segments).await,
         (true, _) => Err(Failure::usage("--once is for streams: standard input, a FIFO")),
         (_, Some(_)) => Err(Failure::usage("--keep is for streams: standard input, a FIFO, a file with --follow")),
         (false, None) => file::execute(global, args).await,

@@ -1,0 +1,386 @@
+//! Serves a folder: which Data answers this Interest?
+//!
+//! The protocol is that of the file servers of NDN-DPDK and ndn6-tools; `request.rs` lists the names,
+//! [`crate::metadata`] and [`crate::listing`] the contents. Regular files and folders are served. Everything else is
+//! answered at once with an application Nack (Data of ContentType 3 under the Interest's name, FreshnessPeriod
+//! [`NACK_FRESHNESS_MS`]) whose content says why in a few words.
+//!
+//! **Versions.** Each metadata request looks at the disk, so metadata always describes what is there. The version is
+//! the time of the last change, in nanoseconds. If a file or listing differs from its last known state and has no later
+//! time, the version is one more than the last. (File systems count time in ticks, and copies may keep an old time.)
+//!
+//! **Changes while a version is fetched.** A replaced file (a rename) is read on from its open descriptor. A file that
+//! is changed in place ends its version: size and time are compared after each read, and the answer is an application
+//! Nack. Segments that were built before go on from memory.
+//!
+//! Segments are built on their first request and kept. Files are read in place, a segment at a time: the page cache
+//! answers in microseconds, faster than another thread could. A name that leaves little room in a packet gets smaller
+//! segments.
+//!
+//! Limits: [`FolderOptions`] bounds open files, bytes of listings and bytes of segments; [`VERSIONS_KEPT`] last
+//! versions are known.
+
+pub use crate::served_tree::Survey;
+use crate::{
+    bounded::Bounded,
+    entry_name::EntryPath,
+    metadata::FileMetadata,
+    request::{LISTING, METADATA, Part, Request, name_of},
+    served_object::{Object, Refusal, Source},
+    served_tree::{Content, Facts, Identity, ServedTree},
+};
+use namewire_client::{
+    Client, InterestStream, ReplyBatch, RespondError, ServeError, object_protocol::METADATA_FRESHNESS_MS,
+    security::Signer, segment_publish::SEGMENT_BYTES_DEFAULT,
+};
+use namewire_packet::{DataBuilder, Interest, MAX_PACKET_BYTES, NameBuf, content_type};
+use std::{
+    io,
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// FreshnessPeriod of application Nacks, in milliseconds.
+pub const NACK_FRESHNESS_MS: u64 = 1;
+/// Paths whose last version is known.
+pub const VERSIONS_KEPT: usize = 65_536;
+/// Fewest bytes of content in a segment; a longer name is not served.
+const SEGMENT_BYTES_LEAST: usize = 256;
+/// Interests that are answered with one call.
+const SERVED_TOGETHER_MAX: usize = 64;
+/// Bytes by which signatures of one key, and lengths of elements, may differ.
+const PACKET_SLACK_BYTES: usize = 24;
+
+/// How a folder is served.
+#[derive(Clone, Debug)]
+pub struct FolderOptions {
+    /// Bytes of content in each segment, at most; see [`namewire_client::segment_publish::SEGMENT_BYTES_MAX`].
+    pub segment_bytes: usize,
+    /// FreshnessPeriod of segments, in milliseconds.
+    pub freshness_ms: u64,
+    /// Bytes of built segments to keep.
+    pub segments_bytes_max: usize,
+    /// Bytes of listings to keep.
+    pub listings_bytes_max: usize,
+    /// Files to keep open.
+    pub open_files_max: usize,
+    /// Signs all Data.
+    pub signer: Signer,
+}
+
+impl Default for FolderOptions {
+    fn default() -> Self {
+        FolderOptions {
+            segment_bytes: SEGMENT_BYTES_DEFAULT,
+            freshness_ms: 10_000,
+            segments_bytes_max: 16 * 1024 * 1024,
+            listings_bytes_max: 32 * 1024 * 1024,
+            open_files_max: 256,
+            signer: Signer::digest(),
+        }
+    }
+}
+
+/// Counters of a served folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FolderCounters {
+    /// Interests received.
+    pub interests: u64,
+    /// Segments sent, of files and of listings.
+    pub segments: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
+    /// Metadata packets sent.
+    pub metadata: u64,
+    /// Interests for what does not exist.
+    pub not_found: u64,
+    /// Interests for a version that was overwritten, or is no longer known.
+    pub gone: u64,
+    /// Interests for symbolic links, devices, FIFOs and sockets.
+    pub not_served: u64,
+    /// Interests for files and folders that cannot be read, or not be put into packets.
+    pub unreadable: u64,
+    /// Packets that could not be signed; their Interests got no answer.
+    pub sign_errors: u64,
+}
+
+/// A folder ready to be served. Keys of all maps are the bytes of names.
+pub struct FolderServer {
+    tree: ServedTree,
+    name: NameBuf,
+    options: FolderOptions,
+    /// Bytes of a segment besides its name and content.
+    overhead_bytes: usize,
+    files: Bounded<Box<[u8]>, Object>,
+    listings: Bounded<Box<[u8]>, Object>,
+    segments: Bounded<Box<[u8]>, Arc<[u8]>>,
+    /// By the name without version: the last known state, and its version.
+    versions: Bounded<Box<[u8]>, (Identity, u64)>,
+    counters: FolderCounters,
+}
+
+impl FolderServer {
+    /// Prepares to serve the folder at `path` under `name`.
+    ///
+    /// # Errors
+    /// If there is no folder that can be read, or the key cannot sign.
+    pub fn open(path: &Path, name: &NameBuf, options: FolderOptions) -> io::Result<Self> {
+        std::fs::read_dir(path)?;
+        let mut widest = NameBuf::new();
+        widest.push_segment(u64::MAX);
+        let empty = DataBuilder::new(widest).freshness_ms(options.freshness_ms).final_segment(u64::MAX).content(b"");
+        let overhead_bytes = options.signer.sign_data(&empty).map_err(io::Error::other)?.len() + PACKET_SLACK_BYTES;
+        Ok(FolderServer {
+            tree: ServedTree::new(path),
+            name: name.clone(),
+            overhead_bytes,
+            files: Bounded::new(options.open_files_max),
+            listings: Bounded::new(options.listings_bytes_max),
+            segments: Bounded::new(options.segments_bytes_max),
+            versions: Bounded::new(VERSIONS_KEPT),
+            counters: FolderCounters::default(),
+            options,
+        })
+    }
+
+    /// Counts what the folder holds now. Cost: a walk over all of it.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn survey(&self) -> io::Result<Survey> {
+        self.tree.survey()
+    }
+
+    /// The name of the folder.
+    pub fn name(&self) -> &NameBuf {
+        &self.name
+    }
+
+    /// The counters since the start.
+    pub fn counters(&self) -> FolderCounters {
+        self.counters
+    }
+
+    /// Registers the name, and opens the stream of its Interests.
+    ///
+    /// # Errors
+    /// If the client serves this name already, or the forwarder refuses the route.
+    pub async fn register(&self, client: &Client) -> Result<InterestStream, ServeError> {
+        client.interests(&self.name).await
+    }
+
+    /// Answers Interests until the stream ends.
+    ///
+    /// # Errors
+    /// If an answer cannot be sent.
+    pub async fn serve(&mut self, interests: &mut InterestStream) -> Result<(), RespondError> {
+        let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
+        while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
+            for incoming in batch.drain(..) {
+                if let Some(wire) = self.answer(&incoming.interest()) {
+                    replies.push_data(&incoming, &wire);
+                }
+            }
+            match interests.client().send_replies(&mut replies).await {
+                // The stream comes back with other Interests, or ends.
+                Ok(()) | Err(RespondError::Closed(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The Data that answers `interest`; `None` if it cannot be signed, or no name of a Data would match.
+    pub fn answer(&mut self, interest: &Interest<'_>) -> Option<Arc<[u8]>> {
+        self.counters.interests += 1;
+        let name = interest.name();
+        if let Some(wire) = self.segments.get(name.value()) {
+            let wire = Arc::clone(wire);
+            self.count_segment(&wire);
+            return Some(wire);
+        }
+        let request = self.name.as_name().is_prefix_of(&name).then(|| Request::read(interest, self.name.len()));
+        let answer = request.flatten().ok_or(Refusal::NotFound).and_then(|request| self.answer_request(&request));
+        match answer {
+            Ok(wire) => Some(wire),
+            Err(refusal) => self.refuse(interest, refusal),
+        }
+    }
+
+    fn answer_request(&mut self, request: &Request) -> Result<Arc<[u8]>, Refusal> {
+        match request.part {
+            Part::Metadata => self.metadata(request),
+            Part::Beginning(None) => {
+                let (_, object) = self.look(request)?;
+                self.segment(&object, 0)
+            }
+            Part::Beginning(Some(version)) => {
+                let object = self.version(request, version)?;
+                self.segment(&object, 0)
+            }
+            Part::Segment { version, segment } => {
+                let object = self.version(request, version)?;
+                self.segment(&object, segment)
+            }
+        }
+    }
+
+    /// The newest version, as it is on the disk.
+    fn look(&mut self, request: &Request) -> Result<(Facts, Object), Refusal> {
+        let (content, facts) = self.tree.look(&request.path)?;
+        let is_folder = matches!(content, Content::Listing(_));
+        if request.is_listing && !is_folder {
+            return Err(Refusal::NotFound);
+        }
+        let versioned_name = self.versioned_name(&request.path, is_folder, &facts.identity);
+        let segment_bytes = self.segment_bytes(&versioned_name)?;
+        let (objects, weight, source) = match content {
+            Content::File(file) => (&mut self.files, 1, Source::File(Arc::new(file), facts.identity)),
+            Content::Listing(listing) => (&mut self.listings, listing.len(), Source::Listing(listing.into())),
+        };
+        if let Some(object) = objects.get(versioned_name.value()) {
+            return Ok((facts, object.clone()));
+        }
+        let object = Object { source, versioned_name, size_bytes: facts.identity.size_bytes, segment_bytes };
+        objects.insert(object.versioned_name.value().into(), object.clone(), weight);
+        Ok((facts, object))
+    }
+
+    fn versioned_name(&mut self, path: &EntryPath, is_folder: bool, identity: &Identity) -> NameBuf {
+        let mut name = name_of(&self.name, path);
+        let version = match self.versions.get(name.value()) {
+            Some((last_identity, last)) if last_identity == identity => *last,
+            Some((_, last)) => identity.mtime_ns.max(last.saturating_add(1)),
+            None => identity.mtime_ns,
+        };
+        self.versions.insert(name.value().into(), (*identity, version), 1);
+        if is_folder {
+            name.push(LISTING);
+        }
+        name.push_version(version);
+        name
+    }
+
+    /// Bytes of content that a segment of this name can have.
+    fn segment_bytes(&self, versioned_name: &NameBuf) -> Result<usize, Refusal> {
+        let room = MAX_PACKET_BYTES.saturating_sub(self.overhead_bytes + versioned_name.value().len());
+        match room {
+            0..SEGMENT_BYTES_LEAST => Err(Refusal::NameTooLong),
+            _ => Ok(room.min(self.options.segment_bytes)),
+        }
+    }
+
+    /// This version, if it is known or still on the disk.
+    fn version(&mut self, request: &Request, version: u64) -> Result<Object, Refusal> {
+        let mut name = name_of(&self.name, &request.path);
+        let objects = match request.is_listing {
+            true => &mut self.listings,
+            false => &mut self.files,
+        };
+        if request.is_listing {
+            name.push(LISTING);
+        }
+        name.push_version(version);
+        if let Some(object) = objects.get(name.value()) {
+            return Ok(object.clone());
+        }
+        let (_, object) = self.look(request)?;
+        if object.versioned_name == name { Ok(object) } else { Err(Refusal::Gone) }
+    }
+
+    fn segment(&mut self, object: &Object, segment: u64) -> Result<Arc<[u8]>, Refusal> {
+        if segment > object.last_segment() {
+            return Err(Refusal::NotFound);
+        }
+        let mut name = object.versioned_name.clone();
+        name.push_segment(segment);
+        let wire = match self.segments.get(name.value()) {
+            Some(wire) => Arc::clone(wire),
+            None => {
+                let content = match object.read(segment) {
+                    Ok(Some(content)) => content,
+                    Ok(None) => {
+                        self.files.remove(object.versioned_name.value());
+                        return Err(Refusal::Gone);
+                    }
+                    Err(_) => return Err(Refusal::Unreadable),
+                };
+                let key = name.value().into();
+                let data = DataBuilder::new(name)
+                    .freshness_ms(self.options.freshness_ms)
+                    .final_segment(object.last_segment())
+                    .content(&content);
+                let wire: Arc<[u8]> = self.options.signer.sign_data(&data)?.into();
+                self.segments.insert(key, Arc::clone(&wire), wire.len());
+                wire
+            }
+        };
+        self.count_segment(&wire);
+        Ok(wire)
+    }
+
+    fn metadata(&mut self, request: &Request) -> Result<Arc<[u8]>, Refusal> {
+        let (facts, object) = self.look(request)?;
+        let is_file = matches!(object.source, Source::File(..));
+        let of_file = |number: u64| is_file.then_some(number);
+        let metadata = FileMetadata {
+            last_segment: of_file(object.last_segment()),
+            segment_bytes: of_file(object.segment_bytes as u64),
+            size_bytes: of_file(object.size_bytes),
+            versioned_name: object.versioned_name,
+            mode: facts.mode,
+            atime_ns: Some(facts.atime_ns),
+            btime_ns: facts.btime_ns,
+            ctime_ns: Some(facts.ctime_ns),
+            mtime_ns: facts.identity.mtime_ns,
+        };
+        let mut name = name_of(&self.name, &request.path);
+        if request.is_listing {
+            name.push(LISTING);
+        }
+        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64);
+        name.push(METADATA).push_version(now_us).push_segment(0);
+        let content = metadata.encode();
+        let data = DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
+        let wire = self.options.signer.sign_data(&data)?;
+        if wire.len() > MAX_PACKET_BYTES {
+            return Err(Refusal::NameTooLong);
+        }
+        self.counters.metadata += 1;
+        Ok(wire.into())
+    }
+
+    /// The application Nack.
+    fn refuse(&mut self, interest: &Interest<'_>, refusal: Refusal) -> Option<Arc<[u8]>> {
+        let counters = &mut self.counters;
+        let counter = match refusal {
+            Refusal::NotFound => &mut counters.not_found,
+            Refusal::Gone => &mut counters.gone,
+            Refusal::NotServed => &mut counters.not_served,
+            Refusal::Unreadable | Refusal::NameTooLong | Refusal::FolderTooLarge => &mut counters.unreadable,
+            Refusal::Sign(_) => &mut counters.sign_errors,
+        };
+        *counter += 1;
+        // No Data of this name exists but the one with this digest.
+        if matches!(refusal, Refusal::Sign(_)) || interest.implicit_digest().is_some() {
+            return None;
+        }
+        let data = DataBuilder::new(interest.name())
+            .content_type(content_type::NACK)
+            .freshness_ms(NACK_FRESHNESS_MS)
+            .content(refusal.words().as_bytes());
+        match self.options.signer.sign_data(&data) {
+            Ok(wire) => (wire.len() <= MAX_PACKET_BYTES).then(|| wire.into()),
+            Err(_) => {
+                self.counters.sign_errors += 1;
+                None
+            }
+        }
+    }
+
+    fn count_segment(&mut self, wire: &[u8]) {
+        self.counters.segments += 1;
+        self.counters.bytes += wire.len() as u64;
+    }
+}

@@ -1,0 +1,6 @@
+//! Folders served and fetched through a router with real sockets.
+
+mod changes;
+mod hostile;
+mod network;
+mod trees;
