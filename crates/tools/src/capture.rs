@@ -3,9 +3,6 @@
 //! The router keeps the copied frames until this process fetches them, up to a limit. It counts the frames that found
 //! no room; the summary and the file show their number.
 
-mod filter;
-mod frame;
-mod pcapng;
 mod pieces;
 pub(crate) mod session;
 mod sink;
@@ -15,8 +12,7 @@ use crate::{
     face_reference::{self, FaceReference},
     name_argument,
 };
-use filter::Filter;
-use frame::FrameView;
+use namewire_capture::{filter::Filter, frame::FrameView};
 use namewire_client::Client;
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES, NameBuf,

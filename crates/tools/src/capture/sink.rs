@@ -1,10 +1,10 @@
 //! Where captured frames go: a file, or lines on standard output.
 
-use super::{
+use crate::{ExitCode, Failure, output::Output, quantity::time_of_day};
+use namewire_capture::{
     frame::{FrameView, hex},
     pcapng::PcapngWriter,
 };
-use crate::{ExitCode, Failure, output::Output, quantity::time_of_day};
 use namewire_packet::{
     FaceId,
     nfd::{CaptureFace, CaptureFrame, CaptureLeft},

@@ -5,15 +5,15 @@
 //!
 //! Limit: the last [`PACKETS_MAX`] fragmented packets. Fragments that arrive before the first one are left out.
 
-use super::frame::{FrameView, Packet};
+use crate::frame::{FrameView, Packet};
 use namewire_packet::{FaceId, NameBuf, nfd::CaptureFrame};
 use std::collections::VecDeque;
 
 /// Fragmented packets remembered.
 const PACKETS_MAX: usize = 256;
 
-/// See the module documentation.
-pub(super) struct Filter {
+/// Takes the frames about some names.
+pub struct Filter {
     /// Empty: everything is wanted.
     prefixes: Vec<NameBuf>,
     /// Face, direction and first sequence number of the fragmented packets taken last.
@@ -21,12 +21,13 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn new(prefixes: Vec<NameBuf>) -> Self {
+    /// A filter of frames under these prefixes; none: all frames.
+    pub fn new(prefixes: Vec<NameBuf>) -> Self {
         Filter { prefixes, fragmented: VecDeque::new() }
     }
 
     /// Whether this frame is wanted.
-    pub(super) fn takes(&mut self, frame: &CaptureFrame, view: &FrameView) -> bool {
+    pub fn takes(&mut self, frame: &CaptureFrame, view: &FrameView) -> bool {
         if self.prefixes.is_empty() {
             return true;
         }

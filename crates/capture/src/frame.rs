@@ -11,25 +11,35 @@ use std::fmt::Write;
 
 /// What the beginning of a frame says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FrameView {
-    pub(super) packet: Packet,
+pub struct FrameView {
+    /// What the frame carries.
+    pub packet: Packet,
     /// The name, if it is in this frame.
-    pub(super) name: Option<NameBuf>,
-    pub(super) sequence: Option<u64>,
-    pub(super) frag_index: u64,
+    pub name: Option<NameBuf>,
+    /// Sequence of NDNLPv2.
+    pub sequence: Option<u64>,
+    /// FragIndex; 0 if the frame is no fragment.
+    pub frag_index: u64,
     /// 1 if the frame is no fragment.
-    pub(super) frag_count: u64,
-    pub(super) pit_token: Option<Vec<u8>>,
-    pub(super) nack: Option<NackReason>,
-    pub(super) congestion_mark: u64,
-    pub(super) acks: u64,
+    pub frag_count: u64,
+    /// PIT token.
+    pub pit_token: Option<Vec<u8>>,
+    /// The reason, if the packet is a Nack.
+    pub nack: Option<NackReason>,
+    /// CongestionMark; 0: none.
+    pub congestion_mark: u64,
+    /// Acknowledgements in the frame.
+    pub acks: u64,
 }
 
 /// The kind of packet that a frame carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Packet {
+pub enum Packet {
+    /// An Interest.
     Interest,
+    /// A Data.
     Data,
+    /// A Nack.
     Nack,
     /// A fragment that is not the first of its packet.
     Fragment,
@@ -41,7 +51,8 @@ pub(super) enum Packet {
 }
 
 impl Packet {
-    pub(super) fn word(self) -> &'static str {
+    /// The kind as a word.
+    pub fn word(self) -> &'static str {
         match self {
             Packet::Interest => "Interest",
             Packet::Data => "Data",
@@ -54,7 +65,8 @@ impl Packet {
 }
 
 impl FrameView {
-    pub(super) fn of(frame: &[u8]) -> Self {
+    /// Reads what can be read of a frame.
+    pub fn of(frame: &[u8]) -> Self {
         let mut view = FrameView { frag_count: 1, ..FrameView::default() };
         match split(frame) {
             Some((types::LP_PACKET, value, _)) => view.read_link_headers(value),
@@ -64,12 +76,12 @@ impl FrameView {
     }
 
     /// Name, or what stands for it.
-    pub(super) fn name_text(&self) -> String {
+    pub fn name_text(&self) -> String {
         self.name.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
     }
 
     /// The link headers in words.
-    pub(super) fn header_text(&self) -> String {
+    pub fn header_text(&self) -> String {
         let mut text = String::new();
         if let Some(reason) = self.nack {
             let _ = write!(text, "  {reason}");
@@ -143,7 +155,8 @@ fn nack_reason(value: &[u8]) -> NackReason {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

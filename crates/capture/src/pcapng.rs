@@ -39,7 +39,7 @@ const ETHERTYPE_NDN: [u8; 2] = [0x86, 0x24];
 const ETHERNET_HEADER_BYTES: usize = 14;
 
 /// A file with one section.
-pub(super) struct PcapngWriter<W> {
+pub struct PcapngWriter<W> {
     out: W,
     snap_bytes: u32,
     interfaces: u32,
@@ -47,7 +47,10 @@ pub(super) struct PcapngWriter<W> {
 
 impl<W: Write> PcapngWriter<W> {
     /// Begins the section. `snap_bytes` are kept of each frame; 0 means all.
-    pub(super) fn new(out: W, snap_bytes: u32) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn new(out: W, snap_bytes: u32) -> io::Result<Self> {
         let mut writer = PcapngWriter { out, snap_bytes, interfaces: 0 };
         let mut body = Vec::new();
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
@@ -60,7 +63,10 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     /// Adds a face; returns the number of its interface.
-    pub(super) fn interface(&mut self, face: &CaptureFace) -> io::Result<u32> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn interface(&mut self, face: &CaptureFace) -> io::Result<u32> {
         let snap_bytes = if self.snap_bytes == 0 { 0 } else { self.snap_bytes + ETHERNET_HEADER_BYTES as u32 };
         let mut body = Vec::new();
         body.extend([LINKTYPE_ETHERNET, 0].map(u16::to_le_bytes).as_flattened());
@@ -75,7 +81,10 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     /// Adds a frame.
-    pub(super) fn frame(&mut self, interface: u32, frame: &CaptureFrame) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn frame(&mut self, interface: u32, frame: &CaptureFrame) -> io::Result<()> {
         let kept = (ETHERNET_HEADER_BYTES + frame.bytes.len()) as u32;
         let len = ETHERNET_HEADER_BYTES as u32 + u32::try_from(frame.len).unwrap_or(u32::MAX >> 1);
         let mut body = Vec::new();
@@ -92,7 +101,10 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     /// Says how many frames of an interface were written, and how many the router could not keep.
-    pub(super) fn statistics(&mut self, interface: u32, time_ns: u64, frames: u64, missed: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn statistics(&mut self, interface: u32, time_ns: u64, frames: u64, missed: u64) -> io::Result<()> {
         let mut body = Vec::new();
         body.extend(interface.to_le_bytes());
         time(&mut body, time_ns);
@@ -102,7 +114,11 @@ impl<W: Write> PcapngWriter<W> {
         self.block(INTERFACE_STATISTICS, &body)
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
