@@ -30,8 +30,10 @@ use crate::{
     served_tree::{Content, Facts, Identity, ServedTree},
 };
 use namewire_client::{
-    Client, InterestStream, ReplyBatch, RespondError, ServeError, object_protocol::METADATA_FRESHNESS_MS,
-    security::Signer, segment_publish::SEGMENT_BYTES_DEFAULT,
+    Client, InterestStream, Reply, ReplyBatch, RespondError, ServeError,
+    object_protocol::{METADATA_FRESHNESS_MS, NACK_FRESHNESS_MS},
+    security::Signer,
+    segment_publish::SEGMENT_BYTES_DEFAULT,
 };
 use namewire_packet::{DataBuilder, Interest, MAX_PACKET_BYTES, NameBuf, content_type};
 use std::{
@@ -41,8 +43,6 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// FreshnessPeriod of application Nacks, in milliseconds.
-pub const NACK_FRESHNESS_MS: u64 = 1;
 /// Paths whose last version is known.
 pub const VERSIONS_KEPT: usize = 65_536;
 /// Fewest bytes of content in a segment; a longer name is not served.
@@ -178,9 +178,8 @@ impl FolderServer {
         let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
         while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
             for incoming in batch.drain(..) {
-                if let Some(wire) = self.answer(&incoming.interest()) {
-                    replies.push_data(&incoming, &wire);
-                }
+                let reply = self.answer(&incoming.interest());
+                replies.push(&incoming, &reply);
             }
             match interests.client().send_replies(&mut replies).await {
                 // The stream comes back with other Interests, or ends.
@@ -191,19 +190,19 @@ impl FolderServer {
         Ok(())
     }
 
-    /// The Data that answers `interest`; `None` if it cannot be signed, or no name of a Data would match.
-    pub fn answer(&mut self, interest: &Interest<'_>) -> Option<Arc<[u8]>> {
+    /// The answer to `interest`; nothing if it cannot be signed, or no name of a Data would match.
+    pub fn answer(&mut self, interest: &Interest<'_>) -> Reply {
         self.counters.interests += 1;
         let name = interest.name();
         if let Some(wire) = self.segments.get(name.value()) {
             let wire = Arc::clone(wire);
             self.count_segment(&wire);
-            return Some(wire);
+            return Reply::Data(wire);
         }
         let request = self.name.as_name().is_prefix_of(&name).then(|| Request::read(interest, self.name.len()));
         let answer = request.flatten().ok_or(Refusal::NotFound).and_then(|request| self.answer_request(&request));
         match answer {
-            Ok(wire) => Some(wire),
+            Ok(wire) => Reply::Data(wire),
             Err(refusal) => self.refuse(interest, refusal),
         }
     }
@@ -351,8 +350,8 @@ impl FolderServer {
         Ok(wire.into())
     }
 
-    /// The application Nack.
-    fn refuse(&mut self, interest: &Interest<'_>, refusal: Refusal) -> Option<Arc<[u8]>> {
+    /// The application Nack, which routers of this machine do not store.
+    fn refuse(&mut self, interest: &Interest<'_>, refusal: Refusal) -> Reply {
         let counters = &mut self.counters;
         let counter = match refusal {
             Refusal::NotFound => &mut counters.not_found,
@@ -364,17 +363,18 @@ impl FolderServer {
         *counter += 1;
         // No Data of this name exists but the one with this digest.
         if matches!(refusal, Refusal::Sign(_)) || interest.implicit_digest().is_some() {
-            return None;
+            return Reply::Nothing;
         }
         let data = DataBuilder::new(interest.name())
             .content_type(content_type::NACK)
             .freshness_ms(NACK_FRESHNESS_MS)
             .content(refusal.words().as_bytes());
         match self.options.signer.sign_data(&data) {
-            Ok(wire) => (wire.len() <= MAX_PACKET_BYTES).then(|| wire.into()),
+            Ok(wire) if wire.len() <= MAX_PACKET_BYTES => Reply::UncachedData(wire.into()),
+            Ok(_) => Reply::Nothing,
             Err(_) => {
                 self.counters.sign_errors += 1;
-                None
+                Reply::Nothing
             }
         }
     }

@@ -384,6 +384,7 @@ mod tests {
     /// A copy of 300 segments that a fetch left, by `keep` or by a kill.
     fn left(folder: &Path, content: &[u8], is_killed: bool) -> PathBuf {
         let path = folder.join("film");
+        remove_if_there(&folder.join("film.part.index")).unwrap();
         let mut part = PartFile::open(&path, "-").unwrap();
         assert_eq!(part.start(&film(1)).unwrap(), 0);
         write(&mut part, content, 0..300).unwrap();

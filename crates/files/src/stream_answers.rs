@@ -199,7 +199,8 @@ impl<T> StreamAnswers<T> {
                 let held = Held { interest: token, until, is_exact: !has_digest };
                 return self.answer_segment(segment, held, now, replies);
             }
-            Asked::Absent => {
+            // A manifest needs the end before the beginning.
+            Asked::Absent | Asked::Manifest(_) => {
                 let version = name.get(self.object.len()).and_then(|component| component.version());
                 match version {
                     Some(_) if version == place.other_version => Reply::Nack(NackReason::NoRoute),

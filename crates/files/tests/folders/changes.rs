@@ -1,7 +1,7 @@
 //! Files that change while they are fetched.
 
 use crate::network::{Network, fetch, name, step_by_step};
-use namewire_client::{IncomingInterest, InterestBuilder};
+use namewire_client::{IncomingInterest, InterestBuilder, Reply};
 use namewire_files::{
     folder_fetch::FolderFetchOptions,
     folder_server::{FolderOptions, FolderServer},
@@ -74,7 +74,10 @@ impl Asked {
 
     fn ask(&mut self, interest: InterestBuilder) -> Option<Arc<[u8]>> {
         let wire = interest.build();
-        self.0.answer(&Interest::parse(&wire).unwrap())
+        match self.0.answer(&Interest::parse(&wire).unwrap()) {
+            Reply::Data(wire) | Reply::UncachedData(wire) => Some(wire),
+            _ => None,
+        }
     }
 
     fn metadata(&mut self, uri: &str) -> FileMetadata {

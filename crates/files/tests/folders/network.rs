@@ -1,6 +1,6 @@
 //! A router with real sockets, and folders that are served and fetched over it.
 
-use namewire_client::{Client, FetchOptions, IncomingInterest, NameBuf};
+use namewire_client::{Client, FetchOptions, IncomingInterest, NameBuf, Reply};
 use namewire_configuration::Settings;
 use namewire_files::{
     folder_fetch::{FolderError, FolderEvent, FolderFetch, FolderFetchOptions, FolderProgress},
@@ -54,7 +54,7 @@ impl Network {
                     _ = &mut stopped => return server.counters(),
                 };
                 before(&incoming);
-                if let Some(wire) = server.answer(&incoming.interest()) {
+                if let Reply::Data(wire) | Reply::UncachedData(wire) = server.answer(&incoming.interest()) {
                     incoming.respond(&wire).await.unwrap();
                 }
             }
