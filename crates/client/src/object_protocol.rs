@@ -10,6 +10,7 @@
 //! | `N` to `V`, CanBePrefix | any segment (discovery) | segment 0 |
 //! | `N` to `V`, without CanBePrefix | a Data that does not exist | nothing |
 //! | `N/32=metadata`, CanBePrefix | the latest version (discovery) | metadata |
+//! | `V/32=manifest/seg=n` | a packet of the manifest | the packet, if the object has a manifest; else an application Nack |
 //! | other names under `N/32=metadata` | an earlier metadata packet | nothing: caches answer |
 //! | another name below `N`: another version, no segment | a Data that does not exist | application Nack; nothing if it ends in an implicit digest |
 //!
@@ -25,7 +26,7 @@
 //! Cost: an application Nack is one signature, and it is not kept. So a consumer that asks for names that do not exist
 //! makes the producer sign each time.
 
-use crate::version_discovery::METADATA;
+use crate::{manifest::MANIFEST, version_discovery::METADATA};
 use namewire_packet::{
     Component, DataBuilder, Interest, MAX_PACKET_BYTES, Name, NameBuf, content_type,
     tlv::{self, types},
@@ -52,6 +53,8 @@ pub enum Asked {
         /// The name has an implicit digest.
         has_digest: bool,
     },
+    /// The packet of this number of the manifest, which may not exist.
+    Manifest(u64),
     /// A Data that this producer does not have and would know: an application Nack answers.
     Absent,
     /// Nothing that an answer could help with.
@@ -81,7 +84,17 @@ impl Asked {
         {
             return Asked::Segment { segment, has_digest };
         }
-        if has_digest { Asked::Unanswerable } else { Asked::Absent }
+        if has_digest {
+            return Asked::Unanswerable;
+        }
+        if versioned_name.as_name().is_prefix_of(&name)
+            && length == tail_at + 2
+            && name.get(tail_at) == Some(MANIFEST)
+            && let Some(packet) = name.get(tail_at + 1).and_then(|component| component.segment())
+        {
+            return Asked::Manifest(packet);
+        }
+        Asked::Absent
     }
 }
 

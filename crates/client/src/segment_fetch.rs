@@ -3,7 +3,7 @@
 //! 1. **Version** (file `version_discovery.rs`): the newest that answers within a short window.
 //! 2. **Segments** (file `transfer.rs`): as many in flight as the congestion window allows.
 //! 3. **Output** ([`SegmentFetch::run`]) is written in order, after [`FetchOptions::validator`] has accepted each
-//!    segment. Without a validator, digests of DigestSha256 segments are checked, and other signatures are counted as
+//!    segment, or a manifest that lists it (file `manifest.rs`). Without a validator, digests of DigestSha256 segments are checked, and other signatures are counted as
 //!    unverified. An application Nack or a Link in the place of a segment ends the fetch, because it carries no content
 //!    of the object. All other ContentTypes are content.
 //!
@@ -177,6 +177,9 @@ pub enum FetchError {
         /// Why.
         denial: Denial,
     },
+    /// The manifest of the object does not list this packet, or is damaged.
+    #[error("{0} is not what the signed manifest lists")]
+    NotInManifest(NameBuf),
     /// The metadata packet holds no name.
     #[error("the metadata under {0} holds no name")]
     BadMetadata(NameBuf),
@@ -334,6 +337,10 @@ impl<'a> SegmentFetch<'a> {
             transfer.write_ready(sink).await?;
             transfer.update_progress();
             progress(&transfer.progress, sink)?;
+            // What a stream has sent is not kept back until there is more of it.
+            if transfer.is_open_ended() {
+                sink.flush().await?;
+            }
             if transfer.is_complete() {
                 break;
             }

@@ -16,10 +16,11 @@
 use crate::{
     client::Client,
     incoming_interest::{Reply, ReplyBatch, RespondError},
+    manifest,
     object_protocol::{Asked, application_nack, metadata},
     producer::{InterestStream, ServeError},
 };
-use namewire_packet::{DataBuilder, Interest, Name, NameBuf};
+use namewire_packet::{Data, DataBuilder, Interest, Name, NameBuf};
 use namewire_security::{SignError, Signer};
 use std::{
     collections::{HashMap, VecDeque},
@@ -57,6 +58,9 @@ pub struct PublishOptions {
     pub cache_bytes: usize,
     /// Signs segments and metadata.
     pub signer: Signer,
+    /// The object is read once at the start, and has a manifest that the key signs in place of the segments (file
+    /// `manifest.rs`).
+    pub has_manifest: bool,
 }
 
 impl Default for PublishOptions {
@@ -68,6 +72,7 @@ impl Default for PublishOptions {
             freshness_ms: 10_000,
             cache_bytes: 16 * 1024 * 1024,
             signer: Signer::digest(),
+            has_manifest: false,
         }
     }
 }
@@ -90,7 +95,7 @@ impl PublishOptions {
         if let Some(last) = last {
             data = data.final_segment(last);
         }
-        self.signer.sign_data(&data)
+        if self.has_manifest { Ok(data.sign_digest()) } else { self.signer.sign_data(&data) }
     }
 
     /// Checks that segments below this name fit into packets, whatever their numbers.
@@ -137,6 +142,9 @@ pub enum PublishError {
         /// Size of such a packet.
         packet_bytes: usize,
     },
+    /// The content changed, or could not be read, while the manifest was made.
+    #[error("the file changed, or cannot be read, while its manifest was made")]
+    NoManifest,
     /// The key cannot sign.
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -206,6 +214,8 @@ pub struct SegmentPublisher {
     name: NameBuf,
     versioned_name: NameBuf,
     options: PublishOptions,
+    /// Empty: there is none.
+    manifest: Vec<Arc<[u8]>>,
     cache: HashMap<u64, Arc<[u8]>>,
     cache_order: VecDeque<u64>,
     cache_used_bytes: usize,
@@ -259,18 +269,37 @@ impl SegmentPublisher {
             versioned_name.push_version(version);
         }
         options.check_fit(&versioned_name)?;
-        Ok(SegmentPublisher {
+        let mut publisher = SegmentPublisher {
             source,
             size_bytes,
             name: name.clone(),
             versioned_name,
             options,
+            manifest: Vec::new(),
             cache: HashMap::new(),
             cache_order: VecDeque::new(),
             cache_used_bytes: 0,
             has_changed: false,
             counters: PublishCounters::default(),
-        })
+        };
+        if publisher.options.has_manifest {
+            publisher.manifest = publisher.make_manifest()?;
+        }
+        Ok(publisher)
+    }
+
+    /// Reads the object once for the digests of its segments.
+    fn make_manifest(&self) -> Result<Vec<Arc<[u8]>>, PublishError> {
+        let last = Some(self.segments() - 1);
+        let mut digests = Vec::with_capacity(self.segments() as usize);
+        for segment in 0..self.segments() {
+            let content = self.read(segment).map_err(|_| PublishError::NoManifest)?;
+            let wire = self.options.encode_segment(&self.versioned_name, segment, last, &content)?;
+            digests.push(Data::parse(&wire).expect("just encoded").implicit_digest());
+        }
+        let options = &self.options;
+        let packets = manifest::packets(&self.versioned_name, &digests, options.freshness_ms, &options.signer)?;
+        Ok(packets.into_iter().map(Arc::from).collect())
     }
 
     /// Name up to the version, or without one.
@@ -347,7 +376,10 @@ impl SegmentPublisher {
                 self.counters.not_found += 1;
                 self.nack(interest.name(), Some(self.segments() - 1))
             }
-            Asked::Absent => {
+            Asked::Manifest(packet) if packet < self.manifest.len() as u64 => {
+                Reply::Data(Arc::clone(&self.manifest[packet as usize]))
+            }
+            Asked::Absent | Asked::Manifest(_) => {
                 self.counters.not_found += 1;
                 self.nack(interest.name(), None)
             }

@@ -22,6 +22,7 @@ use crate::{
     data_buf::DataBuf,
     express_error::ExpressError,
     loss_detection::{LossDetector, repeat_after},
+    manifest::ManifestReader,
     pending_interest::{Completion, Outcome},
     rtt_estimator::RttEstimator,
     segment_fetch::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
@@ -104,6 +105,7 @@ pub(crate) struct Transfer<'a> {
     source: usize,
     /// When the source was chosen, or last answered.
     source_lived: Instant,
+    manifest: ManifestReader,
     /// When the rate allows the next Interest.
     rate_allows: Instant,
     is_connection_lost: bool,
@@ -149,6 +151,7 @@ impl<'a> Transfer<'a> {
             earliest_deadline: None,
             source: 0,
             source_lived: now,
+            manifest: ManifestReader::default(),
             rate_allows: now,
             is_connection_lost: false,
             backoff: Backoff::default(),
@@ -163,7 +166,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Some segments have come, and none said which is the last.
-    fn is_open_ended(&self) -> bool {
+    pub(crate) fn is_open_ended(&self) -> bool {
         self.final_segment.is_none() && self.progress.segments > 0
     }
 
@@ -531,15 +534,32 @@ impl<'a> Transfer<'a> {
     /// Accepts a segment: verifies it and keeps it until its turn.
     pub(crate) async fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
         let view = data.data();
-        if self.options.validator.is_some() {
-            require_trust(self.client, &self.options, &view).await?;
-        } else if view.signature_info().signature_type() != signature_type::DIGEST_SHA256 {
+        let is_digest = view.signature_info().signature_type() == signature_type::DIGEST_SHA256;
+        if let Some(validator) = &self.options.validator {
+            let listed = match is_digest {
+                true => self.manifest.check(self.client, validator, &self.base, segment, &view).await?,
+                false => false,
+            };
+            if !listed {
+                require_trust(self.client, &self.options, &view).await?;
+            }
+        } else if !is_digest {
             self.progress.unverified_segments += 1;
         } else if self.options.verify_digests && !view.verify_digest_sha256() {
             return Err(FetchError::BadDigest(view.name().to_buf()));
         }
         match view.content_type() {
-            content_type::NACK => return Err(FetchError::ApplicationNack(view.name().to_buf())),
+            content_type::NACK => {
+                // The window went beyond the end before the first segment told where it is.
+                let last = view.final_block_id().and_then(|component| component.segment());
+                return match last.filter(|last| segment > *last) {
+                    Some(last) => {
+                        self.limit_to(last);
+                        Ok(())
+                    }
+                    None => Err(FetchError::ApplicationNack(view.name().to_buf())),
+                };
+            }
             content_type::LINK => return Err(FetchError::Link(view.name().to_buf())),
             _ => {}
         }

@@ -26,6 +26,7 @@ use crate::{
 };
 use namewire_packet::{
     Component, InterestBuilder, NackReason, Name, NameBuf, content_type,
+    signature::signature_type,
     tlv::{self, types},
 };
 use std::time::Duration;
@@ -149,6 +150,8 @@ struct Search<'a> {
     best: Option<Found>,
     /// Why nothing was found.
     cause: ExpressError,
+    /// A segment that only a manifest can make trusted. Anybody may have made it, so it hides nothing else.
+    unsigned: Option<Found>,
     /// What a producer says that it does not have.
     application_nack: Option<NameBuf>,
     /// What was found and cannot be used. A forged answer hides no true one.
@@ -170,6 +173,7 @@ impl<'a> Search<'a> {
             receiver,
             best: None,
             cause,
+            unsigned: None,
             application_nack: None,
             refused: None,
         }
@@ -200,7 +204,7 @@ impl<'a> Search<'a> {
                 () = sleep_until(wake) => {}
             }
         }
-        match (self.best.take(), self.refused.take()) {
+        match (self.best.take().or(self.unsigned.take()), self.refused.take()) {
             (Some(found), _) => Ok(Ok(found)),
             (None, Some(refused)) => Err(refused),
             (None, None) => Ok(Err(self.cause.clone())),
@@ -276,7 +280,13 @@ impl<'a> Search<'a> {
 
     /// Keeps what was found, if it is newer than what there is.
     async fn consider(&mut self, is_metadata: bool, data: DataBuf) -> Result<(), FetchError> {
-        let found = classify(self.name, data, self.client, self.options).await?;
+        let is_unsigned = data.data().signature_info().signature_type() == signature_type::DIGEST_SHA256;
+        if self.options.validator.is_some() && is_unsigned && !is_metadata {
+            self.unsigned = Some(classify(self.name, data)?);
+            return Ok(());
+        }
+        require_trust(self.client, self.options, &data.data()).await?;
+        let found = classify(self.name, data)?;
         let is_better = match &self.best {
             None => true,
             Some(best) => match (version_below(self.name, &best.base), version_below(self.name, &found.base)) {
@@ -306,15 +316,9 @@ fn version_below(name: &NameBuf, versioned: &NameBuf) -> Option<u64> {
     last?.version()
 }
 
-async fn classify(
-    asked: &NameBuf,
-    data: DataBuf,
-    client: &Client,
-    options: &FetchOptions,
-) -> Result<Found, FetchError> {
+fn classify(asked: &NameBuf, data: DataBuf) -> Result<Found, FetchError> {
     let view = data.data();
     let name = view.name();
-    require_trust(client, options, &view).await?;
     if name.get(asked.len()) == Some(METADATA) {
         let base = versioned_name(&data)?;
         return Ok(Found { base, first: Discovered::Name, is_from_cache: false });
@@ -328,9 +332,7 @@ async fn classify(
 
 fn versioned_name(metadata: &DataBuf) -> Result<NameBuf, FetchError> {
     let view = metadata.data();
-    if view.signature_info().signature_type() == namewire_packet::signature::signature_type::DIGEST_SHA256
-        && !view.verify_digest_sha256()
-    {
+    if view.signature_info().signature_type() == signature_type::DIGEST_SHA256 && !view.verify_digest_sha256() {
         return Err(FetchError::BadDigest(view.name().to_buf()));
     }
     // More elements may follow the Name.

@@ -5,11 +5,11 @@ mod loopback;
 use loopback::{Forwarder, Weather};
 use namewire_client::{
     Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, Reply,
-    SegmentFetch, SegmentPublisher, congestion_window::CongestionControl,
+    SegmentFetch, SegmentPublisher, Validator, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
-use namewire_security::{PrivateKey, Signer};
-use std::{collections::HashMap, io::Write, time::Duration};
+use namewire_security::{PrivateKey, Signer, ValidityPeriod, issue_certificate, trust::AnchorCertificate};
+use std::{collections::HashMap, io::Write, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 fn name(uri: &str) -> NameBuf {
@@ -565,6 +565,75 @@ fn publisher_refuses_what_cannot_be_sent() {
     publish(&long, 8000).unwrap();
     let missing = SegmentPublisher::of_file(std::path::Path::new("/no/such/file"), &long, chunks(10));
     assert!(matches!(missing, Err(PublishError::File { .. })));
+}
+
+/// The Nack for a segment beyond the end may come before the first segment, which is late or lost.
+#[tokio::test]
+async fn a_nack_beyond_the_end_tells_where_the_end_is() {
+    let consumer = consumer_of("/short", |asked| {
+        let segment = asked.as_name().last().and_then(|last| last.segment()).unwrap();
+        let (content_type, content) = if segment > 2 { (content_type::NACK, &b""[..]) } else { (0, &b"x"[..]) };
+        // Only the Nacks tell the end.
+        let data = DataBuilder::new(asked).content_type(content_type).content(content);
+        Answer::Data(if segment > 2 { data.final_segment(2).sign_digest() } else { data.sign_digest() })
+    })
+    .await;
+    let options = FetchOptions { window_initial: 8, ..FetchOptions::default() };
+    let (got, progress) = fetch(&consumer, "/short/v=1", options).await.unwrap();
+    assert_eq!((got, progress.segments), (b"xxx".to_vec(), 3));
+}
+
+/// One signature for all segments, checked while they come.
+#[tokio::test]
+async fn a_manifest_makes_segments_trusted_and_finds_forged_ones() {
+    let (key, key_name) = (PrivateKey::generate_ecdsa().unwrap(), name("/alice/KEY/1"));
+    let spki = key.public_key().spki().to_vec();
+    let signer = Signer::private_key(key, key_name.clone());
+    let always = ValidityPeriod { not_before_ms: 0, not_after_ms: 4_000_000_000_000 };
+    let issuer = namewire_client::Component::generic(b"self");
+    let certificate = issue_certificate(&signer, key_name.as_name(), &spki, issuer, 1, always).unwrap();
+    let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
+    let options = FetchOptions {
+        validator: Some(Arc::new(Validator::hierarchical([anchor]))),
+        patience: Duration::from_secs(5),
+        ..FetchOptions::default()
+    };
+    let content = bytes(500 * 1000);
+    let published = |has_manifest, signer: Signer| {
+        let options = PublishOptions { signer, has_manifest, ..chunks(1000) };
+        SegmentPublisher::of_bytes(&content, &name("/alice/film"), options).unwrap()
+    };
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    publish(&server, published(true, signer.clone())).await;
+    for uri in ["/alice/film", "/alice/film/v=5"] {
+        let (got, progress) = fetch(&consumer, uri, options.clone()).await.unwrap();
+        assert!(got == content);
+        assert_eq!((progress.segments, progress.unverified_segments), (500, 0));
+    }
+    // A segment in the middle is another one, with a right digest.
+    let mut publisher = published(true, signer);
+    let forger = consumer_of("/alice", move |asked| {
+        if asked.as_name().last().and_then(|last| last.segment()) == Some(300) && asked.as_name().len() == 4 {
+            return Answer::Data(DataBuilder::new(asked).final_segment(499).content(b"forged").sign_digest());
+        }
+        let interest = InterestBuilder::new(asked).can_be_prefix(true).build();
+        match publisher.answer(&namewire_packet::Interest::parse(&interest).unwrap()) {
+            namewire_client::Reply::Data(wire) | namewire_client::Reply::UncachedData(wire) => {
+                Answer::Data(wire.to_vec())
+            }
+            _ => Answer::Silence,
+        }
+    })
+    .await;
+    let error = fetch(&forger, "/alice/film", options.clone()).await.unwrap_err();
+    assert!(matches!(&error, FetchError::NotInManifest(of) if *of == name("/alice/film/v=5/seg=300")), "{error}");
+    // Nobody signed anything.
+    let (consumer, server) = (forwarder.attach_unix(), forwarder.attach_unix());
+    let unsigned = PublishOptions { version: Some(6), ..chunks(1000) };
+    publish(&server, SegmentPublisher::of_bytes(&content, &name("/bob/film"), unsigned).unwrap()).await;
+    let error = fetch(&consumer, "/bob/film/v=6", options).await.unwrap_err();
+    assert!(matches!(error, FetchError::NotTrusted { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub mod content_type {
     pub const LINK: u64 = 1;
     /// An application Nack: the producer has no such Data.
     pub const NACK: u64 = 3;
+    /// A list of implicit digests.
+    pub const MANIFEST: u64 = 4;
 }
 
 /// A checked Data, borrowed from its bytes. [`Data::parse`] reads the fields that every hop needs; an accessor finds

@@ -170,6 +170,7 @@ pub(crate) fn code_of_fetch(error: &FetchError) -> ExitCode {
         FetchError::Link(_)
         | FetchError::BadDigest(_)
         | FetchError::NotTrusted { .. }
+        | FetchError::NotInManifest(_)
         | FetchError::BadMetadata(_)
         | FetchError::TooLarge(_)
         | FetchError::Output(_) => ExitCode::Failed,

@@ -43,6 +43,10 @@ pub(crate) struct Args {
     /// Bytes of a stream to keep for consumers that ask later or again [default: 32 MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     keep: Option<u64>,
+    /// Sign a list of the digests of all segments of a file instead of each segment: faster for the producer, and for
+    /// consumers with --anchor
+    #[arg(long, conflicts_with = "follow")]
+    manifest: bool,
     #[command(flatten)]
     segments: SegmentOptions,
 }
@@ -55,9 +59,15 @@ impl Args {
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     if args.follow || is_stream(&args.file) {
+        if args.manifest {
+            return Err(Failure::usage("a stream has no --manifest: it begins before its end is known"));
+        }
         return stream::execute(global, args).await;
     }
     let is_folder = args.file.is_dir();
+    if args.manifest && is_folder {
+        return Err(Failure::usage("--manifest is for single files"));
+    }
     match (args.once, args.keep) {
         (false, None) if is_folder && args.version.is_some() => {
             Err(Failure::usage("--version is for files: a file in a folder has its time as version"))

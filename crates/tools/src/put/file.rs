@@ -20,7 +20,8 @@ struct Serving {
 }
 
 pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    let options = PublishOptions { version: args.version, ..args.segments.publish_options(global)? };
+    let options =
+        PublishOptions { version: args.version, has_manifest: args.manifest, ..args.segments.publish_options(global)? };
     let mut server = FileServer::open(&args.file, &args.name, options).await?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let client = global.connect().await?;
