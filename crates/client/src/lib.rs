@@ -60,6 +60,7 @@ mod data_buf;
 pub mod discovery;
 mod express_error;
 mod face;
+mod fetch_options;
 mod incoming_interest;
 #[cfg(feature = "key-chain")]
 mod kept_certificate;
@@ -72,7 +73,7 @@ mod pending_interest;
 mod producer;
 mod reassembly;
 pub mod rtt_estimator;
-pub mod segment_fetch;
+mod segment_fetch;
 pub mod segment_publish;
 pub mod sync;
 pub mod tag;
@@ -94,6 +95,7 @@ pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use express_error::ExpressError;
 pub use face::{FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
+pub use fetch_options::{Discovery, FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX};
 pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, Responder};
 #[cfg(feature = "key-chain")]
 pub use kept_certificate::{CertificateEvent, keep_certificate};
@@ -102,7 +104,7 @@ pub use notification::{Notification, NotificationStream};
 pub use producer::{
     Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestRoutes, InterestStream, SERVED_AT_ONCE_MAX, ServeError,
 };
-pub use segment_fetch::{Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, SegmentFetch, SegmentStream};
+pub use segment_fetch::{FoundObject, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;
 pub use validator::{CERTIFICATES_FETCHED_MAX, TrustError, Validator};

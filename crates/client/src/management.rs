@@ -11,7 +11,8 @@
 use crate::{
     client::{Client, fresh_nonce},
     express_error::ExpressError,
-    segment_fetch::{Discovery, FetchError, FetchOptions, SegmentFetch},
+    fetch_options::{Discovery, FetchError, FetchOptions},
+    segment_fetch::SegmentFetch,
 };
 use namewire_packet::{
     FaceId, InterestBuilder, NameBuf, SignedInterestFields,

@@ -17,7 +17,7 @@
 //! Cost: the producer reads the object once before it serves the manifest, and keeps 34 bytes for each segment; the
 //! consumer hashes each segment, and waits a round trip for each 239 segments.
 
-use crate::{client::Client, segment_fetch::FetchError, validator::Validator};
+use crate::{client::Client, fetch_options::FetchError, validator::Validator};
 use namewire_packet::{
     Component, Data, DataBuilder, InterestBuilder, NameBuf, content_type,
     tlv::{self, types},

@@ -21,11 +21,11 @@ use crate::{
     connection::Backoff,
     data_buf::DataBuf,
     express_error::ExpressError,
+    fetch_options::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
     loss_detection::{LossDetector, repeat_after},
     manifest::ManifestReader,
     pending_interest::{Completion, Outcome},
     rtt_estimator::RttEstimator,
-    segment_fetch::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
     version_discovery,
 };
 use namewire_packet::{InterestBuilder, NackReason, NameBuf, content_type, signature::signature_type};

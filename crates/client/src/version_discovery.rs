@@ -21,8 +21,8 @@ use crate::{
     client::{Client, Outstanding, fresh_nonce},
     data_buf::DataBuf,
     express_error::ExpressError,
+    fetch_options::{Discovery, FetchError, FetchOptions, require_trust},
     pending_interest::{Completion, Outcome},
-    segment_fetch::{Discovery, FetchError, FetchOptions, require_trust},
 };
 use namewire_packet::{
     Component, InterestBuilder, NackReason, Name, NameBuf, content_type,
