@@ -171,5 +171,9 @@ fn options_of_streams_are_refused_for_files() {
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }
     assert_eq!(router.tool(&["put", "--follow", "/dev/null", "/me"]).status.code(), Some(1));
-    assert_eq!(router.tool(&["put", directory.path().to_str().unwrap(), "/me"]).status.code(), Some(1));
+    // A folder has many files, and each has a version of its own.
+    for option in [&["--once"][..], &["--version", "7"], &["--manifest"]] {
+        let refused = router.tool(&[&["put", directory.path().to_str().unwrap(), "/me"], option].concat());
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
 }
