@@ -36,6 +36,9 @@ const ATTEMPTS: u32 = 5;
 const FIRST_ATTEMPTS: u32 = 2;
 const ATTEMPT_WAIT: Duration = Duration::from_secs(1);
 
+/// Pause after a Nack, or without a connection.
+const NACK_PAUSE: Duration = Duration::from_millis(100);
+
 type Digest = [u8; DIGEST_BYTES];
 
 /// The packets of the manifest of `versioned_name`, whose segments have these implicit digests. `signer` signs the
@@ -92,11 +95,12 @@ impl ManifestReader {
         client: &Client,
         validator: &Validator,
         versioned_name: &NameBuf,
+        hint: &[NameBuf],
         segment: u64,
         data: &Data<'_>,
     ) -> Result<bool, FetchError> {
         while self.segments.len() as u64 <= segment && !self.is_complete {
-            match self.fetch_next(client, validator, versioned_name).await {
+            match self.fetch_next(client, validator, versioned_name, hint).await {
                 Err(FetchError::NotFound { .. } | FetchError::ApplicationNack(_)) if self.packets == 0 => {
                     return Ok(false);
                 }
@@ -115,15 +119,22 @@ impl ManifestReader {
         client: &Client,
         validator: &Validator,
         versioned_name: &NameBuf,
+        hint: &[NameBuf],
     ) -> Result<(), FetchError> {
         let mut name = versioned_name.join(MANIFEST);
         name.push_segment(self.packets);
-        let interest = InterestBuilder::new(name.clone());
+        let mut interest = InterestBuilder::new(name.clone());
+        if !hint.is_empty() {
+            interest = interest.forwarding_hint(hint);
+        }
         let mut missing = crate::ExpressError::Timeout(ATTEMPT_WAIT.as_millis() as u64);
         for _ in 0..if self.packets == 0 { FIRST_ATTEMPTS } else { ATTEMPTS } {
             match timeout(ATTEMPT_WAIT, client.express(&interest)).await {
                 Ok(Ok(packet)) => return self.add(client, validator, &packet.data()).await,
-                Ok(Err(error)) => missing = error,
+                Ok(Err(error)) => {
+                    missing = error;
+                    tokio::time::sleep(NACK_PAUSE).await;
+                }
                 Err(_) => {}
             }
         }

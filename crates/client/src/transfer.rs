@@ -390,6 +390,12 @@ impl<'a> Transfer<'a> {
             .unwrap_or_else(|_| Err(lost()))
             .map_err(|reason| FetchError::Connection(ExpressError::Closed(reason)))?;
         self.client.is_back(&mut self.backoff);
+        // What the old connection had to say of its Interests says nothing of the next ones; its Data counts.
+        let is_news = |(_, outcome): &(u64, Outcome)| !matches!(outcome, Err(ExpressError::Closed(_)));
+        let news: Vec<_> = std::iter::from_fn(|| self.receiver.try_recv().ok()).filter(is_news).collect();
+        for one in news {
+            let _ = self.sender.send(one); // this struct has the receiver
+        }
         if self.progress.segments == 0 {
             self.first_due = self.first_due.max(Instant::now() + FIRST_SEGMENT_PATIENCE);
         }
@@ -537,7 +543,10 @@ impl<'a> Transfer<'a> {
         let is_digest = view.signature_info().signature_type() == signature_type::DIGEST_SHA256;
         if let Some(validator) = &self.options.validator {
             let listed = match is_digest {
-                true => self.manifest.check(self.client, validator, &self.base, segment, &view).await?,
+                true => {
+                    let hint = self.options.hint_of(self.source);
+                    self.manifest.check(self.client, validator, &self.base, hint, segment, &view).await?
+                }
                 false => false,
             };
             if !listed {
@@ -560,6 +569,8 @@ impl<'a> Transfer<'a> {
                     None => Err(FetchError::ApplicationNack(view.name().to_buf())),
                 };
             }
+            // It is signed as the object is, and no part of it.
+            content_type::MANIFEST => return Err(FetchError::NotInManifest(view.name().to_buf())),
             content_type::LINK => return Err(FetchError::Link(view.name().to_buf())),
             _ => {}
         }
@@ -584,6 +595,8 @@ impl<'a> Transfer<'a> {
         let last = self.options.last_segment.map_or(last, |wanted| wanted.min(last));
         if self.final_segment != Some(last) {
             self.final_segment = Some(last);
+            // Another segment may tell a later end.
+            self.next_to_ask = self.next_to_ask.min(last.saturating_add(1));
             self.in_flight.retain(|segment, _| *segment <= last);
             self.lost.retain(|segment, _| *segment <= last);
         }

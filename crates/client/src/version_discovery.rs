@@ -13,6 +13,10 @@
 //! If no producer answers, a prefix Interest without MustBeFresh asks for what a cache still holds; whoever uses that
 //! version is told so.
 //!
+//! A packet further below the name may be of another object, and while a validator asks for signatures anybody may have
+//! made one without: such answers are used only if nothing better comes within [`DOUBTFUL_PATIENCE`]. An application
+//! Nack counts as a Nack of whichever Interest it answers.
+//!
 //! Unanswered Interests are sent again with a new nonce: while forwarders still have the earlier one they send the
 //! later one another way. The earlier ones stay pending, so a late answer counts. Each goes to the next of
 //! [`FetchOptions::sources`].
@@ -49,6 +53,8 @@ const NACK_PAUSE_LAST: Duration = Duration::from_secs(1);
 /// How long the first answer waits for the other: as long as it took itself, within these bounds.
 const COMPARED_AT_LEAST: Duration = Duration::from_millis(10);
 const COMPARED_AT_MOST: Duration = Duration::from_millis(50);
+/// How long a doubtful answer waits for a better one.
+const DOUBTFUL_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a cache has to name a version: it is asked when nobody else has answered, just before patience ends.
 const CACHE_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a producer has to answer for its metadata in the middle of a stream.
@@ -150,8 +156,9 @@ struct Search<'a> {
     best: Option<Found>,
     /// Why nothing was found.
     cause: ExpressError,
-    /// A segment that only a manifest can make trusted. Anybody may have made it, so it hides nothing else.
-    unsigned: Option<Found>,
+    /// A segment that only a manifest can make trusted, which anybody may have made; or a packet further below the
+    /// name, which may be of another object. It is used if nothing else comes.
+    doubtful: Option<Found>,
     /// What a producer says that it does not have.
     application_nack: Option<NameBuf>,
     /// What was found and cannot be used. A forged answer hides no true one.
@@ -173,7 +180,7 @@ impl<'a> Search<'a> {
             receiver,
             best: None,
             cause,
-            unsigned: None,
+            doubtful: None,
             application_nack: None,
             refused: None,
         }
@@ -194,8 +201,11 @@ impl<'a> Search<'a> {
             tokio::select! {
                 biased;
                 Some((index, outcome)) = self.receiver.recv() => {
-                    let had_best = self.best.is_some();
+                    let (had_best, had_doubtful) = (self.best.is_some(), self.doubtful.is_some());
                     self.handle(index as usize, outcome).await?;
+                    if self.doubtful.is_some() && !had_doubtful {
+                        end = end.min(Instant::now() + DOUBTFUL_PATIENCE);
+                    }
                     if self.best.is_some() && !had_best {
                         let window = start.elapsed().clamp(COMPARED_AT_LEAST, COMPARED_AT_MOST);
                         end = end.min(Instant::now() + window);
@@ -204,7 +214,7 @@ impl<'a> Search<'a> {
                 () = sleep_until(wake) => {}
             }
         }
-        match (self.best.take().or(self.unsigned.take()), self.refused.take()) {
+        match (self.best.take().or(self.doubtful.take()), self.refused.take()) {
             (Some(found), _) => Ok(Ok(found)),
             (None, Some(refused)) => Err(refused),
             (None, None) => Ok(Err(self.cause.clone())),
@@ -243,8 +253,12 @@ impl<'a> Search<'a> {
     async fn handle(&mut self, index: usize, outcome: Outcome) -> Result<(), FetchError> {
         let ask = &mut self.asks[index];
         match outcome {
-            Ok(data) if is_metadata_nack(self.name, &data) => {
-                self.application_nack = Some(data.name().to_buf());
+            // A Nack for another name below this one satisfies a prefix Interest, too.
+            Ok(data) if is_no_object(&data) => {
+                let is_of_metadata = data.name().get(self.name.as_name().len()) == Some(METADATA);
+                if !is_of_metadata || self.application_nack.is_none() {
+                    self.application_nack = Some(data.name().to_buf());
+                }
                 self.nacked(index, NackReason::None);
                 Ok(())
             }
@@ -282,11 +296,16 @@ impl<'a> Search<'a> {
     async fn consider(&mut self, is_metadata: bool, data: DataBuf) -> Result<(), FetchError> {
         let is_unsigned = data.data().signature_info().signature_type() == signature_type::DIGEST_SHA256;
         if self.options.validator.is_some() && is_unsigned && !is_metadata {
-            self.unsigned = Some(classify(self.name, data)?);
+            self.doubtful = Some(classify(self.name, data)?);
             return Ok(());
         }
         require_trust(self.client, self.options, &data.data()).await?;
         let found = classify(self.name, data)?;
+        let is_below = found.base != *self.name && version_below(self.name, &found.base).is_none();
+        if is_below && !is_metadata {
+            self.doubtful.get_or_insert(found);
+            return Ok(());
+        }
         let is_better = match &self.best {
             None => true,
             Some(best) => match (version_below(self.name, &best.base), version_below(self.name, &found.base)) {
@@ -303,9 +322,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// There is no metadata, which does not say that there is no object.
-fn is_metadata_nack(name: &NameBuf, data: &DataBuf) -> bool {
-    data.data().content_type() == content_type::NACK && data.name().get(name.as_name().len()) == Some(METADATA)
+/// An application Nack, or a manifest.
+fn is_no_object(data: &DataBuf) -> bool {
+    matches!(data.data().content_type(), content_type::NACK | content_type::MANIFEST)
 }
 
 /// The version in `versioned`, if it is `name` and a version.

@@ -317,6 +317,34 @@ async fn a_version_that_nobody_has_is_soon_given_up() {
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }
 
+/// Any packet below the name answers a prefix Interest: a Nack for a version that somebody made up, a manifest, another
+/// object. None of them hides the object.
+#[tokio::test(start_paused = true)]
+async fn other_packets_below_the_name_are_not_taken_for_the_object() {
+    for (other, content_type) in [
+        ("/film/v=9999/seg=0", content_type::NACK),
+        ("/film/v=1/32=manifest/seg=0", content_type::MANIFEST),
+        ("/film/extras/v=9/seg=0", 0),
+    ] {
+        let consumer = consumer_of("/film", move |mut asked| {
+            let last = asked.as_name().last().unwrap();
+            if last.value == b"metadata" {
+                let mut content = Vec::new();
+                name("/film/v=5").as_name().write_tlv(&mut content);
+                asked.push_version(1).push_segment(0);
+                let data = DataBuilder::new(asked).freshness_ms(1).final_segment(0).content(&content);
+                return Answer::Data(data.sign_digest());
+            }
+            let (asked, content_type) = if asked == name("/film") { (name(other), content_type) } else { (asked, 0) };
+            let data = DataBuilder::new(asked).content_type(content_type).freshness_ms(1000).final_segment(0);
+            Answer::Data(data.content(b"x").sign_digest())
+        })
+        .await;
+        let (_, progress) = fetch(&consumer, "/film", FetchOptions::default()).await.unwrap();
+        assert_eq!(progress.versioned_name, name("/film/v=5"), "{other}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rate_is_kept() {
     let consumer = consumer_of("/film", |asked| {
@@ -565,6 +593,20 @@ fn publisher_refuses_what_cannot_be_sent() {
     publish(&long, 8000).unwrap();
     let missing = SegmentPublisher::of_file(std::path::Path::new("/no/such/file"), &long, chunks(10));
     assert!(matches!(missing, Err(PublishError::File { .. })));
+}
+
+/// The first segment, of a cache, told another end than the next one: what lay between was never asked for.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_moves_is_followed() {
+    let consumer = consumer_of("/moved", |asked| {
+        let segment = asked.as_name().last().and_then(|last| last.segment()).unwrap();
+        let last = if segment == 0 { 3 } else { 100 };
+        Answer::Data(DataBuilder::new(asked).final_segment(last).content(b"x").sign_digest())
+    })
+    .await;
+    let options = FetchOptions { window_initial: 50, ..FetchOptions::default() };
+    let (got, _) = fetch(&consumer, "/moved/v=1", options).await.unwrap();
+    assert_eq!(got.len(), 101);
 }
 
 /// The Nack for a segment beyond the end may come before the first segment, which is late or lost.
