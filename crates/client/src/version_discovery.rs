@@ -93,7 +93,9 @@ pub(crate) async fn discover(client: &Client, name: &NameBuf, options: &FetchOpt
     };
     let start = Instant::now();
     let mut search = Search::new(client, name, options, asks);
-    let cause = match search.run(start + options.patience).await? {
+    // The cache is asked within the same time.
+    let patience = options.patience - CACHE_PATIENCE.min(options.patience / 4);
+    let cause = match search.run(start + patience).await? {
         Ok(found) => return Ok(found),
         Err(cause) => cause,
     };
