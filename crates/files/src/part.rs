@@ -8,12 +8,16 @@
 //! /me/film/v=1700000000000000      name up to the version
 //! 3b1f…                            what the segments were checked against, in the caller's words
 //! 33 264000 8000 9ae3bd01          segments, bytes, bytes of the last of these segments, CRC-32 since the line before
+//! whole                            the copy has all of its bytes, and is about to be renamed
 //! ```
 //!
 //! A line is written after its bytes, once for each [`RECORD_BYTES`] and when the fetch ends for any reason. So a
 //! killed process loses little more than that. After a power failure a line may be there and its bytes not: the copy
 //! counts up to the last line whose checksum fits. A checksum finds accidents; forgeries are the validator's matter,
-//! which has seen the segments before they are written.
+//! which has seen the segments before they are written. Lines behind that one are cut off before others follow.
+//!
+//! The end, in an order that a crash may cut anywhere: the line `whole`, the copy gets the file's name, the index goes.
+//! An index that says `whole`, of which the copy has nothing, is left of a download that has ended, and is removed.
 //!
 //! A fetch that goes on asks for the last segment of the copy once more. If it has other bytes, the content under this
 //! name has changed, and the copy is of no use ([`PartFile::is_contradicted`]).
@@ -55,6 +59,7 @@ const WRITE_BUFFER_BYTES: usize = 1024 * 1024;
 /// Buffers that wait for the disk.
 const BUFFERS_WAITING_MAX: usize = 2;
 const HEADER: &str = "namewire-part 1";
+const WHOLE: &str = "whole";
 /// Longest name of a file on Linux, in bytes.
 const FILE_NAME_BYTES_MAX: usize = 255;
 const PART: &str = ".part";
@@ -71,13 +76,24 @@ pub struct Held {
     pub segments: u64,
     /// Bytes of their content.
     pub bytes: u64,
+    /// Bytes in the copy behind these, of no known segment: they come again.
+    pub uncounted_bytes: u64,
     last_segment_bytes: usize,
+    /// Bytes of the index up to the end of the last line that counts.
+    index_bytes: u64,
 }
 
 impl Held {
     /// Bytes before the last of the segments, which comes once more.
     pub fn bytes_before_last(&self) -> u64 {
         self.bytes - self.last_segment_bytes as u64
+    }
+
+    /// Segments and bytes that were there and come again: the last segment, and what is behind it. The segments behind
+    /// it are counted as if they had its length.
+    pub fn again(&self) -> (u64, u64) {
+        let last = self.last_segment_bytes as u64;
+        (1 + self.uncounted_bytes.div_ceil(last.max(1)), last + self.uncounted_bytes)
     }
 }
 
@@ -263,14 +279,17 @@ impl PartFile {
         index_name.push(INDEX);
         let mut file = open_locked(&part_path)?;
         let index_path = PathBuf::from(index_name);
-        let is_ours = File::open(&index_path).is_ok_and(|index| {
-            BufReader::new(index).lines().next().is_some_and(|line| line.is_ok_and(|line| line == HEADER))
-        });
-        if !is_ours && file.metadata()?.len() > 0 {
+        let copy_bytes = file.metadata()?.len();
+        let mut index = File::open(&index_path).ok().and_then(|index| read_index(index, &mut file));
+        if index.as_ref().is_some_and(Index::is_of_a_finished_file) {
+            fs::remove_file(&index_path)?;
+            index = None;
+        }
+        if index.is_none() && copy_bytes > 0 {
             let words = format!("{} is there, and was not made by a download of namewire", part_path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
         }
-        let held = File::open(&index_path).ok().and_then(|index| read_index(index, checked_by, &mut file));
+        let held = index.filter(|index| index.checked_by == checked_by).and_then(|index| index.held);
         Ok(PartFile {
             path: path.to_owned(),
             part_path,
@@ -317,7 +336,9 @@ impl PartFile {
             self.file.read_exact_at(&mut self.expected, self.bytes)?;
             self.file.seek(SeekFrom::Start(self.bytes))?;
             segments_held = held.segments - 1;
-            File::options().append(true).open(index)?
+            let index = File::options().append(true).open(index)?;
+            index.set_len(held.index_bytes)?;
+            index
         } else {
             self.empty()?;
             // Before the first byte, so that the copy is known as ours.
@@ -393,10 +414,18 @@ impl PartFile {
     /// # Errors
     /// If it cannot be written or renamed.
     pub fn finish(mut self) -> io::Result<()> {
-        self.stop()?;
-        self.file.set_len(self.bytes)?;
+        self.make_whole()?;
         fs::rename(&self.part_path, &self.path)?;
         remove_if_there(&self.index_path)
+    }
+
+    /// Writes the rest, and the last line of the index.
+    fn make_whole(&mut self) -> io::Result<()> {
+        self.record()?;
+        self.stop()?;
+        self.file.set_len(self.bytes)?;
+        let mut index = File::options().append(true).open(&self.index_path)?;
+        index.write_all(format!("{WHOLE}\n").as_bytes())
     }
 
     /// Ends without the whole. Returns how many bytes the next fetch need not ask for; without any, the copy is
@@ -407,7 +436,7 @@ impl PartFile {
     pub fn keep(mut self) -> io::Result<u64> {
         if self.disk.is_none() {
             // The fetch ended before it knew what to write: what an earlier one left stays.
-            return match &self.held {
+            return match self.held.as_ref().filter(|held| held.bytes > 0) {
                 Some(held) => Ok(held.bytes),
                 None => {
                     remove_if_there(&self.index_path)?;
@@ -450,28 +479,72 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How far the content of `file` agrees with its index.
-fn read_index(index: File, checked_by: &str, file: &mut File) -> Option<Held> {
-    let mut lines = BufReader::new(index).lines().map_while(Result::ok);
-    if lines.next()? != HEADER {
+/// An index, compared with its copy.
+struct Index {
+    checked_by: String,
+    /// `None` without a name.
+    held: Option<Held>,
+    /// It has the line `whole`.
+    is_whole: bool,
+}
+
+impl Index {
+    /// The copy has got the file's name, and what has the copy's name now is another file.
+    fn is_of_a_finished_file(&self) -> bool {
+        self.is_whole && self.held.as_ref().is_none_or(|held| held.bytes == 0)
+    }
+}
+
+/// The next line, without its end; `None` for one that was not written to its end.
+fn next_line(index: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    index.read_line(&mut line).ok()?;
+    line.ends_with('\n').then(|| line.trim_end_matches('\n').to_owned())
+}
+
+/// How far the content of `file` agrees with its index; `None` if that is no index of a copy.
+fn read_index(index: File, file: &mut File) -> Option<Index> {
+    let mut lines = BufReader::new(index);
+    if next_line(&mut lines)? != HEADER {
         return None;
     }
-    let versioned_name = lines.next()?.parse().ok()?;
-    if lines.next()? != checked_by {
-        return None;
-    }
-    let mut held = Held { versioned_name, segments: 0, bytes: 0, last_segment_bytes: 0 };
+    let mut read = Index { checked_by: String::new(), held: None, is_whole: false };
+    let (Some(name), Some(checked_by)) = (next_line(&mut lines), next_line(&mut lines)) else { return Some(read) };
+    let header_bytes = (HEADER.len() + name.len() + checked_by.len() + 3) as u64;
+    read.checked_by = checked_by;
+    let Ok(versioned_name) = name.parse() else { return Some(read) };
+    let mut held = Held {
+        versioned_name,
+        segments: 0,
+        bytes: 0,
+        uncounted_bytes: 0,
+        last_segment_bytes: 0,
+        index_bytes: header_bytes,
+    };
     file.rewind().ok()?;
-    let mut content = BufReader::with_capacity(WRITE_BUFFER_BYTES, file);
-    for line in lines {
-        let Some((segments, bytes, last, checksum)) = parse_record(&line) else { break };
-        let is_possible = bytes > held.bytes && segments > held.segments && last as u64 <= bytes;
-        if !is_possible || checksum_of(&mut content, bytes - held.bytes) != Some(checksum) {
-            break;
-        }
-        (held.segments, held.bytes, held.last_segment_bytes) = (segments, bytes, last);
+    let mut content = BufReader::with_capacity(WRITE_BUFFER_BYTES, &*file);
+    let mut is_true = true;
+    while let Some(line) = next_line(&mut lines) {
+        read.is_whole |= line == WHOLE;
+        is_true = is_true && held.count(&line, &mut content);
     }
-    Some(held)
+    held.uncounted_bytes = file.metadata().ok()?.len().saturating_sub(held.bytes);
+    read.held = Some(held);
+    Some(read)
+}
+
+impl Held {
+    /// Counts what this line of the index tells of, if `content` goes on with that.
+    fn count(&mut self, line: &str, content: &mut impl BufRead) -> bool {
+        let Some((segments, bytes, last, checksum)) = parse_record(line) else { return false };
+        let is_possible = bytes > self.bytes && segments > self.segments && last as u64 <= bytes;
+        if !is_possible || checksum_of(content, bytes - self.bytes) != Some(checksum) {
+            return false;
+        }
+        (self.segments, self.bytes, self.last_segment_bytes) = (segments, bytes, last);
+        self.index_bytes += line.len() as u64 + 1;
+        true
+    }
 }
 
 fn parse_record(line: &str) -> Option<(u64, u64, usize, u32)> {
@@ -596,6 +669,84 @@ mod tests {
         // Bytes that never reached the disk.
         File::options().write(true).open(&part_path).unwrap().set_len(5).unwrap();
         assert_eq!(PartFile::open(&path, "-").unwrap().held().unwrap().segments, 0);
+    }
+
+    /// The story: lines were appended to a torn one, and none of them counted: a second kill lost all since the first.
+    #[test]
+    fn what_follows_a_torn_or_wrong_line_of_the_index_counts() {
+        for rest in ["262 2096000 80", "262 2096000 8000 00000000\n", "\u{fffd}\n", "262 2096000 8000"] {
+            let (folder, content) = (tempfile::tempdir().unwrap(), content(600));
+            let path = left(folder.path(), &content, true);
+            let mut index = File::options().append(true).open(folder.path().join("film.part.index")).unwrap();
+            index.write_all(rest.as_bytes()).unwrap();
+            let mut part = PartFile::open(&path, "-").unwrap();
+            let held = part.start(&film(1)).unwrap();
+            assert!(held > 100, "{held}");
+            write(&mut part, &content, held..600).unwrap();
+            assert_eq!(part.keep().unwrap(), 600 * SEGMENT as u64);
+            assert_eq!(PartFile::open(&path, "-").unwrap().held().unwrap().segments, 600, "{rest:?}");
+        }
+    }
+
+    /// Each moment at which a crash may cut the end of a download, and what the next one finds.
+    #[test]
+    fn a_crash_at_any_moment_of_the_end_leaves_what_can_go_on() {
+        let content = content(300);
+        for moment in ["before", "the line", "the new name", "all"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = left(folder.path(), &content[..], false);
+            let (part_path, index_path) = (folder.path().join("film.part"), folder.path().join("film.part.index"));
+            if moment != "before" {
+                let mut part = PartFile::open(&path, "-").unwrap();
+                assert_eq!(part.start(&film(1)).unwrap(), 299);
+                write(&mut part, &content, 299..300).unwrap();
+                part.make_whole().unwrap();
+            }
+            if ["the new name", "all"].contains(&moment) {
+                fs::rename(&part_path, &path).unwrap();
+            }
+            if moment == "all" {
+                fs::remove_file(&index_path).unwrap();
+            }
+            // A fetch that ends before it begins leaves no more than there was.
+            let kept = PartFile::open(&path, "-").unwrap().keep().unwrap();
+            assert_eq!(kept, if path.exists() { 0 } else { content.len() as u64 }, "{moment}");
+            assert_eq!((part_path.exists(), index_path.exists()), (kept > 0, kept > 0), "{moment}");
+            let mut part = PartFile::open(&path, "-").unwrap();
+            let held = part.start(&film(1)).unwrap();
+            assert_eq!(held, if kept > 0 { 299 } else { 0 }, "{moment}");
+            write(&mut part, &content, held..300).unwrap();
+            part.finish().unwrap();
+            assert!(fs::read(&path).unwrap() == content, "{moment}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the file is left");
+        }
+    }
+
+    /// The index of a download that has ended, and a part that another program began since.
+    #[test]
+    fn an_index_that_was_left_makes_no_other_part_ours() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(300));
+        let path = left(folder.path(), &content, false);
+        let mut part = PartFile::open(&path, "-").unwrap();
+        part.start(&film(1)).unwrap();
+        write(&mut part, &content, 299..300).unwrap();
+        part.make_whole().unwrap();
+        let part_path = folder.path().join("film.part");
+        fs::rename(&part_path, &path).unwrap();
+        drop(part);
+        fs::write(&part_path, b"half a film").unwrap();
+        let refused = PartFile::open(&path, "-").err().unwrap().to_string();
+        assert!(refused.contains("not made by a download of namewire"), "{refused}");
+        assert_eq!(fs::read(&part_path).unwrap(), b"half a film");
+    }
+
+    #[test]
+    fn what_comes_again_is_known() {
+        let (folder, content) = (tempfile::tempdir().unwrap(), content(300));
+        let path = left(folder.path(), &content, false);
+        File::options().append(true).open(folder.path().join("film.part")).unwrap().write_all(&[7; 12_000]).unwrap();
+        let part = PartFile::open(&path, "-").unwrap();
+        assert_eq!(part.held().unwrap().again(), (3, 20_000));
     }
 
     #[test]
