@@ -135,6 +135,11 @@ impl StreamSegments {
         self.sent
     }
 
+    /// Memory of the segments that are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
     /// Appends bytes, and cuts the full segments.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         let segment_bytes = self.options.segment_bytes;
@@ -153,7 +158,8 @@ impl StreamSegments {
 
     /// Makes the rest a segment, full or not.
     pub(crate) fn cut_rest(&mut self) {
-        let content = std::mem::take(&mut self.rest);
+        let mut content = std::mem::take(&mut self.rest);
+        content.shrink_to_fit();
         self.bytes += content.len() as u64;
         let (after, is_short) = (self.next() + 1, content.len() < self.options.segment_bytes);
         if let Some(origin) = self.origin.as_mut().filter(|_| is_short) {
@@ -174,10 +180,12 @@ impl StreamSegments {
         self.last = Some(self.next() - 1);
     }
 
-    /// Drops the oldest segments, up to number `until`, while more than `keep_bytes` are kept.
+    /// Drops the oldest segments, up to number `until`, while more than `keep_bytes` are kept. One that was never sent
+    /// stays, and what follows it, unless they can be read again.
     pub(crate) fn drop_oldest(&mut self, keep_bytes: usize, until: u64) {
+        let may_drop_unsent = self.origin.is_some();
         while self.kept_bytes > keep_bytes && self.first <= until {
-            let Some(oldest) = self.kept.pop_front() else { break };
+            let Some(oldest) = self.kept.pop_front_if(|oldest| oldest.was_sent || may_drop_unsent) else { break };
             self.kept_bytes -= oldest.cost_bytes();
             self.first += 1;
         }
@@ -215,6 +223,14 @@ impl StreamSegments {
         };
         self.sent += u64::from(!std::mem::replace(&mut kept.was_sent, true));
         Found::Packet(wire)
+    }
+
+    /// The segment counts as not sent, if it is still kept.
+    pub(crate) fn take_back(&mut self, segment: u64) {
+        let kept = segment.checked_sub(self.first).and_then(|at| self.kept.get_mut(at as usize));
+        if let Some(kept) = kept {
+            self.sent -= u64::from(std::mem::take(&mut kept.was_sent));
+        }
     }
 
     fn read_again(&self, segment: u64) -> Found {
@@ -296,10 +312,20 @@ mod tests {
     fn the_oldest_go_and_are_not_confused_with_those_to_come() {
         let mut segments = segments(100, None);
         segments.push(&[1; 1000]);
+        (0..10).for_each(|segment| drop(segments.send(segment)));
         segments.drop_oldest(3 * (100 + KEPT_OVERHEAD_BYTES), 4);
         assert_eq!((segments.oldest(), segments.send(4), segments.send(10)), (5, Found::Gone, Found::NotYet));
         segments.drop_oldest(3 * (100 + KEPT_OVERHEAD_BYTES), 9);
         assert_eq!((segments.oldest(), segments.next()), (7, 10));
+    }
+
+    #[test]
+    fn a_short_segment_takes_no_more_memory_than_it_counts() {
+        let mut segments = segments(8000, None);
+        segments.push(b"a line");
+        segments.cut_rest();
+        let Form::Content(content) = &segments.kept[0].form else { panic!("it was not sent") };
+        assert!(content.capacity() <= content.len() + KEPT_OVERHEAD_BYTES, "{}", content.capacity());
     }
 
     proptest! {

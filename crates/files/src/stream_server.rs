@@ -8,26 +8,23 @@
 //!
 //! The version of a stream is the time of its start. `stream_answers` has the table of the answers, and the limits of
 //! memory. After the end of the input, what is kept is served until the caller stops, or, with
-//! [`Until::Delivered`], until each segment has been sent and no Interest has come for [`QUIET_TIME`].
+//! [`Until::Delivered`], until it is delivered.
 //!
 //! Cost at full speed: for each segment of 8000 bytes two copies and a signature.
 
 use crate::{
-    standing::{Registration, StandingChange},
+    standing::{Place, Registration, StandingChange},
     stream_answers::{Replies, StreamAnswers},
     stream_input::StreamInput,
 };
 use namewire_client::{Client, IncomingInterest, NameBuf, PublishError, ReplyBatch, RespondError};
-use std::{io, pin::pin, time::Duration};
+use std::{io, pin::pin};
 use tokio::time::{Instant, sleep_until};
 
 pub use crate::stream_answers::{
-    HELD_MAX, HELD_PER_SEGMENT_MAX, KEEP_BYTES_DEFAULT, LINGER, READ_AHEAD_BYTES, SEGMENTS_AHEAD_MAX, StreamCounters,
-    StreamOptions,
+    HELD_MAX, HELD_PER_SEGMENT_MAX, HELD_TIME_MAX, KEEP_BYTES_DEFAULT, LINGER, QUIET_TIME, READ_AHEAD_BYTES,
+    SEGMENTS_AHEAD_MAX, StreamCounters, StreamOptions,
 };
-
-/// How long no Interest comes before a stream counts as delivered: a consumer may ask again for what was lost.
-pub const QUIET_TIME: Duration = Duration::from_secs(2);
 
 /// Interests that are answered with one call.
 const SERVED_TOGETHER_MAX: usize = 64;
@@ -37,7 +34,7 @@ const SERVED_TOGETHER_MAX: usize = 64;
 pub enum Until {
     /// When the caller drops the future.
     Stopped,
-    /// Once the whole stream has been sent.
+    /// Once each segment of the stream has been sent, and none has been asked for in the last [`QUIET_TIME`].
     Delivered,
 }
 
@@ -69,7 +66,6 @@ pub struct StreamServer {
     /// The input gives no more bytes.
     has_ended: bool,
     told_all_sent: bool,
-    last_interest: Instant,
     /// Empty between the calls; its memory is used again.
     batch: ReplyBatch,
 }
@@ -84,7 +80,6 @@ impl StreamServer {
             answers: StreamAnswers::new(object, options)?,
             has_ended: false,
             told_all_sent: false,
-            last_interest: Instant::now(),
             batch: ReplyBatch::default(),
         })
     }
@@ -159,7 +154,11 @@ impl StreamServer {
                             standing.settle_cost().await;
                             tell(self, StreamEvent::Standing(change));
                         }
-                        () = sleep_until_some(done_at), if done_at.is_some() => return Ok(()),
+                        () = sleep_until_some(done_at), if done_at.is_some() => {
+                            if self.answers.is_delivered(Instant::now(), client.close_reason().is_none()) {
+                                return Ok(());
+                            }
+                        }
                     }
                     self.send(&client, &mut replies, &mut tell).await?;
                 }
@@ -167,9 +166,9 @@ impl StreamServer {
             if received == 0 {
                 return Ok(());
             }
-            self.last_interest = Instant::now();
+            let now = Instant::now();
             for incoming in batch.drain(..) {
-                self.answer(incoming, standing.place(), &mut replies);
+                self.answer(incoming, standing.place(), now, &mut replies);
             }
             self.send(&client, &mut replies, &mut tell).await?;
         }
@@ -192,13 +191,14 @@ impl StreamServer {
     fn answer(
         &mut self,
         incoming: IncomingInterest,
-        place: crate::standing::Place,
+        place: Place,
+        now: Instant,
         replies: &mut Replies<IncomingInterest>,
     ) {
         // The packet is shared, not copied: the Interest is read while its owner moves.
         let wire = incoming.wire();
         let Ok(interest) = namewire_client::Interest::parse(&wire) else { return };
-        self.answers.answer(&interest, incoming, place, self.last_interest, replies);
+        self.answers.answer(&interest, incoming, place, now, replies);
     }
 
     /// Takes what came from the input; true at its end.
@@ -220,7 +220,7 @@ impl StreamServer {
     }
 
     fn done_at(&self, until: Until) -> Option<Instant> {
-        (until == Until::Delivered && self.answers.is_all_sent()).then(|| self.last_interest + QUIET_TIME)
+        self.answers.delivered_at().filter(|_| until == Until::Delivered)
     }
 
     async fn send(
@@ -232,12 +232,14 @@ impl StreamServer {
         if replies.is_empty() {
             return Ok(());
         }
-        replies.drain(..).for_each(|(incoming, reply)| self.batch.push(&incoming, &reply));
+        replies.iter().for_each(|(incoming, reply)| self.batch.push(incoming, reply));
         match client.send_replies(&mut self.batch).await {
+            Ok(()) => {}
             // The stream of Interests comes back with others, or ends.
-            Ok(()) | Err(RespondError::Closed(_)) => {}
+            Err(RespondError::Closed(_)) => self.answers.take_back(replies),
             Err(error) => return Err(error),
         }
+        replies.clear();
         if self.answers.is_all_sent() && !std::mem::replace(&mut self.told_all_sent, true) {
             tell(self, StreamEvent::AllSent);
         }

@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// Serve a file that grows: what is appended follows, until Ctrl-C ends the stream
     #[arg(long)]
     follow: bool,
-    /// End when each segment of the stream has been sent, and nothing was asked for in the last 2 s
+    /// End when each segment of the stream has been sent, and none was asked for in the last 2 s
     #[arg(long, conflicts_with = "follow")]
     once: bool,
-    /// Bytes of a stream to keep for consumers that ask later or again [default: 32 MiB]
+    /// Bytes of a stream to keep for consumers that ask later or again [default: 33 MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     keep: Option<u64>,
     /// Sign a list of the digests of all segments of a file instead of each segment: faster for the producer, and for
