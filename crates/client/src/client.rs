@@ -60,7 +60,14 @@ pub(crate) struct Outstanding {
     face: Arc<Face>,
     name_value: Box<[u8]>,
     id: u64,
-    _slot: OwnedSemaphorePermit,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+impl Outstanding {
+    /// Its slot, for another Interest that takes its place. It stays pending until it is dropped.
+    pub(crate) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.slot.take()
+    }
 }
 
 impl Drop for Outstanding {
@@ -192,6 +199,18 @@ impl Client {
         }
     }
 
+    /// The same for at most `limit`, for those who wait for answers.
+    ///
+    /// # Errors
+    /// Why the connection ended, if there is no other by then.
+    pub(crate) async fn come_back_within(&self, limit: Duration, backoff: &mut Backoff) -> Result<(), ExpressError> {
+        let came_back = timeout(limit, self.come_back(backoff)).await;
+        let lost = || self.close_reason().unwrap_or(CloseReason::Remote);
+        came_back.unwrap_or_else(|_| Err(lost())).map_err(ExpressError::Closed)?;
+        self.is_back(backoff);
+        Ok(())
+    }
+
     pub(crate) fn is_still_lost(&self, backoff: &mut Backoff, error: &dyn std::error::Error) {
         let reason = error.to_string();
         if backoff.failed(&reason) {
@@ -257,7 +276,7 @@ impl Client {
             .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
             .await
             .map_err(ExpressError::Closed)?;
-        Ok(Outstanding { face, name_value: interest.name().value().into(), id, _slot: slot })
+        Ok(Outstanding { face, name_value: interest.name().value().into(), id, slot: Some(slot) })
     }
 
     /// Waits for room for one more pending Interest.

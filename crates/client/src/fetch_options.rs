@@ -98,6 +98,11 @@ impl FetchOptions {
         1 + self.sources.len()
     }
 
+    /// A connection that is lost is opened again.
+    pub(crate) fn can_reconnect(&self) -> bool {
+        !self.reconnect.is_zero()
+    }
+
     /// The ForwardingHint of this way, counted round and round; empty: none.
     pub(crate) fn hint_of(&self, way: usize) -> &[NameBuf] {
         match way % self.ways() {

@@ -82,11 +82,13 @@ pub(crate) struct ManifestReader {
     /// Of the packet that comes next.
     next: Option<Digest>,
     is_complete: bool,
+    /// The object has none.
+    is_absent: bool,
 }
 
 impl ManifestReader {
     /// Checks a segment of `versioned_name`, and fetches as much of the manifest as that needs. False if the object has
-    /// no manifest.
+    /// no manifest; nobody is asked for it again then.
     ///
     /// # Errors
     /// If a part of the manifest does not come, or the validator does not accept it, or it lists another segment.
@@ -99,13 +101,16 @@ impl ManifestReader {
         segment: u64,
         data: &Data<'_>,
     ) -> Result<bool, FetchError> {
-        while self.segments.len() as u64 <= segment && !self.is_complete {
+        while self.segments.len() as u64 <= segment && !self.is_complete && !self.is_absent {
             match self.fetch_next(client, validator, versioned_name, hint).await {
                 Err(FetchError::NotFound { .. } | FetchError::ApplicationNack(_)) if self.packets == 0 => {
-                    return Ok(false);
+                    self.is_absent = true;
                 }
                 fetched => fetched?,
             }
+        }
+        if self.is_absent {
+            return Ok(false);
         }
         let listed = usize::try_from(segment).ok().and_then(|segment| self.segments.get(segment));
         match listed {

@@ -11,8 +11,13 @@
 //!   within [`FetchOptions::reconnect`].
 //! * **The end is unknown**, because no segment has had a FinalBlockId: a stream. Segments that do not exist yet look
 //!   like lost ones, so their time-outs do not shrink the window, and only [`STREAM_PROBES`] of them stay in flight.
-//!   When their retries are used up, the producer's metadata tells whether it still lives.
+//!   When their retries are used up, the producer's metadata tells whether it still lives. Meanwhile the fetch goes on.
 //! * **Nobody answers** for [`SOURCE_STALL`], or there is no route: the next of [`FetchOptions::sources`] has its turn.
+//! * **Slots of the connection are scarce** ([`crate::PENDING_INTERESTS_MAX`]): a segment that is asked for again takes
+//!   the slot of its earlier Interest, and a fetch with nothing in flight that of another lost segment. So no fetch waits
+//!   for slots while it holds some.
+//! * **A Nack came**: the segment waits for its pause within the window. It has left the network, as a lost one has
+//!   (RFC 6675: not in the pipe). But without its place each Nack would let a new Interest out at once.
 //! * **An application Nack** may be an old one in a cache. The segment is asked for once more with MustBeFresh.
 
 use crate::{
@@ -35,8 +40,8 @@ use std::{
 };
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
-    time::{Instant, sleep_until, timeout},
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::{Instant, sleep_until},
 };
 
 /// This many Nacks of one segment, other than Congestion and Duplicate, end the fetch before the first segment has
@@ -52,6 +57,10 @@ const FIRST_SEGMENT_PATIENCE: Duration = Duration::from_secs(2);
 /// A source is left after so long without an answer, or after a Nack once it has been tried so long.
 const SOURCE_STALL: Duration = Duration::from_secs(1);
 const SOURCE_NACKED: Duration = Duration::from_millis(100);
+/// How long a producer has to answer for its metadata in the middle of a stream.
+const LIFE_SIGN_PATIENCE: Duration = Duration::from_secs(4);
+/// Stands for the segment number of that question.
+const LIFE_SIGN: u64 = u64::MAX;
 /// Content of a segment before the first has come, for the rate.
 const SEGMENT_BYTES_GUESS: u64 = 8000;
 /// A rate is caught up with after a pause of at most this long.
@@ -68,6 +77,15 @@ struct Wanted {
     /// A cache answered with an application Nack that may be old.
     must_be_fresh: bool,
     outstanding: Option<Outstanding>,
+}
+
+/// The question whether the producer of a stream lives.
+struct LifeSign {
+    /// The segment that did not come, and how often it was asked for.
+    segment: u64,
+    attempts: u32,
+    due: Instant,
+    _outstanding: Outstanding,
 }
 
 /// A fetch whose version is known.
@@ -106,6 +124,7 @@ pub(crate) struct Transfer<'a> {
     /// When the source was chosen, or last answered.
     source_lived: Instant,
     manifest: ManifestReader,
+    life_sign: Option<LifeSign>,
     /// When the rate allows the next Interest.
     rate_allows: Instant,
     is_connection_lost: bool,
@@ -152,6 +171,7 @@ impl<'a> Transfer<'a> {
             source: 0,
             source_lived: now,
             manifest: ManifestReader::default(),
+            life_sign: None,
             rate_allows: now,
             is_connection_lost: false,
             backoff: Backoff::default(),
@@ -189,7 +209,7 @@ impl<'a> Transfer<'a> {
             if self.in_flight.len() >= room || !self.rate_allows_now() {
                 return Ok(());
             }
-            let (segment, wanted) = match self.next_repeat() {
+            let (segment, mut wanted) = match self.next_repeat() {
                 Some(lost) => lost,
                 None => match self.next_new_segment() {
                     Some(new) => new,
@@ -197,7 +217,7 @@ impl<'a> Transfer<'a> {
                 },
             };
             // Room appears only as answers are handled, so never wait for it while there are answers to handle.
-            let slot = match self.client.slot_now() {
+            let slot = match self.slot_now(&mut wanted) {
                 Some(slot) => slot,
                 None if self.in_flight.is_empty() => self.client.slot().await,
                 None => {
@@ -218,13 +238,23 @@ impl<'a> Transfer<'a> {
             let completion = Completion::Tagged(segment, self.sender.clone());
             match self.client.send_interest(&interest.build(), completion, slot).await {
                 Ok(outstanding) => self.note_sent(segment, wanted, outstanding),
-                Err(ExpressError::Closed(_)) if self.can_reconnect() => {
+                Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
                     self.lose(segment, wanted);
                     self.reconnect().await?;
                 }
                 Err(error) => return Err(FetchError::Connection(error)),
             }
         }
+    }
+
+    /// A slot for the next Interest of this segment, without waiting: that of its earlier Interest, or a free one. While
+    /// nothing is in flight, that of any lost segment.
+    fn slot_now(&mut self, wanted: &mut Wanted) -> Option<OwnedSemaphorePermit> {
+        let own = wanted.outstanding.as_mut().and_then(Outstanding::take_slot);
+        own.or_else(|| self.client.slot_now()).or_else(|| {
+            let is_idle = self.in_flight.is_empty();
+            self.lost.values_mut().filter(|_| is_idle).find_map(|lost| lost.outstanding.as_mut()?.take_slot())
+        })
     }
 
     /// The segment is to be requested again, once forwarders will send that on.
@@ -330,13 +360,18 @@ impl<'a> Transfer<'a> {
         let rate = (self.options.rate_max_bytes_per_s.is_some()).then_some(self.rate_allows);
         let rate = rate.filter(|at| *at > Instant::now());
         let first = (self.progress.segments == 0).then_some(self.first_due);
+        let life_sign = self.life_sign.as_ref().map(|asked| asked.due);
         let repeat = self.held_back.first().map(|(at, _)| *at).filter(|at| *at > Instant::now());
-        let deadlines = [self.earliest_deadline, self.losses.next_due(overdue, rto), probe, rate, first, repeat];
+        let overtaken = self.losses.next_due(overdue, rto);
+        let deadlines = [self.earliest_deadline, overtaken, probe, rate, first, repeat, life_sign];
         // Without a segment in flight there is no deadline: other fetches use the slots.
         deadlines.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + self.options.rto_min)
     }
 
     async fn handle(&mut self, segment: u64, outcome: Outcome) -> Result<(), FetchError> {
+        if segment == LIFE_SIGN {
+            return self.handle_life_sign(outcome);
+        }
         let Some(wanted) = self.in_flight.remove(&segment).or_else(|| self.lost.remove(&segment)) else {
             return Ok(()); // the answer to an earlier Interest came first
         };
@@ -363,7 +398,7 @@ impl<'a> Transfer<'a> {
                 self.accept(segment, data).await
             }
             Err(ExpressError::Nack(reason)) => self.handle_nack(segment, wanted, reason),
-            Err(ExpressError::Closed(_)) if self.can_reconnect() => {
+            Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
                 self.lose(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
                 self.is_connection_lost = true;
                 Ok(())
@@ -372,24 +407,16 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn can_reconnect(&self) -> bool {
-        !self.options.reconnect.is_zero()
-    }
-
     /// Opens another connection. What was in flight is asked for again.
     async fn reconnect(&mut self) -> Result<(), FetchError> {
         self.is_connection_lost = false;
+        self.life_sign = None;
         for (segment, wanted) in std::mem::take(&mut self.in_flight) {
             self.lose(segment, Wanted { is_pausing: false, outstanding: None, ..wanted });
         }
         self.earliest_deadline = None;
-        let limit = self.options.reconnect;
-        let came_back = timeout(limit, self.client.come_back(&mut self.backoff)).await;
-        let lost = || self.client.close_reason().unwrap_or(crate::CloseReason::Remote);
-        came_back
-            .unwrap_or_else(|_| Err(lost()))
-            .map_err(|reason| FetchError::Connection(ExpressError::Closed(reason)))?;
-        self.client.is_back(&mut self.backoff);
+        let came_back = self.client.come_back_within(self.options.reconnect, &mut self.backoff).await;
+        came_back.map_err(FetchError::Connection)?;
         // What the old connection had to say of its Interests says nothing of the next ones; its Data counts.
         let is_news = |(_, outcome): &(u64, Outcome)| !matches!(outcome, Err(ExpressError::Closed(_)));
         let news: Vec<_> = std::iter::from_fn(|| self.receiver.try_recv().ok()).filter(is_news).collect();
@@ -478,6 +505,9 @@ impl<'a> Transfer<'a> {
             let waited = now.duration_since(self.start).as_millis() as u64;
             return Err(FetchError::NotFound { name, cause: ExpressError::Timeout(waited) });
         }
+        if self.life_sign.as_ref().is_some_and(|asked| asked.due <= now) {
+            self.end_without_life_sign()?;
+        }
         if self.earliest_deadline.is_none_or(|earliest| now < earliest) {
             return Ok(());
         }
@@ -509,14 +539,60 @@ impl<'a> Transfer<'a> {
     }
 
     /// A segment did not come, however often it was requested. At the end of a stream that is no failure while the
-    /// producer answers for its metadata.
-    async fn give_up_unless_stream_lives(&self, segment: u64, wanted: &mut Wanted) -> Result<(), FetchError> {
-        let may_not_exist = self.is_open_ended() && Some(segment) > self.highest;
-        if may_not_exist && version_discovery::is_latest(self.client, &self.base).await {
-            wanted.attempts = 1;
+    /// producer answers for its metadata: it is asked, and the segment requested again meanwhile.
+    async fn give_up_unless_stream_lives(&mut self, segment: u64, wanted: &mut Wanted) -> Result<(), FetchError> {
+        let attempts = wanted.attempts;
+        if !self.is_open_ended() || Some(segment) <= self.highest {
+            return Err(FetchError::SegmentTimeout { segment, attempts });
+        }
+        wanted.attempts = 1;
+        if self.life_sign.is_some() {
             return Ok(());
         }
-        Err(FetchError::SegmentTimeout { segment, attempts: wanted.attempts })
+        // Without a slot the question waits until the attempts are used up once more.
+        let Some(slot) = self.slot_now(wanted) else { return Ok(()) };
+        let patience_ms = LIFE_SIGN_PATIENCE.as_millis() as u64;
+        let mut interest = version_discovery::latest_version_interest(&self.base);
+        interest = interest.nonce(fresh_nonce()).lifetime_ms(patience_ms);
+        let hint = self.options.hint_of(self.source);
+        if !hint.is_empty() {
+            interest = interest.forwarding_hint(hint);
+        }
+        let completion = Completion::Tagged(LIFE_SIGN, self.sender.clone());
+        match self.client.send_interest(&interest.build(), completion, slot).await {
+            Ok(outstanding) => {
+                let due = Instant::now() + LIFE_SIGN_PATIENCE;
+                self.life_sign = Some(LifeSign { segment, attempts, due, _outstanding: outstanding });
+                Ok(())
+            }
+            // The next Interest for a segment opens another one.
+            Err(ExpressError::Closed(_)) if self.options.can_reconnect() => Ok(()),
+            Err(error) => Err(FetchError::Connection(error)),
+        }
+    }
+
+    fn handle_life_sign(&mut self, outcome: Outcome) -> Result<(), FetchError> {
+        match outcome {
+            Ok(data) if version_discovery::names_version(&data, &self.base) => {
+                self.life_sign = None;
+                Ok(())
+            }
+            Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
+                self.is_connection_lost = true;
+                Ok(())
+            }
+            _ => self.end_without_life_sign(),
+        }
+    }
+
+    /// The producer does not answer. What has come meanwhile is a life sign, too.
+    fn end_without_life_sign(&mut self) -> Result<(), FetchError> {
+        match self.life_sign.take() {
+            Some(LifeSign { segment, attempts, .. }) if Some(segment) > self.highest => {
+                Err(FetchError::SegmentTimeout { segment, attempts })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes the next source if this one has not answered for so long.

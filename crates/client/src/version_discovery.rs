@@ -19,10 +19,12 @@
 //!
 //! Unanswered Interests are sent again with a new nonce: while forwarders still have the earlier one they send the
 //! later one another way. The earlier ones stay pending, so a late answer counts. Each goes to the next of
-//! [`FetchOptions::sources`].
+//! [`FetchOptions::sources`]. When the connection is lost, all are sent again over another one, within
+//! [`FetchOptions::reconnect`]; that time is none of the patience.
 
 use crate::{
     client::{Client, Outstanding, fresh_nonce},
+    connection::Backoff,
     data_buf::DataBuf,
     express_error::ExpressError,
     fetch_options::{Discovery, FetchError, FetchOptions, require_trust},
@@ -36,7 +38,7 @@ use namewire_packet::{
 use std::time::Duration;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 
 /// The keyword component of RDR metadata.
@@ -57,8 +59,6 @@ const COMPARED_AT_MOST: Duration = Duration::from_millis(50);
 const DOUBTFUL_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a cache has to name a version: it is asked when nobody else has answered, just before patience ends.
 const CACHE_PATIENCE: Duration = Duration::from_millis(500);
-/// How long a producer has to answer for its metadata in the middle of a stream.
-const LIVENESS_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What the search found.
 pub(crate) struct Found {
@@ -115,11 +115,14 @@ pub(crate) async fn discover(client: &Client, name: &NameBuf, options: &FetchOpt
     Err(FetchError::NotFound { name: name.clone(), cause })
 }
 
-/// Whether a producer answers that this version is its latest one.
-pub(crate) async fn is_latest(client: &Client, versioned: &NameBuf) -> bool {
-    let interest = Ask::metadata(&versioned.as_name().parent().to_buf()).interest;
-    let latest = timeout(LIVENESS_PATIENCE, client.express(&interest)).await;
-    latest.is_ok_and(|answer| answer.is_ok_and(|data| versioned_name(&data).is_ok_and(|name| name == *versioned)))
+/// Asks which version is the latest one of an object that has this version.
+pub(crate) fn latest_version_interest(versioned: &NameBuf) -> InterestBuilder {
+    Ask::metadata(&versioned.as_name().parent().to_buf()).interest
+}
+
+/// Whether this answer to it names that version.
+pub(crate) fn names_version(metadata: &DataBuf, versioned: &NameBuf) -> bool {
+    versioned_name(metadata).is_ok_and(|name| name == *versioned)
 }
 
 /// One of the Interests that may be answered.
@@ -165,6 +168,8 @@ struct Search<'a> {
     application_nack: Option<NameBuf>,
     /// What was found and cannot be used. A forged answer hides no true one.
     refused: Option<FetchError>,
+    is_connection_lost: bool,
+    backoff: Backoff,
 }
 
 impl<'a> Search<'a> {
@@ -185,6 +190,8 @@ impl<'a> Search<'a> {
             doubtful: None,
             application_nack: None,
             refused: None,
+            is_connection_lost: false,
+            backoff: Backoff::default(),
         }
     }
 
@@ -193,7 +200,15 @@ impl<'a> Search<'a> {
         let start = Instant::now();
         let mut end = end;
         loop {
+            if self.is_connection_lost {
+                let lost_at = Instant::now();
+                self.reconnect().await?;
+                end += lost_at.elapsed();
+            }
             self.send_due().await?;
+            if self.is_connection_lost {
+                continue;
+            }
             let due = self.asks.iter().filter_map(|ask| ask.due).min();
             let is_hopeless = due.is_none() && self.asks.iter().all(|ask| ask.outstanding.is_empty());
             if is_hopeless || Instant::now() >= end {
@@ -223,6 +238,21 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Opens another connection. What waits for an answer is asked again.
+    async fn reconnect(&mut self) -> Result<(), FetchError> {
+        let came_back = self.client.come_back_within(self.options.reconnect, &mut self.backoff).await;
+        came_back.map_err(FetchError::Connection)?;
+        while let Ok((index, outcome)) = self.receiver.try_recv() {
+            self.handle(index as usize, outcome).await?;
+        }
+        self.is_connection_lost = false;
+        for ask in self.asks.iter_mut().filter(|ask| !ask.outstanding.is_empty()) {
+            ask.outstanding.clear();
+            ask.due = Some(Instant::now());
+        }
+        Ok(())
+    }
+
     async fn send_due(&mut self) -> Result<(), FetchError> {
         let now = Instant::now();
         for (index, ask) in self.asks.iter_mut().enumerate() {
@@ -237,8 +267,14 @@ impl<'a> Search<'a> {
             }
             let completion = Completion::Tagged(index as u64, self.sender.clone());
             let slot = self.client.slot().await;
-            let sent = self.client.send_interest(&interest.build(), completion, slot).await;
-            ask.outstanding.push(sent.map_err(FetchError::Connection)?);
+            match self.client.send_interest(&interest.build(), completion, slot).await {
+                Ok(outstanding) => ask.outstanding.push(outstanding),
+                Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
+                    self.is_connection_lost = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(FetchError::Connection(error)),
+            }
             ask.due = Some(now + PAUSES[ask.sent.min(PAUSES.len() - 1)]);
             ask.sent += 1;
             // The earliest has outlived its lifetime.
@@ -272,6 +308,10 @@ impl<'a> Search<'a> {
             }
             Err(ExpressError::Nack(reason)) => {
                 self.nacked(index, reason);
+                Ok(())
+            }
+            Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
+                self.is_connection_lost = true;
                 Ok(())
             }
             Err(error) => Err(FetchError::Connection(error)),

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream},
     net::UnixStream,
     sync::mpsc,
 };
@@ -98,6 +98,14 @@ impl Forwarder {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         self.attach(ours);
         Client::from_stream(theirs, true)
+    }
+
+    /// The far end of a connection, for what comes from elsewhere.
+    #[allow(dead_code, reason = "not every test has a use for it")]
+    pub(crate) fn attach_pipe(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.attach(ours);
+        theirs
     }
 
     fn attach<S: AsyncRead + AsyncWrite + Send + 'static>(&self, stream: S) {
