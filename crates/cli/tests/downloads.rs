@@ -139,10 +139,16 @@ fn a_download_goes_on_after_ctrl_c_a_kill_and_restarts() {
     let router = Router::run(place.directory.path(), &[]);
     put.wait_for("connected again");
     get.wait_for("connected again");
-    let summary = get.wait_for("\"resumed_bytes\": ");
-    assert_eq!(get.wait(), Some(0), "{summary}");
-    let resumed: u64 = summary.trim().trim_start_matches("\"resumed_bytes\": ").trim_end_matches(',').parse().unwrap();
+    let number = |key: &str| -> u64 {
+        let line = get.wait_for(&format!("  \"{key}\": "));
+        line.trim().rsplit(' ').next().unwrap().trim_end_matches(',').parse().unwrap()
+    };
+    let resumed = number("resumed_bytes");
     assert!(resumed > 1 << 20, "{resumed}");
+    // The last segment of the copy, at least.
+    let (again, again_bytes) = (number("repeated_segments"), number("repeated_bytes"));
+    assert!(again >= 1 && again_bytes >= 8000, "{again} {again_bytes}");
+    assert_eq!(get.wait(), Some(0));
     assert!(fs::read(place.path("copy")).unwrap() == place.content);
     assert!(!place.path("copy.part").exists() && !place.path("copy.part.index").exists());
     drop(router);

@@ -20,6 +20,7 @@ use crate::{
     incoming_interest::{IncomingInterest, ReplyBatch},
     pending_interest::{PendingInterests, nacked},
     reassembly::Reassembly,
+    repeats::Fetches,
     tag_exchange::{Delivery, TagExchange, TagPacketBuf},
 };
 use namewire_packet::{
@@ -99,6 +100,7 @@ pub(crate) struct FaceState {
     pub(crate) pending: PendingInterests,
     producers: HashMap<Box<[u8]>, Producer>,
     pub(crate) tags: TagExchange,
+    pub(crate) fetches: Fetches,
     queue: SendQueue,
     is_writing: bool,
     is_closing: bool,
@@ -300,7 +302,10 @@ impl Face {
         let satisfied = {
             let mut state = self.lock();
             let satisfied = state.pending.take_satisfied(&data);
-            state.counters.dropped_unsolicited_data += u64::from(satisfied.is_empty());
+            if satisfied.is_empty() {
+                state.counters.dropped_unsolicited_data += 1;
+                state.fetches.count(&data);
+            }
             satisfied
         };
         if satisfied.is_empty() {

@@ -208,6 +208,10 @@ pub struct FetchProgress {
     pub window_decreases: u64,
     /// Segments whose signature this fetch cannot check.
     pub unverified_segments: u64,
+    /// Segments that came when the fetch did not wait for them, because they had come before.
+    pub repeated_segments: u64,
+    /// Bytes of content in these.
+    pub repeated_bytes: u64,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Time since the first Interest.
@@ -234,6 +238,8 @@ impl FetchProgress {
             congestion_marks: 0,
             window_decreases: 0,
             unverified_segments: 0,
+            repeated_segments: 0,
+            repeated_bytes: 0,
             srtt: None,
             elapsed: Duration::ZERO,
         }

@@ -72,6 +72,7 @@ pub mod object_protocol;
 mod pending_interest;
 mod producer;
 mod reassembly;
+mod repeats;
 pub mod rtt_estimator;
 mod segment_fetch;
 pub mod segment_publish;

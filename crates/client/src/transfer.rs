@@ -13,9 +13,9 @@
 //!   like lost ones, so their time-outs do not shrink the window, and only [`STREAM_PROBES`] of them stay in flight.
 //!   When their retries are used up, the producer's metadata tells whether it still lives. Meanwhile the fetch goes on.
 //! * **Nobody answers** for [`SOURCE_STALL`], or there is no route: the next of [`FetchOptions::sources`] has its turn.
-//! * **Slots of the connection are scarce** ([`crate::PENDING_INTERESTS_MAX`]): a segment that is asked for again takes
-//!   the slot of its earlier Interest, and a fetch with nothing in flight that of another lost segment. So no fetch waits
-//!   for slots while it holds some.
+//! * **Slots of the connection are scarce** ([`crate::PENDING_INTERESTS_MAX`]): a segment that is asked for again
+//!   takes the slot of its earlier Interest, and a fetch with nothing in flight that of another lost segment. So no
+//!   fetch waits for slots while it holds some.
 //! * **A Nack came**: the segment waits for its pause within the window. It has left the network, as a lost one has
 //!   (RFC 6675: not in the pipe). But without its place each Nack would let a new Interest out at once.
 //! * **An application Nack** may be an old one in a cache. The segment is asked for once more with MustBeFresh.
@@ -30,6 +30,7 @@ use crate::{
     loss_detection::{LossDetector, repeat_after},
     manifest::ManifestReader,
     pending_interest::{Completion, Outcome},
+    repeats::Repeats,
     rtt_estimator::RttEstimator,
     version_discovery,
 };
@@ -125,6 +126,7 @@ pub(crate) struct Transfer<'a> {
     source_lived: Instant,
     manifest: ManifestReader,
     life_sign: Option<LifeSign>,
+    repeats: Repeats,
     /// When the rate allows the next Interest.
     rate_allows: Instant,
     is_connection_lost: bool,
@@ -147,6 +149,8 @@ impl<'a> Transfer<'a> {
         let rto_limit = Duration::from_millis(options.lifetime_ms) * 3 / 4;
         let (first_segment, last_segment) = (options.first_segment, options.last_segment);
         let now = Instant::now();
+        let repeats = Repeats::of(&base);
+        client.face().lock().fetches.add(&repeats);
         Transfer {
             window: CongestionWindow::new(options.congestion_control, options.window_initial, options.window_max),
             rtt: RttEstimator::new(options.rto_min.min(rto_limit), options.rto_max.min(rto_limit)),
@@ -172,6 +176,7 @@ impl<'a> Transfer<'a> {
             source_lived: now,
             manifest: ManifestReader::default(),
             life_sign: None,
+            repeats,
             rate_allows: now,
             is_connection_lost: false,
             backoff: Backoff::default(),
@@ -247,8 +252,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// A slot for the next Interest of this segment, without waiting: that of its earlier Interest, or a free one. While
-    /// nothing is in flight, that of any lost segment.
+    /// A slot for the next Interest of this segment, without waiting: that of its earlier Interest, or a free one.
+    /// While nothing is in flight, that of any lost segment.
     fn slot_now(&mut self, wanted: &mut Wanted) -> Option<OwnedSemaphorePermit> {
         let own = wanted.outstanding.as_mut().and_then(Outstanding::take_slot);
         own.or_else(|| self.client.slot_now()).or_else(|| {
@@ -417,6 +422,7 @@ impl<'a> Transfer<'a> {
         self.earliest_deadline = None;
         let came_back = self.client.come_back_within(self.options.reconnect, &mut self.backoff).await;
         came_back.map_err(FetchError::Connection)?;
+        self.client.face().lock().fetches.add(&self.repeats);
         // What the old connection had to say of its Interests says nothing of the next ones; its Data counts.
         let is_news = |(_, outcome): &(u64, Outcome)| !matches!(outcome, Err(ExpressError::Closed(_)));
         let news: Vec<_> = std::iter::from_fn(|| self.receiver.try_recv().ok()).filter(is_news).collect();
@@ -708,6 +714,7 @@ impl<'a> Transfer<'a> {
         progress.window = self.window.segments();
         progress.window_decreases = self.window.decreases();
         progress.srtt = self.rtt.srtt();
+        (progress.repeated_segments, progress.repeated_bytes) = self.repeats.counted();
         progress.elapsed = self.start.elapsed();
     }
 }

@@ -1,4 +1,4 @@
-//! Fetches whose connection, producer or slots fail.
+//! Fetches whose connection, producer or slots fail, and what they count.
 
 mod loopback;
 
@@ -113,6 +113,25 @@ impl Gate {
     async fn client(&self) -> Client {
         Client::connect_to(format!("unix://{}", self.path().display()).parse().unwrap()).await.unwrap()
     }
+}
+
+/// Each later segment comes with another copy of the first.
+#[tokio::test(start_paused = true)]
+async fn what_comes_again_is_counted() {
+    let forwarder = Forwarder::new(Weather::default());
+    let all = forwarder.clone();
+    let packet = |name: NameBuf| DataBuilder::new(name).final_segment(9).content(b"four").sign_digest();
+    produce(&forwarder, "/film", move |interest| {
+        if segment_of(interest) != Some(0) {
+            all.send_to_all(&packet(name("/film/v=1/seg=0")));
+            all.send_to_all(&packet(name("/film/v=2/seg=0")));
+        }
+        Answer::Data(packet(interest.name().to_buf()))
+    })
+    .await;
+    let (got, progress) = fetch(&forwarder.attach_memory(), "/film/v=1", FetchOptions::default()).await.unwrap();
+    assert_eq!((got.len(), progress.segments), (40, 10));
+    assert_eq!((progress.repeated_segments, progress.repeated_bytes), (9, 36), "of this version");
 }
 
 /// Two fetches whose Interests all got no answer held all slots of the connection, and each waited for another slot to

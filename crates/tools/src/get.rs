@@ -203,7 +203,7 @@ async fn fetch_into(
     display.found(&found);
     match run(fetch(), found, output, display).await {
         Err(_) if output.is_contradicted() => {
-            display.say("the content under this name has changed; starting again");
+            display.starts_again();
             let found = fetch().find().await?;
             run(fetch(), found, output, display).await
         }

@@ -6,6 +6,7 @@
 use crate::{Failure, Global, quantity};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{FetchProgress, FoundObject};
+use namewire_files::part::Held;
 use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::{
@@ -38,6 +39,9 @@ struct Summary {
     window_decreases: u64,
     window_final: usize,
     unverified_segments: u64,
+    /// Received more than once, in this run or in the one that it goes on from.
+    repeated_segments: u64,
+    repeated_bytes: u64,
     srtt_ms: Option<f64>,
 }
 
@@ -48,6 +52,8 @@ struct Line<'a> {
     bytes: u64,
     segments: u64,
     segments_total: Option<u64>,
+    repeated_segments: u64,
+    repeated_bytes: u64,
     elapsed_ms: f64,
     goodput_bits_per_second: f64,
 }
@@ -59,6 +65,8 @@ pub(super) struct Display {
     has_file: bool,
     /// Segments and bytes that were there already.
     resumed: Cell<(u64, u64)>,
+    /// Those that were there and come again.
+    resumed_again: Cell<(u64, u64)>,
     /// Segments at the last arrival, and when it was.
     last: Cell<(u64, Instant)>,
     last_line: Cell<Option<Instant>>,
@@ -80,6 +88,7 @@ impl Display {
             quiet,
             has_file,
             resumed: Cell::default(),
+            resumed_again: Cell::default(),
             last: Cell::new((0, Instant::now())),
             last_line: Cell::default(),
         }
@@ -93,10 +102,18 @@ impl Display {
         self.bar.set_message(format!("asking for {}", found.versioned_name()));
     }
 
-    /// An unfinished copy has these segments and bytes.
-    pub(super) fn resumes(&self, segments: u64, bytes: u64, words: &str) {
-        self.resumed.set((segments, bytes));
+    /// An unfinished copy has so much.
+    pub(super) fn resumes(&self, held: &Held, words: &str) {
+        self.resumed.set((held.segments - 1, held.bytes_before_last()));
+        self.resumed_again.set(held.again());
         self.say(words);
+    }
+
+    /// The copy is of no use: what it has comes again.
+    pub(super) fn starts_again(&self) {
+        let ((segments, bytes), again) = (self.resumed.take(), self.resumed_again.get());
+        self.resumed_again.set((again.0 + segments, again.1 + bytes));
+        self.say("the content under this name has changed; starting again");
     }
 
     /// Tells something besides the progress.
@@ -142,17 +159,26 @@ impl Display {
             return;
         }
         self.last_line.set(Some(Instant::now()));
+        let (repeated_segments, repeated_bytes) = self.repeated(progress);
         let line = Line {
             versioned_name: &progress.versioned_name.to_string(),
             bytes: self.total_bytes(progress),
             segments: self.resumed.get().0 + progress.segments,
             segments_total: progress.segments_total,
+            repeated_segments,
+            repeated_bytes,
             elapsed_ms: progress.elapsed.as_secs_f64() * 1000.0,
             goodput_bits_per_second: quantity::bits_per_second(progress.bytes, progress.elapsed),
         };
         if let Ok(line) = serde_json::to_string(&line) {
             eprintln!("{line}");
         }
+    }
+
+    /// Segments and bytes that were received more than once.
+    fn repeated(&self, progress: &FetchProgress) -> (u64, u64) {
+        let (segments, bytes) = self.resumed_again.get();
+        (segments + progress.repeated_segments, bytes + progress.repeated_bytes)
     }
 
     fn total_bytes(&self, progress: &FetchProgress) -> u64 {
@@ -166,6 +192,7 @@ impl Display {
     /// Prints what came of the fetch.
     pub(super) fn summarise(&self, progress: &FetchProgress) -> Result<(), Failure> {
         let (held_segments, held_bytes) = self.resumed.get();
+        let (repeated_segments, repeated_bytes) = self.repeated(progress);
         let summary = Summary {
             versioned_name: progress.versioned_name.to_string(),
             is_from_cache: progress.is_from_cache,
@@ -182,6 +209,8 @@ impl Display {
             window_decreases: progress.window_decreases,
             window_final: progress.window,
             unverified_segments: progress.unverified_segments,
+            repeated_segments,
+            repeated_bytes,
             srtt_ms: progress.srtt.map(|srtt| srtt.as_secs_f64() * 1000.0),
         };
         if self.json {
@@ -214,6 +243,10 @@ fn print_summary(summary: &Summary, progress: &FetchProgress) {
         summary.nacks,
         summary.congestion_marks
     );
+    if summary.repeated_segments > 0 {
+        let size = quantity::bytes(summary.repeated_bytes);
+        eprintln!("{} segments ({size}) were received more than once", summary.repeated_segments);
+    }
     if summary.unverified_segments > 0 {
         eprintln!("{} segments have signatures that were not checked", summary.unverified_segments);
     }

@@ -63,10 +63,7 @@ impl Output {
         if let Some(held) = part.held().filter(|held| held.segments > 0) {
             let (part, size) = (part.part_path().display(), quantity::bytes(held.bytes));
             match held.versioned_name == *versioned_name {
-                true => {
-                    let bytes = held.bytes_before_last();
-                    display.resumes(held.segments - 1, bytes, &format!("{part} has {size} of it; going on"));
-                }
+                true => display.resumes(held, &format!("{part} has {size} of it; going on")),
                 false => display.say(&format!("{part} has {size} of {}; starting again", held.versioned_name)),
             }
         }
