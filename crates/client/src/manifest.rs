@@ -17,7 +17,12 @@
 //! Cost: the producer reads the object once before it serves the manifest, and keeps 34 bytes for each segment; the
 //! consumer hashes each segment, and waits a round trip for each 239 segments.
 
-use crate::{client::Client, fetch_options::FetchError, validator::Validator};
+use crate::{
+    ExpressError,
+    client::Client,
+    connection::Backoff,
+    fetch_options::{FetchError, FetchOptions, require_trust},
+};
 use namewire_packet::{
     Component, Data, DataBuilder, InterestBuilder, NameBuf, content_type,
     tlv::{self, types},
@@ -36,7 +41,7 @@ const ATTEMPTS: u32 = 5;
 const FIRST_ATTEMPTS: u32 = 2;
 const ATTEMPT_WAIT: Duration = Duration::from_secs(1);
 
-/// Pause after a Nack, or without a connection.
+/// Pause after a Nack.
 const NACK_PAUSE: Duration = Duration::from_millis(100);
 
 type Digest = [u8; DIGEST_BYTES];
@@ -95,14 +100,14 @@ impl ManifestReader {
     pub(crate) async fn check(
         &mut self,
         client: &Client,
-        validator: &Validator,
+        options: &FetchOptions,
         versioned_name: &NameBuf,
         hint: &[NameBuf],
         segment: u64,
         data: &Data<'_>,
     ) -> Result<bool, FetchError> {
         while self.segments.len() as u64 <= segment && !self.is_complete && !self.is_absent {
-            match self.fetch_next(client, validator, versioned_name, hint).await {
+            match self.fetch_next(client, options, versioned_name, hint).await {
                 Err(FetchError::NotFound { .. } | FetchError::ApplicationNack(_)) if self.packets == 0 => {
                     self.is_absent = true;
                 }
@@ -122,7 +127,7 @@ impl ManifestReader {
     async fn fetch_next(
         &mut self,
         client: &Client,
-        validator: &Validator,
+        options: &FetchOptions,
         versioned_name: &NameBuf,
         hint: &[NameBuf],
     ) -> Result<(), FetchError> {
@@ -132,10 +137,17 @@ impl ManifestReader {
         if !hint.is_empty() {
             interest = interest.forwarding_hint(hint);
         }
-        let mut missing = crate::ExpressError::Timeout(ATTEMPT_WAIT.as_millis() as u64);
-        for _ in 0..if self.packets == 0 { FIRST_ATTEMPTS } else { ATTEMPTS } {
+        let (mut missing, mut backoff) = (ExpressError::Timeout(ATTEMPT_WAIT.as_millis() as u64), Backoff::default());
+        let mut attempts = if self.packets == 0 { FIRST_ATTEMPTS } else { ATTEMPTS };
+        while attempts > 0 {
+            attempts -= 1;
             match timeout(ATTEMPT_WAIT, client.express(&interest)).await {
-                Ok(Ok(packet)) => return self.add(client, validator, &packet.data()).await,
+                Ok(Ok(packet)) => return self.add(client, options, &packet.data()).await,
+                Ok(Err(ExpressError::Closed(_))) if options.can_reconnect() => {
+                    let came_back = client.come_back_within(options.reconnect, &mut backoff).await;
+                    came_back.map_err(FetchError::Connection)?;
+                    attempts += 1;
+                }
                 Ok(Err(error)) => {
                     missing = error;
                     tokio::time::sleep(NACK_PAUSE).await;
@@ -146,7 +158,7 @@ impl ManifestReader {
         Err(FetchError::NotFound { name, cause: missing })
     }
 
-    async fn add(&mut self, client: &Client, validator: &Validator, data: &Data<'_>) -> Result<(), FetchError> {
+    async fn add(&mut self, client: &Client, options: &FetchOptions, data: &Data<'_>) -> Result<(), FetchError> {
         let name = || data.name().to_buf();
         match data.content_type() {
             content_type::NACK => return Err(FetchError::ApplicationNack(name())),
@@ -154,10 +166,7 @@ impl ManifestReader {
             _ => return Err(FetchError::NotInManifest(name())),
         }
         match self.next.take() {
-            None => {
-                let judged = validator.check(client, data).await;
-                judged.map_err(|denial| FetchError::NotTrusted { name: name(), denial })?;
-            }
+            None => require_trust(client, options, data).await?,
             Some(next) if next == data.implicit_digest() => {}
             Some(_) => return Err(FetchError::NotInManifest(name())),
         }

@@ -623,14 +623,10 @@ impl<'a> Transfer<'a> {
     pub(crate) async fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
         let view = data.data();
         let is_digest = view.signature_info().signature_type() == signature_type::DIGEST_SHA256;
-        if let Some(validator) = &self.options.validator {
-            let listed = match is_digest {
-                true => {
-                    let hint = self.options.hint_of(self.source);
-                    self.manifest.check(self.client, validator, &self.base, hint, segment, &view).await?
-                }
-                false => false,
-            };
+        if self.options.validator.is_some() {
+            let hint = self.options.hint_of(self.source);
+            let listed =
+                is_digest && self.manifest.check(self.client, &self.options, &self.base, hint, segment, &view).await?;
             if !listed {
                 require_trust(self.client, &self.options, &view).await?;
             }

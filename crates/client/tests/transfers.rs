@@ -3,9 +3,15 @@
 mod loopback;
 
 use loopback::{Forwarder, Weather};
-use namewire_client::{Client, FetchError, FetchOptions, FetchProgress, SegmentFetch, Validator, congestion_window};
+use namewire_client::{
+    Client, FetchError, FetchOptions, FetchProgress, PublishOptions, Reply, SegmentFetch, SegmentPublisher, Validator,
+    congestion_window,
+};
 use namewire_packet::{DataBuilder, Interest, NackReason, NameBuf};
-use namewire_security::trust::{DataValidator, RulesOrAny};
+use namewire_security::{
+    PrivateKey, Signer, ValidityPeriod, issue_certificate,
+    trust::{AnchorCertificate, DataValidator, RulesOrAny},
+};
 use std::{
     path::PathBuf,
     sync::{
@@ -18,7 +24,7 @@ use tokio::{
     io::copy_bidirectional,
     net::UnixListener,
     sync::Notify,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// Longer than anything here takes, in paused time.
@@ -83,7 +89,10 @@ fn metadata(interest: &Interest<'_>, versioned: &str) -> Answer {
     Answer::Data(DataBuilder::new(asked).freshness_ms(1).final_segment(0).content(&content).sign_digest())
 }
 
-/// A socket through which clients reach the forwarder, until their connections are cut.
+/// How long a forwarder is away.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// A socket through which a client reaches the forwarder. When its connection is cut, the socket goes, and comes back.
 struct Gate {
     folder: tempfile::TempDir,
     cut: Arc<Notify>,
@@ -92,14 +101,20 @@ struct Gate {
 impl Gate {
     fn of(forwarder: &Forwarder) -> Gate {
         let gate = Gate { folder: tempfile::tempdir().unwrap(), cut: Arc::default() };
-        let (listener, cut) = (UnixListener::bind(gate.path()).unwrap(), Arc::clone(&gate.cut));
+        let (path, cut) = (gate.path(), Arc::clone(&gate.cut));
+        let mut listener = UnixListener::bind(&path).unwrap();
         let forwarder = forwarder.clone();
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let mut inside = forwarder.attach_pipe();
                 tokio::select! {
                     _ = copy_bidirectional(&mut client, &mut inside) => {}
-                    () = cut.notified() => {}
+                    () = cut.notified() => {
+                        drop((client, listener));
+                        std::fs::remove_file(&path).unwrap();
+                        sleep(AWAY).await;
+                        listener = UnixListener::bind(&path).unwrap();
+                    }
                 }
             }
         });
@@ -223,6 +238,43 @@ async fn a_stream_that_goes_on_is_seen_while_its_producer_is_asked() {
     .await;
     let (got, _) = fetch(&forwarder.attach_memory(), "/stream/v=1", FetchOptions::default()).await.unwrap();
     assert_eq!(got, b"firstlast");
+}
+
+/// A router that was away when the manifest was asked for made the segments untrusted.
+#[tokio::test(start_paused = true)]
+async fn a_manifest_is_asked_for_again_over_the_next_connection() {
+    let (key, key_name) = (PrivateKey::generate_ecdsa().unwrap(), name("/alice/KEY/1"));
+    let spki = key.public_key().spki().to_vec();
+    let signer = Signer::private_key(key, key_name.clone());
+    let always = ValidityPeriod { not_before_ms: 0, not_after_ms: 4_000_000_000_000 };
+    let issuer = namewire_client::Component::generic(b"self");
+    let certificate = issue_certificate(&signer, key_name.as_name(), &spki, issuer, 1, always).unwrap();
+    let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
+    let options = PublishOptions { signer, has_manifest: true, version: Some(1), ..PublishOptions::default() };
+    let mut publisher = SegmentPublisher::of_bytes(&[7; 100_000], &name("/alice/film"), options).unwrap();
+
+    let forwarder = Forwarder::new(Weather::default());
+    let gate = Gate::of(&forwarder);
+    let (cut, mut is_cut) = (Arc::clone(&gate.cut), false);
+    produce(&forwarder, "/alice/film", move |interest| {
+        let is_manifest = interest.name().get(3).is_some_and(|component| component.value == b"manifest");
+        if is_manifest && !std::mem::replace(&mut is_cut, true) {
+            cut.notify_one();
+            return Answer::Silence;
+        }
+        match publisher.answer(interest) {
+            Reply::Data(wire) => Answer::Data(wire.to_vec()),
+            other => panic!("{other:?}"),
+        }
+    })
+    .await;
+    let options = FetchOptions {
+        validator: Some(Arc::new(Validator::hierarchical([anchor]))),
+        reconnect: Duration::from_secs(60),
+        ..FetchOptions::default()
+    };
+    let (got, _) = fetch(&gate.client().await, "/alice/film/v=1", options).await.unwrap();
+    assert_eq!(got, [7; 100_000]);
 }
 
 /// A router that starts again ended the fetch if that happened during one of these questions.
