@@ -76,6 +76,8 @@ pub(crate) struct Tally {
     /// Datagrams of one sender that are passed on.
     part: u32,
     refused: u32,
+    /// Datagrams for which those who asked pay (`prepaid.rs`).
+    paid: u32,
     is_on: bool,
 }
 
@@ -86,17 +88,21 @@ impl Tally {
         if self.is_on {
             self.brought.clear();
             self.part = if crowd.is_crowded && crowd.shared_reads > 0 { PART } else { u32::MAX };
-            self.refused = 0;
+            (self.refused, self.paid) = (0, 0);
         }
     }
 
-    /// Counts a datagram. False: the sender has had its part.
+    /// Counts a datagram. False: the sender has had its part. `is_paid`: whether somebody else pays for it.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, sender: HolderId) -> bool {
-        !self.is_on || self.count(sender)
+    pub(crate) fn admit(&mut self, sender: HolderId, is_paid: impl FnOnce() -> bool) -> bool {
+        !self.is_on || self.count(sender, is_paid())
     }
 
-    fn count(&mut self, sender: HolderId) -> bool {
+    fn count(&mut self, sender: HolderId, is_paid: bool) -> bool {
+        if is_paid {
+            self.paid += 1;
+            return true;
+        }
         let brought = self.brought.entry(sender).or_default();
         *brought += 1;
         let is_admitted = *brought <= self.part;
@@ -104,9 +110,15 @@ impl Tally {
         is_admitted
     }
 
-    /// Ends the read; says what it brought, if that was counted.
+    /// Datagrams of this read that others pay for.
+    pub(crate) fn paid(&self) -> u32 {
+        if self.is_on { self.paid } else { 0 }
+    }
+
+    /// Ends the read; says whose datagrams it brought, if that was counted.
     pub(crate) fn end(&mut self) -> Option<Brought> {
-        let one = *self.brought.keys().next().filter(|_| std::mem::take(&mut self.is_on))?;
+        let is_on = std::mem::take(&mut self.is_on);
+        let one = *self.brought.keys().next().filter(|_| is_on)?;
         Some(Brought { senders: self.brought.len(), one, refused: self.refused })
     }
 }
@@ -117,7 +129,10 @@ mod tests {
 
     fn read(tally: &mut Tally, crowd: &Crowd, datagrams: &[(HolderId, u32)]) -> Vec<u32> {
         tally.begin(crowd, false);
-        datagrams.iter().map(|&(sender, count)| (0..count).filter(|_| tally.admit(sender)).count() as u32).collect()
+        datagrams
+            .iter()
+            .map(|&(sender, count)| (0..count).filter(|_| tally.admit(sender, || false)).count() as u32)
+            .collect()
     }
 
     #[test]

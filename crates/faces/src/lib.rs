@@ -23,6 +23,7 @@ pub mod memory;
 mod path_mtu;
 mod peer_credentials;
 mod port_steering;
+mod prepaid;
 mod remote;
 pub mod rx_arena;
 mod scoped_captures;

@@ -49,6 +49,8 @@ pub(crate) struct RxBatch<'a> {
     pub(crate) max_packets: usize,
     /// Elements and datagrams that the present turn may still read.
     pub(crate) left: usize,
+    /// Those of the present turn that others pay for, counted while others wait for turns.
+    pub(crate) paid: usize,
 }
 
 impl RxBatch<'_> {
@@ -69,6 +71,8 @@ pub struct RxPacket {
     pub start: u32,
     /// Size in bytes.
     pub len: u32,
+    /// It came over a stream to whose peer an Interest went that pays for it.
+    pub is_paid: bool,
 }
 
 /// The receive buffers of one worker.
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     fn at(start: u32, len: u32) -> RxPacket {
-        RxPacket { face: FaceId(256), headers: LpHeaders::default(), start, len }
+        RxPacket { face: FaceId(256), headers: LpHeaders::default(), start, len, is_paid: false }
     }
 
     #[test]

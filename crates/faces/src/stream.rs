@@ -452,7 +452,13 @@ fn cut_elements(
         *left = left_after;
         // Fragments are refused on streams, so nothing is ever reassembled here.
         if let Ok(Received::Packet { headers, start, len }) = link.receive(now_ns, &rest[..size]) {
-            out.push(RxPacket { face, headers, start: (base + cut.consumed + start) as u32, len: len as u32 });
+            out.push(RxPacket {
+                face,
+                headers,
+                start: (base + cut.consumed + start) as u32,
+                len: len as u32,
+                is_paid: false,
+            });
         }
         cut.consumed += size;
     }

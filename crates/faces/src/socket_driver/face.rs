@@ -11,6 +11,7 @@ use super::outage::{NO_TIMER, Outage};
 use super::path::Path;
 use super::socket_table::SocketTable;
 use crate::datagram_socket::DatagramSocket;
+use crate::prepaid::Prepaid;
 use crate::remote::Destination;
 use crate::stream::Stream;
 use crate::{FaceCounters, FaceInfo};
@@ -45,6 +46,8 @@ pub(super) struct Face {
     /// Memory that is counted for it in the pools of reassembly and of unacknowledged frames.
     pub(super) reassembly_bytes: u64,
     pub(super) unacknowledged_bytes: u64,
+    /// What those who ask it pay for.
+    pub(super) prepaid: Prepaid,
     pub(super) spoke_lp: bool,
     /// When the network first reported that the peer cannot be reached; 0: it has not, or the peer has sent something
     /// since.
@@ -55,6 +58,11 @@ pub(super) struct Face {
 }
 
 impl Face {
+    /// How many of these packets that it sent are paid for by those who asked it.
+    pub(super) fn spend_prepaid(&mut self, packets: usize) -> usize {
+        self.prepaid.spend(self.link.counters().out_interests, packets)
+    }
+
     pub(super) fn new(
         id: FaceId,
         holder: HolderId,
@@ -82,6 +90,7 @@ impl Face {
             retransmission_timer_ns: NO_TIMER,
             reassembly_bytes: 0,
             unacknowledged_bytes: 0,
+            prepaid: Prepaid::default(),
             spoke_lp: false,
             reported_ns: 0,
             outage: None,

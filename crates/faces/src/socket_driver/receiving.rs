@@ -88,7 +88,7 @@ impl SocketDriver {
         self.now_ns = now_ns;
         arena.reset();
         out.clear();
-        let mut batch = RxBatch { arena, packets: out, max_packets, left: 0 };
+        let mut batch = RxBatch { arena, packets: out, max_packets, left: 0, paid: 0 };
         for _ in 0..self.turns.len() {
             if !batch.has_room() {
                 break;
@@ -106,20 +106,28 @@ impl SocketDriver {
         let of_turn = ELEMENTS_PER_TURN.max(batch.max_packets / self.turns.len());
         batch.left = of_turn.min(batch.max_packets - batch.packets.len());
         let (may_read, before) = (batch.left, batch.packets.len());
+        batch.paid = 0;
         let has_more = match source {
             Source::Stream(face) => self.receive_stream(face, batch),
             Source::Datagrams(socket) => self.receive_datagrams(socket, batch),
             Source::Peer(_) => false, // it has no turns
         };
-        let cost = if self.turns.len() == 1 {
-            0 // nobody waits for it
-        } else {
+        let cost = if self.others_wait() {
             let packets = &batch.packets[before..];
+            let read = packets.len().max(may_read - batch.left);
             let bytes: usize = packets.iter().map(|packet| packet.len as usize).sum();
-            READ_COST + packets.len().max(may_read - batch.left) + bytes / BYTES_PER_COST
+            let cost = read + bytes / BYTES_PER_COST;
+            READ_COST + cost - cost * batch.paid.min(read) / read.max(1)
+        } else {
+            0
         };
         self.turns.end(cost as u32, has_more);
         has_more
+    }
+
+    /// Whether the present turn is not the only one that is wanted. If it is, it costs nothing.
+    fn others_wait(&self) -> bool {
+        self.turns.len() > 1
     }
 
     /// True if the face is a connected stream.
@@ -209,6 +217,7 @@ impl SocketDriver {
         if stream.is_held {
             return false;
         }
+        let (left_before, before) = (batch.left, batch.packets.len());
         let (kept_before, room) = (stream.kept_bytes(), self.inlet.room(face.holder));
         if room == InputRoom::None && !stream.has_backlog() {
             self.inlet.count_short_read(face.holder);
@@ -216,6 +225,10 @@ impl SocketDriver {
         let turn = stream.receive(id, &mut face.link, self.now_ns, batch, room, &mut self.outlet.pool);
         self.inlet.note_turn(face.holder, kept_before, stream.kept_bytes());
         face.last_received_ns = self.now_ns;
+        batch.paid = face.spend_prepaid(left_before - batch.left);
+        for packet in batch.packets[before..].iter_mut().take(batch.paid) {
+            packet.is_paid = true;
+        }
         report_lp(face, &mut self.events);
         match turn {
             Turn::Drained => false,
@@ -229,7 +242,7 @@ impl SocketDriver {
 
     /// One `recvmmsg` from a UDP socket; true if there may be more.
     fn receive_datagrams(&mut self, index: usize, batch: &mut RxBatch<'_>) -> bool {
-        let others_wait = self.turns.len() > 1;
+        let others_wait = self.others_wait();
         let Some(socket) = self.sockets.get_mut(index) else { return false };
         self.inlet.tally.begin(&socket.crowd, others_wait);
         let base = batch.arena.used();
@@ -254,6 +267,7 @@ impl SocketDriver {
         if let Some(last) = received.checked_sub(1) {
             batch.arena.keep_datagrams(self.inlet.messages.start(last) + self.inlet.messages.len(last));
         }
+        batch.paid = self.inlet.tally.paid() as usize;
         let brought = self.inlet.tally.end();
         if let Some(socket) = self.sockets.get_mut(index) {
             if received > 0 {
@@ -298,7 +312,7 @@ impl SocketDriver {
             };
             let Some(face) = self.faces.touch(id) else { continue };
             face.last_received_ns = self.now_ns;
-            if !self.inlet.tally.admit(face.holder) {
+            if !self.inlet.tally.admit(face.holder, || face.spend_prepaid(1) == 1) {
                 face.link.count_drop(LinkDrop::TurnShare);
                 continue;
             }
@@ -307,11 +321,11 @@ impl SocketDriver {
             match received {
                 Ok(Received::Packet { headers, start: offset, len }) => {
                     let (start, len) = ((start + offset) as u32, len as u32);
-                    batch.packets.push(RxPacket { face: id, headers, start, len });
+                    batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
                 }
                 Ok(Received::Reassembled { headers, packet }) => {
                     let (start, len) = (batch.arena.push_reassembled(packet) as u32, packet.len() as u32);
-                    batch.packets.push(RxPacket { face: id, headers, start, len });
+                    batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
                 }
                 Ok(Received::Incomplete | Received::Idle) | Err(_) => {}
             }

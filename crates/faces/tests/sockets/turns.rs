@@ -138,6 +138,46 @@ fn two_holders_that_never_stop_have_half_each() {
     assert!(of_one.abs_diff(all / 2) <= 4 * QUANTUM, "{of_one} of {all}");
 }
 
+/// The story: 150 streams asked the names of one application, whose answers had a share of the turns like any other
+/// input. So its answers waited in the application, those for others too, up to a second.
+#[test]
+fn answers_are_paid_by_who_asked() {
+    const ASKED: u64 = 1_000;
+    /// What a driver's socket holds of the application's answers at a time.
+    const WRITTEN: u64 = 500;
+    let mut worker = Worker::new(DriverConfig::default());
+    let mut greedy = Flood::new(stream_of(&mut worker, B, 1000));
+    let mut application = stream_of(&mut worker, A, 1001);
+    // How many packets of the greedy stream come while the application sends as many as it was asked.
+    let mut between = |worker: &mut Worker| {
+        let mut others = 0;
+        for round in 0..ASKED / WRITTEN {
+            greedy.fill();
+            let answers: Vec<u8> = (0..WRITTEN).flat_map(|n| element(6, 20, round * WRITTEN + n)).collect();
+            application.write_all(&answers).unwrap();
+            let mut received = 0;
+            while received < WRITTEN as usize {
+                let (all, own) = turn(worker, A);
+                received += own;
+                others += all - own;
+                greedy.fill();
+            }
+        }
+        others
+    };
+    let unasked = between(&mut worker);
+    for seed in 0..ASKED {
+        worker.send(A, &interest(seed)).unwrap();
+    }
+    let asked = between(&mut worker);
+    assert!(unasked as u64 >= ASKED - 4 * QUANTUM as u64, "{unasked} for {ASKED}: half each");
+    // A turn of the worker ends with what the greedy stream has left of it.
+    assert!(asked * 2 < unasked, "{asked} and {unasked}");
+    // What nobody asked pays for itself again.
+    let unasked = between(&mut worker);
+    assert!(unasked as u64 >= ASKED - 4 * QUANTUM as u64, "{unasked} for {ASKED}: half each");
+}
+
 /// A stream of elements that carry no packet uses up its own turns, although it brings nothing.
 #[test]
 fn elements_without_a_packet_count() {
