@@ -11,7 +11,8 @@
 //! A stream that writes as fast as it can would fill the rings, and the packets of others would be dropped. TCP and
 //! Unix sockets can wait, so a full ring holds back the stream that fills it. The packets that the worker has read from
 //! this stream wait here, and the worker does not read the stream until they have left. Meanwhile the kernel's buffers
-//! fill up, and the peer waits. Datagrams cannot wait: they are dropped as `ring-full`.
+//! fill up, and the peer waits. Datagrams cannot wait: half of each ring is for them alone, and if there is no room
+//! they are dropped as `ring-full`.
 //!
 //! The holders whose streams wait for a worker take turns ([`namewire_shares::turns`]), one packet each, and so do the
 //! streams of a holder. So an operator's command does not wait behind the backlog of another user's 600 streams.
@@ -26,7 +27,7 @@
 //!
 //! Cost: nothing while no ring is full, except a test per turn.
 
-use crate::mesh::{Outbox, Task};
+use crate::mesh::{Outbox, Room, Task};
 use namewire_engine::FaceId;
 use namewire_packet::lp::LpHeaders;
 use namewire_shares::{Groups, HolderId, Payer, Pool, PoolConfig, PoolReader, Turns};
@@ -63,7 +64,7 @@ impl Waiting {
     }
 
     fn push(&self, outbox: &mut Outbox, to: u8) -> bool {
-        outbox.push(to, self.task, self.face, &self.headers, &self.packet)
+        outbox.push(to, Room::ForThoseWhoCanWait, self.task, self.face, &self.headers, &self.packet)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::{
     backlog::{Backlog, Outgoing},
     drop_log::{DropNoter, Dropped},
-    mesh::{Outbox, Task},
+    mesh::{Outbox, Room, Task},
     messages::ForManagement,
     router_drop::RouterDrop,
     senders::ControlSender,
@@ -13,7 +13,7 @@ use crate::{
     trace::Traces,
 };
 use namewire_engine::{Engine, FaceId, FaceTable, Frame, Output, RouteRequest, View, dispatch::Visits};
-use namewire_faces::{Lent, SocketDriver};
+use namewire_faces::{Lent, RxPacket, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
 use namewire_shares::HolderId;
 
@@ -90,33 +90,47 @@ impl WorkerIo {
         let _ = self.driver.send_for(self.now_ns, face, headers, packet, &|face| holder_of(faces, face));
     }
 
-    /// Passes a result to another worker: a packet to transmit, or one to decide further.
+    /// Passes a result to another worker: a packet to transmit, or one to decide further. What came from datagrams does
+    /// not wait, not even behind results that do.
     pub(crate) fn push(&mut self, to: u8, task: Task, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
-        if self.backlog.has_results(to, task) || !self.outbox.push(to, task, face, headers, packet) {
-            let outgoing = Outgoing { to, task, face, headers, packet };
-            if self.is_of_datagrams || !self.backlog.keep_result(outgoing) {
-                self.drop_packet(RouterDrop::RingFull, face, headers, packet);
-            }
+        let is_passed = if self.is_of_datagrams {
+            self.outbox.push(to, Room::All, task, face, headers, packet)
+        } else {
+            !self.backlog.has_results(to, task)
+                && self.outbox.push(to, Room::ForThoseWhoCanWait, task, face, headers, packet)
+                || self.backlog.keep_result(Outgoing { to, task, face, headers, packet })
+        };
+        if !is_passed {
+            self.drop_packet(RouterDrop::RingFull, face, headers, packet);
         }
     }
 
     /// Passes a packet that a face of ours received to the worker that decides it. If there is no room, a stream is not
-    /// read until there is.
-    pub(crate) fn push_received(&mut self, to: u8, visits: Visits, face: FaceId, headers: &LpHeaders, packet: &[u8]) {
+    /// read until there is. Answers do not wait behind the questions of those who asked for them.
+    pub(crate) fn push_received(&mut self, to: u8, visits: Visits, received: &RxPacket, packet: &[u8]) {
+        let RxPacket { face, ref headers, is_paid, .. } = *received;
         let task = Task::Decide { visits };
+        let room = if is_paid { Room::All } else { Room::ForThoseWhoCanWait };
         let waits = self.backlog.is_waiting(face, to);
-        if waits || !self.outbox.push(to, task, face, headers, packet) {
+        if waits || !self.outbox.push(to, room, task, face, headers, packet) {
             self.hold_back(Outgoing { to, task, face, headers, packet });
         }
     }
 
     #[cold]
     fn hold_back(&mut self, outgoing: Outgoing<'_>) {
-        let Outgoing { face, headers, packet, .. } = outgoing;
-        let holder = self.driver.holder(face).filter(|_| self.driver.is_stream(face));
-        if holder.is_some_and(|holder| self.backlog.hold(outgoing, holder)) {
-            self.driver.hold(face);
-        } else {
+        let Outgoing { to, task, face, headers, packet } = outgoing;
+        let is_passed = match self.driver.holder(face).filter(|_| self.driver.is_stream(face)) {
+            Some(holder) => {
+                let is_held = self.backlog.hold(outgoing, holder);
+                if is_held {
+                    self.driver.hold(face);
+                }
+                is_held
+            }
+            None => self.outbox.push(to, Room::All, task, face, headers, packet),
+        };
+        if !is_passed {
             self.drop_packet(RouterDrop::RingFull, face, headers, packet);
         }
     }

@@ -77,11 +77,19 @@ pub fn channel(capacity_bytes: usize) -> (Producer, Consumer) {
     );
     let shared = Arc::new(Shared {
         tail: Line(AtomicUsize::new(0)),
-        head: Line(AtomicUsize::new(0)),
+        released: Line(Released { head: AtomicUsize::new(0), records: AtomicUsize::new(0) }),
         buffer: Buffer::new(capacity_bytes),
     });
-    let producer = Producer { shared: Arc::clone(&shared), tail: 0, published_tail: 0, cached_head: 0, gap_due: false };
-    let consumer = Consumer { shared, head: 0, cached_tail: 0 };
+    let producer = Producer {
+        shared: Arc::clone(&shared),
+        tail: 0,
+        published_tail: 0,
+        cached_head: 0,
+        gap_due: false,
+        pushed: 0,
+        cached_released: 0,
+    };
+    let consumer = Consumer { shared, head: 0, cached_tail: 0, released: 0 };
     (producer, consumer)
 }
 
@@ -104,10 +112,14 @@ pub struct Producer {
     tail: usize,
     /// What `shared.tail` holds: position after the last record the consumer may see.
     published_tail: usize,
-    /// A former value of `shared.head`; the consumer can only have gone further.
+    /// A former value of `shared.released.head`; the consumer can only have gone further.
     cached_head: usize,
     /// The last batch was long enough to need a gap behind it.
     gap_due: bool,
+    /// Records pushed so far; it may wrap.
+    pushed: usize,
+    /// A former value of `shared.released.records`.
+    cached_released: usize,
 }
 
 impl Producer {
@@ -157,7 +169,25 @@ impl Producer {
             }
         }
         self.tail = self.tail.wrapping_add(record_bytes);
+        self.pushed = self.pushed.wrapping_add(1);
         Ok(())
+    }
+
+    /// Whether more records than these, or more bytes, wait for the consumer, published or not.
+    ///
+    /// Cost: two subtractions; the consumer's cache line is read only if more wait by the cached positions.
+    pub fn holds_more_than(&mut self, records: usize, bytes: usize) -> bool {
+        let is_more = |producer: &Self| {
+            producer.pushed.wrapping_sub(producer.cached_released) > records
+                || producer.tail.wrapping_sub(producer.cached_head) > bytes
+        };
+        if !is_more(self) {
+            return false;
+        }
+        // Acquire: `reserve` relies on this position too. The count is at least the one that belongs to it.
+        self.cached_head = self.shared.released.0.head.load(Ordering::Acquire);
+        self.cached_released = self.shared.released.0.records.load(Ordering::Relaxed);
+        is_more(self)
     }
 
     /// Lets the consumer see every record pushed so far; true if there was one it could not see.
@@ -199,7 +229,7 @@ impl Producer {
             return Ok(());
         }
         // Acquire: the consumer's last access to the released bytes comes before our next write.
-        self.cached_head = self.shared.head.0.load(Ordering::Acquire);
+        self.cached_head = self.shared.released.0.head.load(Ordering::Acquire);
         if capacity - self.tail.wrapping_sub(self.cached_head) >= bytes {
             return Ok(());
         }
@@ -226,6 +256,8 @@ pub struct Consumer {
     head: usize,
     /// A former value of `shared.tail`; the producer can only have gone further.
     cached_tail: usize,
+    /// Records released so far; it may wrap.
+    released: usize,
 }
 
 impl Consumer {
@@ -308,8 +340,10 @@ impl Drop for Batch<'_> {
             .buffer
             .trace_write_all(self.consumer.offset(self.start), self.end.wrapping_sub(self.start));
         self.consumer.head = self.end;
+        self.consumer.released = self.consumer.released.wrapping_add(self.len);
+        self.consumer.shared.released.0.records.store(self.consumer.released, Ordering::Relaxed);
         // Release: whatever was done with the lent slices comes before the producer's reuse.
-        self.consumer.shared.head.0.store(self.end, Ordering::Release);
+        self.consumer.shared.released.0.head.store(self.end, Ordering::Release);
     }
 }
 
@@ -464,9 +498,18 @@ struct Line<T>(T);
 struct Shared {
     /// Written by the producer: position after the last published record.
     tail: Line<AtomicUsize>,
-    /// Written by the consumer: position of the first record not released.
-    head: Line<AtomicUsize>,
+    /// Written by the consumer.
+    released: Line<Released>,
     buffer: Buffer,
+}
+
+/// How far the consumer has come.
+#[derive(Debug)]
+struct Released {
+    /// Position of the first record not released.
+    head: AtomicUsize,
+    /// Records before `head`; written first.
+    records: AtomicUsize,
 }
 
 // SAFETY: all fields but the buffer are Sync. The buffer is reached through `Producer` (bytes in
@@ -478,7 +521,7 @@ unsafe impl Sync for Shared {}
 #[cfg(not(loom))]
 const _: () = {
     assert!(align_of::<Shared>() == 128);
-    assert!(std::mem::offset_of!(Shared, head) - std::mem::offset_of!(Shared, tail) == 128);
+    assert!(std::mem::offset_of!(Shared, released) - std::mem::offset_of!(Shared, tail) == 128);
 };
 
 const RECORD: u32 = 1;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use namewire_packet::FaceId;
 use namewire_packet::lp::{LpHeaders, PitToken};
-use namewire_worker::mesh::{self, Bell, Inbox, Outbox, Task};
+use namewire_worker::mesh::{self, Bell, Inbox, Outbox, Room, Task};
 
 use crate::clock::Clock;
 use crate::experiment::{Context, Outcome, Samples, Scale};
@@ -186,7 +186,7 @@ fn headers() -> LpHeaders {
 /// The sender's part of one batch; false if the ring was full.
 fn send(outbox: &mut Outbox, packets: usize, packet: &[u8], headers: &LpHeaders) -> bool {
     let task = Task::Transmit;
-    let is_sent = (0..packets).all(|_| outbox.push(1, task, FaceId(301), headers, packet));
+    let is_sent = (0..packets).all(|_| outbox.push(1, Room::All, task, FaceId(301), headers, packet));
     outbox.publish();
     is_sent
 }

@@ -200,3 +200,27 @@ fn a_producer_that_waits_for_room_is_woken() {
         assert_eq!(consumer.batch(8).len(), 1);
     });
 }
+
+/// How much waits: never less than what does, whatever the consumer releases meanwhile; and right once it has ended.
+#[test]
+fn what_waits_is_counted() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring::channel(2 * MIN_CAPACITY_BYTES);
+        for number in 0..2u8 {
+            producer.try_push(&[&[number; 8]]).unwrap();
+            producer.publish();
+        }
+        let releasing = thread::spawn(move || {
+            let mut next = 0;
+            receive(&mut consumer, &mut next, 1);
+            receive(&mut consumer, &mut next, 8);
+            assert_eq!(next, 2);
+        });
+        assert!(!producer.holds_more_than(2, 32));
+        producer.holds_more_than(0, 0); // whatever it finds
+        producer.try_push(&[&[2; 8]]).unwrap();
+        assert!(producer.holds_more_than(0, usize::MAX) && producer.holds_more_than(usize::MAX, 8));
+        releasing.join().unwrap();
+        assert!(!producer.holds_more_than(1, 16));
+    });
+}
