@@ -1,6 +1,9 @@
 //! What a caller says of a fetch, what it learns of it, and why it fails.
 
-use crate::{client::Client, congestion_window::CongestionControl, express_error::ExpressError, validator::Validator};
+use crate::{
+    client::Client, congestion_window::CongestionControl, express_error::ExpressError, rate_limit::RateLimit,
+    validator::Validator,
+};
 use namewire_packet::{Data, NackReason, NameBuf};
 use namewire_security::trust::Denial;
 use std::{io, sync::Arc, time::Duration};
@@ -62,8 +65,8 @@ pub struct FetchOptions {
     pub waits_for_producer: bool,
     /// How long to try for another connection when the forwarder has gone; 0: the fetch ends with the connection.
     pub reconnect: Duration,
-    /// Most bytes of content per second.
-    pub rate_max_bytes_per_s: Option<u64>,
+    /// Most bytes of content per second, of this fetch and of all others that have the same limit.
+    pub rate_limit: Option<Arc<RateLimit>>,
 }
 
 impl Default for FetchOptions {
@@ -87,7 +90,7 @@ impl Default for FetchOptions {
             patience: Duration::from_secs(15),
             waits_for_producer: false,
             reconnect: Duration::ZERO,
-            rate_max_bytes_per_s: None,
+            rate_limit: None,
         }
     }
 }

@@ -71,6 +71,7 @@ mod notification;
 pub mod object_protocol;
 mod pending_interest;
 mod producer;
+mod rate_limit;
 mod reassembly;
 mod repeats;
 pub mod rtt_estimator;
@@ -105,6 +106,7 @@ pub use notification::{Notification, NotificationStream};
 pub use producer::{
     Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestRoutes, InterestStream, SERVED_AT_ONCE_MAX, ServeError,
 };
+pub use rate_limit::RateLimit;
 pub use segment_fetch::{FoundObject, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;

@@ -30,6 +30,7 @@ use crate::{
     loss_detection::{LossDetector, repeat_after},
     manifest::ManifestReader,
     pending_interest::{Completion, Outcome},
+    rate_limit::SEGMENT_BYTES_GUESS,
     repeats::Repeats,
     rtt_estimator::RttEstimator,
     version_discovery,
@@ -62,10 +63,6 @@ const SOURCE_NACKED: Duration = Duration::from_millis(100);
 const LIFE_SIGN_PATIENCE: Duration = Duration::from_secs(4);
 /// Stands for the segment number of that question.
 const LIFE_SIGN: u64 = u64::MAX;
-/// Content of a segment before the first has come, for the rate.
-const SEGMENT_BYTES_GUESS: u64 = 8000;
-/// A rate is caught up with after a pause of at most this long.
-const RATE_BURST: Duration = Duration::from_millis(20);
 
 /// A requested segment that has not arrived.
 struct Wanted {
@@ -127,8 +124,8 @@ pub(crate) struct Transfer<'a> {
     manifest: ManifestReader,
     life_sign: Option<LifeSign>,
     repeats: Repeats,
-    /// When the rate allows the next Interest.
-    rate_allows: Instant,
+    /// When the rate allows the next Interest, once a turn is reserved.
+    turn: Option<Instant>,
     is_connection_lost: bool,
     backoff: Backoff,
     sender: mpsc::UnboundedSender<(u64, Outcome)>,
@@ -177,7 +174,7 @@ impl<'a> Transfer<'a> {
             manifest: ManifestReader::default(),
             life_sign: None,
             repeats,
-            rate_allows: now,
+            turn: None,
             is_connection_lost: false,
             backoff: Backoff::default(),
             sender,
@@ -211,7 +208,7 @@ impl<'a> Transfer<'a> {
     pub(crate) async fn fill_window(&mut self) -> Result<(), FetchError> {
         loop {
             let room = if self.waits_for_stream() { STREAM_PROBES } else { self.room() };
-            if self.in_flight.len() >= room || !self.rate_allows_now() {
+            if self.in_flight.len() >= room || !self.has_segment_to_ask() || !self.rate_allows_now() {
                 return Ok(());
             }
             let (segment, mut wanted) = match self.next_repeat() {
@@ -296,27 +293,37 @@ impl<'a> Transfer<'a> {
         wanted.attempts += 1;
         wanted.sent_at = now;
         self.losses.sent(segment, now);
-        if let Some(rate) = self.options.rate_max_bytes_per_s {
-            let bytes = self.progress.bytes.checked_div(self.progress.segments).unwrap_or(SEGMENT_BYTES_GUESS);
-            let turn = self.rate_allows.max(now.checked_sub(RATE_BURST).unwrap_or(now));
-            self.rate_allows = turn + Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
-        }
+        self.turn = None;
         self.put_in_flight(segment, wanted, self.rtt.rto());
     }
 
-    fn rate_allows_now(&self) -> bool {
-        self.options.rate_max_bytes_per_s.is_none() || self.rate_allows <= Instant::now()
+    /// Reserves a turn, if there is none, and tells whether it has come.
+    fn rate_allows_now(&mut self) -> bool {
+        let Some(limit) = &self.options.rate_limit else { return true };
+        let now = Instant::now();
+        let segments_max = self.options.last_segment.map_or(u64::MAX, |last| last.saturating_add(1));
+        let mean = self.progress.bytes.checked_div(self.progress.segments);
+        let guess = || SEGMENT_BYTES_GUESS.min(self.options.size_bytes_max.div_ceil(segments_max));
+        *self.turn.get_or_insert_with(|| limit.reserve(now, mean.unwrap_or_else(guess))) <= now
     }
 
-    fn next_new_segment(&mut self) -> Option<(u64, Wanted)> {
+    fn has_segment_to_ask(&mut self) -> bool {
+        let may_repeat = self.held_back.first().is_some_and(|(at, _)| *at <= Instant::now());
+        may_repeat || !self.may_repeat.is_empty() || self.new_segment().is_some()
+    }
+
+    /// The first segment that was not asked for.
+    fn new_segment(&mut self) -> Option<u64> {
         while self.waiting.contains_key(&self.next_to_ask) || self.next_to_ask < self.next_to_write {
             self.next_to_ask += 1; // came with the discovery
         }
         let segment = self.next_to_ask;
         let is_beyond_end = self.final_segment.is_some_and(|last| segment > last);
-        if is_beyond_end || segment >= self.next_to_write + REORDER_SEGMENTS_MAX {
-            return None;
-        }
+        (!is_beyond_end && segment < self.next_to_write + REORDER_SEGMENTS_MAX).then_some(segment)
+    }
+
+    fn next_new_segment(&mut self) -> Option<(u64, Wanted)> {
+        let segment = self.new_segment()?;
         self.next_to_ask += 1;
         let now = Instant::now();
         let wanted = Wanted {
@@ -362,13 +369,12 @@ impl<'a> Transfer<'a> {
     fn next_deadline(&self) -> Instant {
         let (overdue, rto) = (self.rtt.overdue(), self.rtt.rto());
         let probe = self.losses.probe_due(overdue, self.rtt.srtt(), rto).filter(|_| self.has_tail_to_probe());
-        let rate = (self.options.rate_max_bytes_per_s.is_some()).then_some(self.rate_allows);
-        let rate = rate.filter(|at| *at > Instant::now());
+        let turn = self.turn.filter(|at| *at > Instant::now());
         let first = (self.progress.segments == 0).then_some(self.first_due);
         let life_sign = self.life_sign.as_ref().map(|asked| asked.due);
         let repeat = self.held_back.first().map(|(at, _)| *at).filter(|at| *at > Instant::now());
         let overtaken = self.losses.next_due(overdue, rto);
-        let deadlines = [self.earliest_deadline, overtaken, probe, rate, first, repeat, life_sign];
+        let deadlines = [self.earliest_deadline, overtaken, probe, turn, first, repeat, life_sign];
         // Without a segment in flight there is no deadline: other fetches use the slots.
         deadlines.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + self.options.rto_min)
     }

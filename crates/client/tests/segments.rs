@@ -4,8 +4,8 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, Reply,
-    SegmentFetch, SegmentPublisher, Validator, congestion_window::CongestionControl,
+    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RateLimit,
+    Reply, SegmentFetch, SegmentPublisher, Validator, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
 use namewire_security::{PrivateKey, Signer, ValidityPeriod, issue_certificate, trust::AnchorCertificate};
@@ -351,11 +351,37 @@ async fn a_rate_is_kept() {
         Answer::Data(DataBuilder::new(asked).final_segment(99).content(&[7; 1000]).sign_digest())
     })
     .await;
-    let options = FetchOptions { rate_max_bytes_per_s: Some(50_000), ..FetchOptions::default() };
+    let options = FetchOptions { rate_limit: Some(Arc::new(RateLimit::new(50_000))), ..FetchOptions::default() };
     let (got, progress) = fetch(&consumer, "/film/v=1", options).await.unwrap();
     assert_eq!((got.len(), progress.retransmissions), (100_000, 0));
     let rate = 100_000.0 / progress.elapsed.as_secs_f64();
     assert!((40_000.0..=52_000.0).contains(&rate), "{rate} bytes/s");
+}
+
+/// Eight fetches at a time. The rate was that of each.
+#[tokio::test(start_paused = true)]
+async fn fetches_that_share_a_rate_keep_it_together() {
+    let consumer = consumer_of("/film", |asked| {
+        Answer::Data(DataBuilder::new(asked).final_segment(9).content(&[7; 1000]).sign_digest())
+    })
+    .await;
+    let options = FetchOptions {
+        discovery: Discovery::None,
+        rate_limit: Some(Arc::new(RateLimit::new(50_000))),
+        // As the metadata of a file tell: the first turn is not that of a large segment.
+        size_bytes_max: 10_000,
+        last_segment: Some(9),
+        ..FetchOptions::default()
+    };
+    let start = Instant::now();
+    let mut fetches = tokio::task::JoinSet::new();
+    for film in 0..8 {
+        let (consumer, options) = (consumer.clone(), options.clone());
+        fetches.spawn(async move { fetch(&consumer, &format!("/film/{film}"), options).await.unwrap().0.len() });
+    }
+    assert_eq!(fetches.join_all().await, [10_000; 8]);
+    let rate = 80_000.0 / start.elapsed().as_secs_f64();
+    assert!((45_000.0..=52_000.0).contains(&rate), "{rate} bytes/s");
 }
 
 /// An application Nack of the time before the object existed was in a cache.

@@ -20,7 +20,7 @@ mod output;
 use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity};
 use display::Display;
 use namewire_client::{
-    Client, Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, SegmentFetch, Validator,
+    Client, Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, RateLimit, SegmentFetch, Validator,
     congestion_window::CongestionControl, security::trust::AnchorCertificate,
 };
 use namewire_packet::{NameBuf, digest::sha256};
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", requires = "recursive", conflicts_with = "output")]
     folder: Option<PathBuf>,
     /// Fetch the folder of this name with all that is in it (see `put` and `serve`)
-    #[arg(short, long, conflicts_with_all = ["version", "limit_rate"])]
+    #[arg(short, long, conflicts_with = "version")]
     recursive: bool,
     /// With -r: keep permissions and times of change, and fetch no file again whose size and time are the same
     #[arg(long, requires = "recursive")]
@@ -71,7 +71,7 @@ pub(crate) struct Args {
         value_parser = wait_ms
     )]
     wait: Option<u64>,
-    /// Most bytes per second, for example 2MiB
+    /// Most bytes per second, for example 2MiB; with -r of all files together
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     limit_rate: Option<u64>,
     /// If nobody answers for the name, or the fetch stalls, ask by way of this prefix (as a ForwardingHint); several
@@ -132,7 +132,7 @@ impl Args {
             patience: Duration::from_millis(self.wait.unwrap_or(patience_ms)),
             waits_for_producer: self.wait.is_some(),
             reconnect: RECONNECT,
-            rate_max_bytes_per_s: self.limit_rate,
+            rate_limit: self.limit_rate.map(|bytes| Arc::new(RateLimit::new(bytes))),
             sources: self.source.clone(),
             ..FetchOptions::default()
         })

@@ -1,7 +1,7 @@
 //! Whole folders arrive as they are.
 
 use crate::network::{Network, fetch, preserving, step_by_step};
-use namewire_client::FetchError;
+use namewire_client::{FetchError, FetchOptions, RateLimit};
 use namewire_files::{
     folder_fetch::{FolderError, FolderFetchOptions},
     folder_server::FolderOptions,
@@ -15,6 +15,7 @@ use std::{
         fs::{MetadataExt, PermissionsExt, symlink},
     },
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// A name of 255 bytes, one of UTF-8, one that is none, and one that a terminal would obey.
@@ -162,6 +163,24 @@ async fn limits_leave_out_and_say_so() {
     let options = FolderFetchOptions { listing_bytes_max: 10, ..FolderFetchOptions::default() };
     let error = fetch(&client, "/folder", &copy, options).await.result.unwrap_err();
     assert!(matches!(&error, FolderError::Fetch(FetchError::TooLarge(10))), "{error}");
+    served.stop().await;
+}
+
+/// The story: `--limit-rate` was for single files, because each file of a folder would have had the rate for itself.
+#[tokio::test]
+async fn a_rate_is_that_of_all_files_together() {
+    let network = Network::start();
+    let (source, copy) = (network.directory.path().join("source"), network.directory.path().join("copy"));
+    fs::create_dir(&source).unwrap();
+    (0..20).for_each(|number| fs::write(source.join(format!("{number}")), bytes(20_000)).unwrap());
+    let served = network.serve(&source, FolderOptions::default(), |_| ()).await;
+    let rate_limit = Some(Arc::new(RateLimit::new(400_000)));
+    let fetch_options = FetchOptions { rate_limit, ..FetchOptions::default() };
+    let options = FolderFetchOptions { fetch: fetch_options, ..FolderFetchOptions::default() };
+    let progress = fetch(&network.client().await, "/folder", &copy, options).await.whole();
+    assert_eq!(progress.bytes_received, 400_000);
+    // One file alone takes 0.05 s. The last segments end the second, and the first 20 ms are free.
+    assert!(progress.elapsed.as_secs_f64() > 0.9, "{:?}", progress.elapsed);
     served.stop().await;
 }
 
