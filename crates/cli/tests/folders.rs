@@ -1,6 +1,9 @@
 //! `namewire put DIR`, `serve` and `get -r`, with processes and real sockets.
 
-use crate::router_process::{Router, eventually, make_identity, namewire_of, text, text_of_failure};
+use crate::{
+    router_process::{Router, eventually, make_identity, namewire_of, text, text_of_failure},
+    tools::Running,
+};
 use serde_json::Value;
 use std::{
     fs,
@@ -83,6 +86,29 @@ fn two_thousand_files_arrive_byte_for_byte() {
     let again = get(&["-o", &copy]);
     assert_eq!(counts(&again), [0, 2000, 46, 0, 0]);
     assert!(put.end(rustix::process::Signal::INT).success());
+}
+
+/// The story: Ctrl-C in the middle of a folder threw away what had come of a large file.
+#[test]
+fn a_folder_that_was_cut_short_goes_on_within_its_large_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, copy) = (path(&directory, "source"), path(&directory, "copy"));
+    fs::create_dir_all(format!("{source}/inner")).unwrap();
+    let mut dice = fastrand::Rng::with_seed(47);
+    let film: Vec<u8> = (0..20_000_000).map(|_| dice.u8(..)).collect();
+    fs::write(format!("{source}/inner/film"), film).unwrap();
+    fs::write(format!("{source}/note"), b"content").unwrap();
+    let router = Router::run(directory.path(), &[]);
+    let _put = Serving::start(router.command().args(["put", &source, "/example"]));
+    let mut get = Running::start(router.command().args(["get", "-r", "/example", &copy, "--limit-rate", "8MiB"]));
+    let lines = || fs::read_to_string(format!("{copy}/inner/film.part.index")).unwrap_or_default().lines().count();
+    eventually("a part has come", || lines() > 5);
+    assert_eq!(get.interrupt(), Some(130));
+    assert!(!fs::exists(format!("{copy}/inner/film")).unwrap());
+    let got: Value = serde_json::from_str(&router.ask(&["get", "-r", "/example", &copy, "--json"])).unwrap();
+    assert!(got["resumed_bytes"].as_u64().unwrap() > 2_000_000, "{got}");
+    assert_eq!(got["size_bytes"], 20_000_007, "{got}");
+    assert_same(&source, &copy);
 }
 
 #[test]

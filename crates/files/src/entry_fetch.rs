@@ -4,6 +4,9 @@
 //! then. If the producer answers that this version is gone (the file changed meanwhile), or the connection to the
 //! router is lost, the entry is tried again with new metadata, at most [`ATTEMPTS_MAX`] times.
 //!
+//! A file of [`RESUMED_BYTES_MIN`] or more goes on within its unfinished copy, if an earlier fetch has left one of this
+//! version ([`crate::part`]).
+//!
 //! Limits: all files together have as many Interests in flight as the semaphore has permits. A file takes as many as
 //! its window may get.
 
@@ -12,6 +15,8 @@ use crate::{
     folder_fetch::{FolderError, FolderFetchOptions},
     listing::Listing,
     metadata::{FileKind, FileMetadata, MetadataError},
+    part::{Held, PartFile, RECORD_BYTES},
+    part_place::PartName,
     request::{METADATA, is_version_of, name_of},
     target::{Attributes, Target},
 };
@@ -33,6 +38,10 @@ use tokio::{
     sync::Semaphore,
     time::{Instant, sleep, timeout},
 };
+
+/// Smallest file whose unfinished copy is kept, in bytes. Of smaller ones there is little to lose, and their fetch
+/// should need no more than a write and a rename.
+pub(crate) const RESUMED_BYTES_MIN: u64 = 4 * RECORD_BYTES;
 
 /// How often an entry is begun.
 const ATTEMPTS_MAX: u32 = 3;
@@ -57,8 +66,8 @@ const CONNECTION_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     pub(crate) path: EntryPath,
-    /// Another entry has the name that the unfinished file would have.
-    pub(crate) is_part_taken: bool,
+    /// The name of its unfinished file.
+    pub(crate) part: PartName,
 }
 
 /// What became of an entry.
@@ -76,6 +85,8 @@ pub(crate) struct Totals {
     /// Bytes that the metadata seen so far announce.
     pub(crate) bytes_announced: Cell<u64>,
     pub(crate) bytes_received: Cell<u64>,
+    /// Bytes that unfinished copies had.
+    pub(crate) bytes_resumed: Cell<u64>,
     pub(crate) unverified_segments: Cell<u64>,
     pub(crate) retransmissions: Cell<u64>,
 }
@@ -86,6 +97,36 @@ fn add(cell: &Cell<u64>, more: u64) {
 
 fn subtract(cell: &Cell<u64>, less: u64) {
     cell.set(cell.get().saturating_sub(less));
+}
+
+/// The bytes of one file in the sums. Dropped before the file is written, it takes them out again.
+struct Counted<'a> {
+    totals: &'a Totals,
+    announced: u64,
+    received: u64,
+}
+
+impl<'a> Counted<'a> {
+    fn new(totals: &'a Totals, announced: u64) -> Self {
+        add(&totals.bytes_announced, announced);
+        Counted { totals, announced, received: 0 }
+    }
+
+    fn received(&mut self, bytes: u64) {
+        add(&self.totals.bytes_received, bytes.saturating_sub(self.received));
+        self.received = bytes;
+    }
+
+    fn keep(mut self) {
+        (self.announced, self.received) = (0, 0);
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        subtract(&self.totals.bytes_announced, self.announced);
+        subtract(&self.totals.bytes_received, self.received);
+    }
 }
 
 /// What the fetches of all entries share.
@@ -143,49 +184,85 @@ impl<'a> EntryFetcher<'a> {
         self.target.make_folder(&job.path)?;
         let size_bytes_max = self.options.listing_bytes_max as u64;
         let mut content = Vec::new();
-        self.segments(metadata, size_bytes_max, &mut content, |_| ()).await?;
+        self.segments(metadata, size_bytes_max, 0, &mut content, |_, _| Ok(())).await?;
         let entries_max = usize::try_from(self.options.entries_max).unwrap_or(usize::MAX);
         Ok(Fetched::Folder(Listing::parse(&content, entries_max), attributes(metadata)))
     }
 
     async fn file(&self, job: &Job, metadata: &FileMetadata) -> Result<Fetched, FolderError> {
-        let size_bytes = metadata.size_bytes;
-        if size_bytes.is_some_and(|size_bytes| self.target.has_file(&job.path, size_bytes, metadata.mtime_ns)) {
-            return Ok(Fetched::Present);
-        }
-        let mut file = self.target.begin(&job.path, job.is_part_taken)?;
-        let announced = size_bytes.unwrap_or(0);
-        add(&self.totals.bytes_announced, announced);
-        let received = Cell::new(0);
-        let result = self
-            .segments(metadata, size_bytes.unwrap_or(u64::MAX), &mut InPlace(file.file()), |progress| {
-                add(&self.totals.bytes_received, progress.bytes.saturating_sub(received.get()));
-                received.set(progress.bytes);
-            })
-            .await
-            .and_then(|bytes| match size_bytes {
-                Some(announced) if announced != bytes => Err(FolderError::SizeDiffers { announced, received: bytes }),
-                _ => Ok(()),
-            });
         let attributes = self.options.is_preserving.then(|| attributes(metadata));
-        let kept = match result {
-            Ok(()) => file.keep(attributes).map_err(FolderError::from),
-            Err(error) => Err(error),
-        };
-        if kept.is_err() {
-            subtract(&self.totals.bytes_announced, announced);
-            subtract(&self.totals.bytes_received, received.get());
+        match metadata.size_bytes {
+            Some(size_bytes) if self.target.has_file(&job.path, size_bytes, metadata.mtime_ns) => {
+                return Ok(Fetched::Present);
+            }
+            Some(size_bytes) if size_bytes >= RESUMED_BYTES_MIN => {
+                self.large_file(job, metadata, size_bytes, attributes).await?;
+            }
+            _ => {
+                let mut file = self.target.begin(&job.path, job.part)?;
+                let mut counted = Counted::new(&self.totals, metadata.size_bytes.unwrap_or(0));
+                let size_bytes_max = metadata.size_bytes.unwrap_or(u64::MAX);
+                let note = |progress: &FetchProgress, _: &mut InPlace<'_>| {
+                    counted.received(progress.bytes);
+                    Ok(())
+                };
+                let bytes = self.segments(metadata, size_bytes_max, 0, &mut InPlace(file.file()), note).await?;
+                require_size(metadata.size_bytes, bytes)?;
+                file.keep(attributes)?;
+                counted.keep();
+            }
         }
-        kept.map(|()| Fetched::File)
+        Ok(Fetched::File)
     }
 
-    /// Fetches the content that `metadata` names. Returns its size in bytes.
+    /// Fetches what is not in the unfinished copy yet.
+    async fn large_file(
+        &self,
+        job: &Job,
+        metadata: &FileMetadata,
+        size_bytes: u64,
+        attributes: Option<Attributes>,
+    ) -> Result<(), FolderError> {
+        let mut file = self.target.resume(&job.path, job.part, &self.options.checked_by)?;
+        loop {
+            let Some(part) = file.part() else { return Ok(()) };
+            let held_bytes = part.held_of(&metadata.versioned_name).map_or(0, Held::bytes_before_last);
+            let segments_held = match part.start(&metadata.versioned_name) {
+                Ok(segments) => segments,
+                Err(error) => return Err(file.failed(error).into()),
+            };
+            let mut counted = Counted::new(&self.totals, size_bytes.saturating_sub(held_bytes));
+            let note = |progress: &FetchProgress, part: &mut PartFile| {
+                counted.received(progress.bytes);
+                part.note(progress)
+            };
+            match self.segments(metadata, size_bytes, segments_held, part, note).await {
+                // The copy counts for nothing now, and the next round asks for all of the file.
+                Err(_) if part.is_contradicted() => {}
+                Err(error) => return Err(error),
+                Ok(bytes) => {
+                    if let Err(error) = require_size(Some(size_bytes), held_bytes + bytes) {
+                        file.discard()?;
+                        return Err(error);
+                    }
+                    file.keep(attributes)?;
+                    counted.keep();
+                    add(&self.totals.bytes_resumed, held_bytes);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Fetches the content that `metadata` names, without its first `segments_held` segments. Returns how many bytes
+    /// came.
     async fn segments<W: AsyncWrite + Unpin>(
         &self,
         metadata: &FileMetadata,
         size_bytes_max: u64,
+        segments_held: u64,
         sink: &mut W,
-        progress: impl FnMut(&FetchProgress),
+        note: impl FnMut(&FetchProgress, &mut W) -> io::Result<()>,
     ) -> Result<u64, FolderError> {
         let general = &self.options.fetch;
         let segments = metadata.last_segment.map_or(u64::MAX, |last| last.saturating_add(1));
@@ -202,7 +279,8 @@ impl<'a> EntryFetcher<'a> {
             ..general.clone()
         };
         let fetch = SegmentFetch::new(self.client, metadata.versioned_name.clone(), options);
-        let done = fetch.run(sink, progress).await?;
+        let found = fetch.find().await?;
+        let done = fetch.run_from(found, segments_held, sink, note).await?;
         add(&self.totals.unverified_segments, done.unverified_segments);
         add(&self.totals.retransmissions, done.retransmissions);
         Ok(done.bytes)
@@ -283,6 +361,13 @@ impl<'a> EntryFetcher<'a> {
             content_type::LINK => Err(FetchError::Link(name()).into()),
             _ => Ok(FileMetadata::parse(view.content())?),
         }
+    }
+}
+
+fn require_size(announced: Option<u64>, received: u64) -> Result<(), FolderError> {
+    match announced {
+        Some(announced) if announced != received => Err(FolderError::SizeDiffers { announced, received }),
+        _ => Ok(()),
     }
 }
 

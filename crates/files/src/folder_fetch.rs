@@ -8,6 +8,9 @@
 //! 4. If the caller wants it, files and folders get the producer's permissions and times. A file whose size and time
 //!    are those of the metadata already is not fetched again.
 //!
+//! A large file that is cut short leaves its unfinished copy, which the next fetch into the same target goes on with.
+//! An entry whose name could be that of such a copy's index is refused, because that index is believed.
+//!
 //! The fetch ends early if the folder itself cannot be fetched, or if [`SILENT_ENTRIES_MAX`] entries in a row get no
 //! answer.
 //!
@@ -18,6 +21,7 @@ use crate::{
     entry_name::{EntryPath, printable},
     listing::{EntryError, LISTING_BYTES_MAX, Listing},
     metadata::MetadataError,
+    part_place::{PartName, is_index_name},
     target::{Attributes, Target, TargetError},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -39,6 +43,9 @@ pub struct FolderFetchOptions {
     pub fetch: FetchOptions,
     /// Give files and folders the producer's permissions and times.
     pub is_preserving: bool,
+    /// What segments are checked against, in one line of text: an unfinished copy that was checked by something else
+    /// counts for nothing.
+    pub checked_by: String,
     /// Entries that are fetched at the same time.
     pub jobs_max: usize,
     /// Interests in flight for segments of all files together; at least the largest window.
@@ -56,6 +63,7 @@ impl Default for FolderFetchOptions {
         FolderFetchOptions {
             fetch: FetchOptions::default(),
             is_preserving: false,
+            checked_by: "digests".to_owned(),
             jobs_max: 64,
             interests_max: 4096,
             depth_max: 64,
@@ -80,6 +88,12 @@ pub enum FolderError {
     /// The listing holds what is no entry.
     #[error("{0}; it is not fetched")]
     Entry(#[from] EntryError),
+    /// An index of an unfinished copy must not come from a producer.
+    #[error("its name is that of the index of an unfinished file; it is not fetched")]
+    Index,
+    /// Other entries have the names that its unfinished copy could have.
+    #[error("other entries have the names that its unfinished file could have; it is not fetched")]
+    NoPartName,
     /// The content has another size than the metadata say.
     #[error("{received} bytes came, and the metadata announce {announced}")]
     SizeDiffers {
@@ -128,6 +142,8 @@ pub struct FolderProgress {
     pub bytes_announced: u64,
     /// Bytes received.
     pub bytes_received: u64,
+    /// Bytes of the files written that an earlier fetch had left.
+    pub bytes_resumed: u64,
     /// Segments whose signature was not checked.
     pub unverified_segments: u64,
     /// Interests sent again.
@@ -164,7 +180,7 @@ pub struct FolderFetch<'a> {
 
 impl FolderFetch<'_> {
     /// Fetches the folder. Tells `listener` about progress and refused entries; it should return soon. Dropping the
-    /// future removes unfinished files.
+    /// future removes unfinished files, but for those that a later fetch can go on with.
     ///
     /// # Errors
     /// If the folder itself cannot be fetched, or the producer has gone.
@@ -270,8 +286,13 @@ impl<'a, Listener: FnMut(FolderEvent<'_>)> Walk<'a, Listener> {
         for entry in listing.entries.iter().take(room).rev() {
             self.entries += 1;
             self.progress.files_found += u64::from(!entry.is_folder);
-            let is_part_taken = names.contains(&[entry.name.as_bytes(), b".part"].concat()[..]);
-            self.waiting.push(Job { path: path.join(entry.name.clone()), is_part_taken });
+            let name = entry.name.as_bytes();
+            let part = PartName::free(name, |part| names.contains(part));
+            match part {
+                _ if is_index_name(name) && !entry.is_folder => self.refuse(&inside(name), &FolderError::Index),
+                None => self.refuse(&inside(name), &FolderError::NoPartName),
+                Some(part) => self.waiting.push(Job { path: path.join(entry.name.clone()), part }),
+            }
         }
     }
 
@@ -292,6 +313,7 @@ impl<'a, Listener: FnMut(FolderEvent<'_>)> Walk<'a, Listener> {
         let totals = &fetcher.totals;
         self.progress.bytes_announced = totals.bytes_announced.get();
         self.progress.bytes_received = totals.bytes_received.get();
+        self.progress.bytes_resumed = totals.bytes_resumed.get();
         self.progress.unverified_segments = totals.unverified_segments.get();
         self.progress.retransmissions = totals.retransmissions.get();
         self.progress.elapsed = self.start.elapsed();

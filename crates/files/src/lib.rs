@@ -5,7 +5,7 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what of an object is on the disk already? | [`part`] |
+//! | what of an object is on the disk already? | [`part`]; `part_place` names its files, `part_disk` writes them |
 //! | what does a file that changes answer with? | [`file_server`] |
 //! | two producers serve one name: which one does a consumer find? | [`standing`] |
 //! | how are bytes served that come one after the other: a pipe, a growing file? | [`stream_server`]; its answers: `stream_answers`; how the bytes are cut and kept: `stream_segments` |
@@ -27,6 +27,8 @@ pub mod folder_server;
 pub mod listing;
 pub mod metadata;
 pub mod part;
+mod part_disk;
+pub mod part_place;
 mod request;
 mod served_object;
 mod served_tree;

@@ -5,14 +5,17 @@
 //! target is an error that names it, as is a device, a FIFO, a socket or a folder in the place of a file: none is
 //! replaced.
 //!
-//! A file is written beside its place under the name `<name>.part`, and renamed when it is whole. If that name is too
-//! long or is the name of another file of the same fetch, the unfinished file is `.<digest of the name>.part`. A lock
-//! keeps two programs from writing the same unfinished file; what a killed program left is taken over.
+//! A file is written beside its place, and renamed when it is whole; `part_place.rs` has the names of unfinished files.
+//! A lock keeps two programs from writing the same unfinished file. Of a small file, what a killed program left is
+//! taken over. A large one ([`Target::resume`]) goes on with it, as [`crate::part`] describes.
 //!
-//! Cost: one system call for each component, and seven or so for each file.
+//! Cost: one system call for each component, and seven or so for each file; of a large one, twice as many.
 
-use crate::entry_name::{ENTRY_NAME_BYTES_MAX, EntryName, EntryPath};
-use namewire_packet::digest::sha256;
+use crate::{
+    entry_name::{EntryName, EntryPath},
+    part::PartFile,
+    part_place::{PartName, PartPlace, remove_index_of},
+};
 use rustix::{
     fs::{
         AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, futimens, mkdirat, openat,
@@ -23,12 +26,14 @@ use rustix::{
 use std::{
     cell::OnceCell,
     ffi::{OsStr, OsString},
-    fmt::Write,
     fs::{File, TryLockError},
     io,
     os::{
         fd::OwnedFd,
-        unix::{ffi::OsStrExt, fs::MetadataExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            fs::MetadataExt,
+        },
     },
     path::{Path, PathBuf},
 };
@@ -36,10 +41,9 @@ use std::{
 /// An unfinished file that another program finishes just now is gone when it can be locked. This many in a row are no
 /// accident.
 const LOCK_ATTEMPTS: usize = 16;
-const PART_SUFFIX: &[u8] = b".part";
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Opening a FIFO does not wait, and no device becomes this process's terminal.
-const PART: OFlags = OFlags::WRONLY
+const PART: OFlags = OFlags::RDWR
     .union(OFlags::CREATE)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -124,22 +128,47 @@ impl Target {
                 == (i128::from(time.tv_sec), i128::from(time.tv_nsec))
     }
 
-    /// Begins to write the file at `path`. The folders around it are made. `is_part_taken` says that `<name>.part` is
-    /// the name of another file of this fetch.
+    /// Begins to write the file at `path`. The folders around it are made.
     ///
     /// # Errors
     /// See [`TargetError`].
-    pub fn begin(&self, path: &EntryPath, is_part_taken: bool) -> Result<TargetFile, TargetError> {
+    pub fn begin(&self, path: &EntryPath, part: PartName) -> Result<TargetFile, TargetError> {
+        let (place, file, _) = self.open_part(path, part)?;
+        // A second fetch must not find an index of what comes now.
+        let emptied = file.metadata().and_then(|meta| match meta.len() {
+            0 => Ok(()),
+            _ => remove_index_of(&place.folder, place.part.as_bytes()).and_then(|()| file.set_len(0)),
+        });
+        emptied.map_err(|error| place.failed(error))?;
+        Ok(TargetFile { file, place, is_kept: false })
+    }
+
+    /// Goes on to write the file at `path`, whose unfinished copy may be there. The folders around it are made.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn resume(&self, path: &EntryPath, part: PartName, checked_by: &str) -> Result<ResumedFile, TargetError> {
+        let (place, file, shown_part) = self.open_part(path, part)?;
+        let failed = |error| TargetError::Io { path: shown_part, error };
+        let opened = place.folder.try_clone().and_then(|folder| {
+            let part = PartPlace::new(folder, place.name.as_os_str(), part);
+            PartFile::of_locked(part, file, checked_by, true)
+        });
+        Ok(ResumedFile { part: Some(opened.map_err(failed)?), place })
+    }
+
+    /// Opens the unfinished file for this process alone, and says how messages call it.
+    fn open_part(&self, path: &EntryPath, part: PartName) -> Result<(Place, File, String), TargetError> {
         let shown = self.shown(path.components());
         let Some((name, folders)) = path.components().split_last() else {
             return Err(TargetError::Taken { path: shown, what: "a folder" });
         };
         let folder = self.folder(folders)?;
         require_replaceable(&folder, name.as_os_str(), &shown)?;
-        let part = part_name(name, is_part_taken);
+        let part = OsString::from_vec(part.of(name.as_bytes()));
         let shown_part = self.path.join(self.shown_below(folders)).join(&part).display().to_string();
         let file = open_part(&folder, &part, &shown_part)?;
-        Ok(TargetFile { file, folder, name: name.clone(), part, shown, is_kept: false })
+        Ok((Place { folder, name: name.clone(), part, shown }, file, shown_part))
     }
 
     /// Gives the folder at `path` permissions and time. Do it when everything in it is written.
@@ -186,14 +215,35 @@ impl Target {
     }
 }
 
-/// A file that is being written. Dropping it removes the unfinished file.
+/// Where a file and its unfinished copy are.
 #[derive(Debug)]
-pub struct TargetFile {
-    file: File,
+struct Place {
     folder: OwnedFd,
     name: EntryName,
     part: OsString,
     shown: String,
+}
+
+impl Place {
+    fn failed(&self, error: io::Error) -> TargetError {
+        TargetError::Io { path: self.shown.clone(), error }
+    }
+
+    fn require_replaceable(&self) -> Result<(), TargetError> {
+        require_replaceable(&self.folder, self.name.as_os_str(), &self.shown)
+    }
+
+    /// The file has its name.
+    fn came(&self) -> Result<(), TargetError> {
+        remove_index_of(&self.folder, self.name.as_bytes()).map_err(|error| self.failed(error))
+    }
+}
+
+/// A file that is being written. Dropping it removes the unfinished file.
+#[derive(Debug)]
+pub struct TargetFile {
+    file: File,
+    place: Place,
     is_kept: bool,
 }
 
@@ -208,18 +258,16 @@ impl TargetFile {
     /// # Errors
     /// See [`TargetError`]; then the unfinished file is removed.
     pub fn keep(mut self, attributes: Option<Attributes>) -> Result<(), TargetError> {
+        let place = &self.place;
         if let Some(attributes) = attributes {
-            set_attributes(&self.file, attributes).map_err(|error| self.failed(error.into()))?;
+            set_attributes(&self.file, attributes).map_err(|error| place.failed(error.into()))?;
         }
-        require_replaceable(&self.folder, self.name.as_os_str(), &self.shown)?;
-        let renamed = renameat(&self.folder, &self.part, &self.folder, self.name.as_os_str());
-        renamed.map_err(|error| self.failed(error.into()))?;
+        place.require_replaceable()?;
+        let renamed = renameat(&place.folder, &place.part, &place.folder, place.name.as_os_str());
+        renamed.map_err(|error| place.failed(error.into()))?;
+        place.came()?;
         self.is_kept = true;
         Ok(())
-    }
-
-    fn failed(&self, error: io::Error) -> TargetError {
-        TargetError::Io { path: self.shown.clone(), error }
     }
 }
 
@@ -227,7 +275,60 @@ impl Drop for TargetFile {
     fn drop(&mut self) {
         if !self.is_kept {
             // The failure to report is the one that led here.
-            let _ = unlinkat(&self.folder, &self.part, AtFlags::empty());
+            let _ = unlinkat(&self.place.folder, &self.place.part, AtFlags::empty());
+        }
+    }
+}
+
+/// A large file that is being written. Dropping it leaves the unfinished copy, for the next fetch to go on with.
+pub struct ResumedFile {
+    /// Until the end.
+    part: Option<PartFile>,
+    place: Place,
+}
+
+impl ResumedFile {
+    /// Where the content goes; `None` after the end.
+    pub fn part(&mut self) -> Option<&mut PartFile> {
+        self.part.as_mut()
+    }
+
+    /// Why the file cannot be written.
+    pub(crate) fn failed(&self, error: io::Error) -> TargetError {
+        self.place.failed(error)
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// See [`TargetError`]; then the unfinished copy is left.
+    pub fn keep(mut self, attributes: Option<Attributes>) -> Result<(), TargetError> {
+        self.place.require_replaceable()?;
+        if let Some(part) = self.part.take() {
+            let prepare = |file: &File| match attributes {
+                Some(attributes) => Ok(set_attributes(file, attributes)?),
+                None => Ok(()),
+            };
+            part.finish_after(prepare).map_err(|error| self.place.failed(error))?;
+        }
+        self.place.came()
+    }
+
+    /// Removes the unfinished copy: what came is not the file.
+    ///
+    /// # Errors
+    /// [`TargetError::Io`] if the file system refuses.
+    pub fn discard(mut self) -> Result<(), TargetError> {
+        let discarded = self.part.take().map_or(Ok(()), PartFile::discard);
+        discarded.map_err(|error| self.place.failed(error))
+    }
+}
+
+impl Drop for ResumedFile {
+    fn drop(&mut self) {
+        if let Some(part) = self.part.take() {
+            // The failure to report is the one that led here.
+            let _ = part.keep();
         }
     }
 }
@@ -253,19 +354,6 @@ fn require_replaceable(folder: &OwnedFd, name: &OsStr, shown: &str) -> Result<()
     }
 }
 
-fn part_name(name: &EntryName, is_taken: bool) -> OsString {
-    let bytes = name.as_bytes();
-    if !is_taken && bytes.len() + PART_SUFFIX.len() <= ENTRY_NAME_BYTES_MAX {
-        return OsStr::from_bytes(&[bytes, PART_SUFFIX].concat()).to_owned();
-    }
-    let mut part = String::from(".");
-    for byte in &sha256(&[bytes])[..16] {
-        // Writing to a String cannot fail.
-        let _ = write!(part, "{byte:02x}");
-    }
-    (part + ".part").into()
-}
-
 /// Opens the unfinished file for this process alone.
 fn open_part(folder: &OwnedFd, part: &OsStr, shown: &str) -> Result<File, TargetError> {
     let failed = |error: io::Error| TargetError::Io { path: shown.to_owned(), error };
@@ -277,7 +365,8 @@ fn open_part(folder: &OwnedFd, part: &OsStr, shown: &str) -> Result<File, Target
         })?);
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
-            return Err(TargetError::Taken { path: shown.to_owned(), what: "no file" });
+            let what = what_is(folder, part).unwrap_or("no file");
+            return Err(TargetError::Taken { path: shown.to_owned(), what });
         }
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => TargetError::Busy(shown.to_owned()),
@@ -288,7 +377,6 @@ fn open_part(folder: &OwnedFd, part: &OsStr, shown: &str) -> Result<File, Target
             // Renamed or removed by the program that had the lock.
             0 => continue,
             1 if statat(folder, part, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|one| one.st_ino == meta.ino()) => {
-                file.set_len(0).map_err(failed)?;
                 return Ok(file);
             }
             1 => continue,
@@ -320,7 +408,7 @@ mod tests {
     }
 
     fn write(target: &Target, place: &str, content: &[u8]) -> Result<(), TargetError> {
-        let mut file = target.begin(&path(place), false)?;
+        let mut file = target.begin(&path(place), PartName::Usual)?;
         file.file().write_all(content).unwrap();
         file.keep(None)
     }
@@ -343,7 +431,7 @@ mod tests {
         write(&target, "a/b/c", b"again").unwrap();
         let place = directory.path().join("target/a/b");
         assert_eq!(fs::read(place.join("c")).unwrap(), b"again");
-        drop(target.begin(&path("a/b/d"), false).unwrap());
+        drop(target.begin(&path("a/b/d"), PartName::Usual).unwrap());
         assert_eq!(fs::read_dir(&place).unwrap().count(), 1, "no unfinished file stays");
         let long = "x".repeat(255);
         write(&target, &long, b"long").unwrap();
@@ -389,8 +477,8 @@ mod tests {
     #[test]
     fn two_programs_do_not_write_one_file() {
         let (directory, target, _) = example();
-        let first = target.begin(&path("a"), false).unwrap();
-        let busy = target.begin(&path("a"), false).unwrap_err();
+        let first = target.begin(&path("a"), PartName::Usual).unwrap();
+        let busy = target.begin(&path("a"), PartName::Usual).unwrap_err();
         assert!(matches!(&busy, TargetError::Busy(_)), "{busy}");
         drop(first);
         // What a killed program left is no obstacle, and not part of the next file.
@@ -400,7 +488,7 @@ mod tests {
         assert_eq!(fs::read(inside.join("a")).unwrap(), b"new");
         // `a.part` may be a file of its own.
         fs::write(inside.join("a.part"), b"mine").unwrap();
-        target.begin(&path("a"), true).unwrap().keep(None).unwrap();
+        target.begin(&path("a"), PartName::Digest).unwrap().keep(None).unwrap();
         assert_eq!(fs::read(inside.join("a.part")).unwrap(), b"mine");
     }
 
@@ -408,7 +496,7 @@ mod tests {
     fn permissions_and_times_are_kept_and_no_special_bits() {
         let (directory, target, _) = example();
         let attributes = Attributes { permissions: 0o7750, mtime_ns: 1_234_567_890_123_456_789 };
-        target.begin(&path("folder/a"), false).unwrap().keep(Some(attributes)).unwrap();
+        target.begin(&path("folder/a"), PartName::Usual).unwrap().keep(Some(attributes)).unwrap();
         target.set_folder_attributes(&path("folder"), attributes).unwrap();
         for place in ["target/folder/a", "target/folder"] {
             let meta = fs::metadata(directory.path().join(place)).unwrap();

@@ -3,4 +3,5 @@
 mod changes;
 mod hostile;
 mod network;
+mod resumed;
 mod trees;

@@ -3,7 +3,7 @@
 //! An entry that is refused is told on standard error at once, and the others go on. The exit code says that there were
 //! some: the code of their failures if it is the same for all, else 1.
 
-use super::Args;
+use super::{Args, checked_by};
 use crate::{ExitCode, Failure, Global, explain, failure::code_of_fetch, quantity};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{Client, Discovery};
@@ -25,7 +25,9 @@ struct Summary {
     files_written: u64,
     files_present: u64,
     refused: u64,
+    /// Of this fetch and of those before that were cut short.
     size_bytes: u64,
+    resumed_bytes: u64,
     elapsed_ms: f64,
     goodput_bits_per_second: f64,
     retransmissions: u64,
@@ -40,6 +42,7 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let options = FolderFetchOptions {
         fetch: args.options(Discovery::None)?,
         is_preserving: args.preserve,
+        checked_by: checked_by(&args.anchor)?,
         ..FolderFetchOptions::default()
     };
     let client = global.connect().await?;
@@ -120,7 +123,8 @@ fn report(global: &Global, args: &Args, progress: &FolderProgress) -> Result<(),
         files_written: progress.files_written,
         files_present: progress.files_present,
         refused: progress.refused,
-        size_bytes: progress.bytes_received,
+        size_bytes: progress.bytes_received + progress.bytes_resumed,
+        resumed_bytes: progress.bytes_resumed,
         elapsed_ms: progress.elapsed.as_secs_f64() * 1000.0,
         goodput_bits_per_second: quantity::bits_per_second(progress.bytes_received, progress.elapsed),
         retransmissions: progress.retransmissions,
@@ -129,8 +133,12 @@ fn report(global: &Global, args: &Args, progress: &FolderProgress) -> Result<(),
     if global.json {
         global.output().print(&summary, String::new)?;
     } else if !args.quiet {
+        let resumed = match summary.resumed_bytes {
+            0 => String::new(),
+            bytes => format!(" ({} of it before)", quantity::bytes(bytes)),
+        };
         eprintln!(
-            "{}: {} files in {} folders, {} in {:.3} s, {} goodput, {} retransmissions; {} files were there already",
+            "{}: {} files in {} folders, {}{resumed} in {:.3} s, {} goodput, {} retransmissions; {} files were there already",
             summary.name,
             summary.files_written,
             summary.folders,

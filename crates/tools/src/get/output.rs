@@ -61,7 +61,7 @@ impl Output {
     pub(super) fn start(&mut self, versioned_name: &NameBuf, display: &Display) -> Result<u64, Failure> {
         let Target::Part(part) = &mut self.target else { return Ok(0) };
         if let Some(held) = part.held().filter(|held| held.segments > 0) {
-            let (part, size) = (part.part_path().display(), quantity::bytes(held.bytes));
+            let (part, size) = (beside(&self.name, part), quantity::bytes(held.bytes));
             match held.versioned_name == *versioned_name {
                 true => display.resumes(held, &format!("{part} has {size} of it; going on")),
                 false => display.say(&format!("{part} has {size} of {}; starting again", held.versioned_name)),
@@ -73,10 +73,8 @@ impl Output {
     /// Notes how far the content is written.
     pub(super) fn note(&mut self, progress: &FetchProgress) -> io::Result<()> {
         match &mut self.target {
-            Target::Part(part) if progress.written_bytes > 0 => {
-                part.note(progress.written_segments, progress.last_written_bytes)
-            }
-            _ => Ok(()),
+            Target::Part(part) => part.note(progress),
+            Target::Stream(_) => Ok(()),
         }
     }
 
@@ -96,11 +94,16 @@ impl Output {
     /// The fetch ended before the end. Returns what to tell about the unfinished copy.
     pub(super) fn keep(self) -> Result<Option<String>, Failure> {
         let Target::Part(part) = self.target else { return Ok(None) };
-        let path = part.part_path().display().to_string();
+        let path = beside(&self.name, &part);
         let bytes = part.keep().map_err(|error| cannot_write(&self.name, &error))?;
         let size = quantity::bytes(bytes);
         Ok((bytes > 0).then(|| format!("{path} keeps the first {size}; the same command goes on from there")))
     }
+}
+
+/// The path of the unfinished copy of the file `name`.
+fn beside(name: &str, part: &PartFile) -> String {
+    Path::new(name).with_file_name(part.part_name()).display().to_string()
 }
 
 fn stream(out: Box<dyn AsyncWrite + Unpin>) -> Target {
