@@ -88,6 +88,38 @@ fn two_thousand_files_arrive_byte_for_byte() {
     assert!(put.end(rustix::process::Signal::INT).success());
 }
 
+/// One signature covers all files.
+#[test]
+fn a_folder_with_a_manifest_is_checked_while_it_is_fetched() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, home) = (path(&directory, "source"), directory.path().join("home"));
+    let (certificate, other) = (directory.path().join("alice.ndncert"), directory.path().join("bob.ndncert"));
+    let size = make_files(Path::new(&source));
+    fs::write(format!("{source}/large"), vec![7; 3_000_000]).unwrap();
+    make_identity(&home, "/alice", &certificate);
+    make_identity(&directory.path().join("other home"), "/bob", &other);
+    let router = Router::run(directory.path(), &[]);
+    let mut command = namewire_of(&home);
+    let put = ["put", &source, "/alice/files", "--manifest"];
+    let _serving = Serving::start(command.args(["--transport", &router.uri(), "--identity", "/alice"]).args(put));
+    let get = |copy: &str, more: &[&str]| {
+        let output = router.tool(&[&["get", "-r", "/alice/files", copy, "--json"], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        assert_same(&source, copy);
+        let got: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(got["size_bytes"], size + 3_000_000);
+        got["unverified_segments"].as_u64().unwrap()
+    };
+    let anchor = ["--anchor", certificate.to_str().unwrap()];
+    assert_eq!(get(&path(&directory, "checked"), &anchor), 0);
+    get(&path(&directory, "unchecked"), &[]);
+    let copy = path(&directory, "copy");
+    let output = router.tool(&["get", "-r", "/alice/files", &copy, "--anchor", other.to_str().unwrap()]);
+    assert!(text_of_failure(&output).contains("not trusted"), "{output:?}");
+    router.ask(&[&["get", "/alice/files/large", "-o", &copy], &anchor[..]].concat());
+    assert_eq!(fs::read(&copy).unwrap(), vec![7; 3_000_000]);
+}
+
 /// The story: Ctrl-C in the middle of a folder threw away what had come of a large file.
 #[test]
 fn a_folder_that_was_cut_short_goes_on_within_its_large_file() {

@@ -172,7 +172,7 @@ fn options_of_streams_are_refused_for_files() {
     }
     assert_eq!(router.tool(&["put", "--follow", "/dev/null", "/me"]).status.code(), Some(1));
     // A folder has many files, and each has a version of its own.
-    for option in [&["--once"][..], &["--version", "7"], &["--manifest"]] {
+    for option in [&["--once"][..], &["--version", "7"]] {
         let refused = router.tool(&[&["put", directory.path().to_str().unwrap(), "/me"], option].concat());
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }

@@ -66,7 +66,7 @@ mod incoming_interest;
 mod kept_certificate;
 mod loss_detection;
 mod management;
-mod manifest;
+pub mod manifest;
 mod notification;
 pub mod object_protocol;
 mod pending_interest;

@@ -14,6 +14,10 @@
 //! they arrive. Packets have ContentType 4 (Manifest); their Content is a sequence of ImplicitSha256DigestComponents.
 //! There is no agreed manifest in the NDN ecosystem; this one uses its packet types only.
 //!
+//! The first packet need not be judged by its signature. Another signed packet can name the SHA-256 of its content
+//! ([`Manifest::of_content`]), or the digest of an only segment ([`Manifest::of_segment`]); the manifest of a folder
+//! does so for what is in it. The digests behind those of the segments are such names ([`Manifest::rest`]).
+//!
 //! Cost: the producer reads the object once before it serves the manifest, and keeps 34 bytes for each segment; the
 //! consumer hashes each segment, and waits a round trip for each 239 segments.
 
@@ -24,7 +28,8 @@ use crate::{
     fetch_options::{FetchError, FetchOptions, require_trust},
 };
 use namewire_packet::{
-    Component, Data, DataBuilder, InterestBuilder, NameBuf, content_type,
+    Component, Data, DataBuilder, InterestBuilder, MAX_PACKET_BYTES, NameBuf, content_type,
+    digest::sha256,
     tlv::{self, types},
 };
 use namewire_security::{SignError, Signer};
@@ -32,10 +37,12 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The keyword component of manifests.
-pub(crate) const MANIFEST: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"manifest" };
-/// Digests of segments in one packet: with their headers and that of the next packet some 8,200 bytes.
+pub const MANIFEST: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"manifest" };
+/// Digests of segments in one packet, at most: with their headers and that of the next packet some 8,200 bytes.
 const SEGMENTS_PER_PACKET: usize = 239;
 const DIGEST_BYTES: usize = 32;
+/// Bytes of a packet for all but name and content, so that the content does not depend on the key.
+const SIGNATURE_BYTES: usize = 600;
 /// Attempts for a packet of a manifest, for the first of one that may not exist, and how long each waits.
 const ATTEMPTS: u32 = 5;
 const FIRST_ATTEMPTS: u32 = 2;
@@ -44,20 +51,24 @@ const ATTEMPT_WAIT: Duration = Duration::from_secs(1);
 /// Pause after a Nack.
 const NACK_PAUSE: Duration = Duration::from_millis(100);
 
-type Digest = [u8; DIGEST_BYTES];
+/// A SHA-256.
+pub type Digest = [u8; DIGEST_BYTES];
 
-/// The packets of the manifest of `versioned_name`, whose segments have these implicit digests. `signer` signs the
-/// first.
+/// The packets of a manifest of `versioned_name` that lists `digests`: those of its segments, and perhaps more behind
+/// them. `signer` signs the first.
 ///
 /// # Errors
 /// If the key cannot sign.
-pub(crate) fn packets(
+pub fn packets(
     versioned_name: &NameBuf,
-    segments: &[Digest],
+    digests: &[Digest],
     freshness_ms: u64,
     signer: &Signer,
 ) -> Result<Vec<Vec<u8>>, SignError> {
-    let lists: Vec<&[Digest]> = segments.chunks(SEGMENTS_PER_PACKET).collect();
+    let mut last_name = versioned_name.join(MANIFEST);
+    last_name.push_segment(u64::MAX);
+    let room = MAX_PACKET_BYTES.saturating_sub(SIGNATURE_BYTES + last_name.value().len()) / (DIGEST_BYTES + 2);
+    let lists: Vec<&[Digest]> = digests.chunks(room.saturating_sub(1).clamp(1, SEGMENTS_PER_PACKET)).collect();
     let last = lists.len().saturating_sub(1) as u64;
     let mut packets = Vec::with_capacity(lists.len());
     let mut next: Option<Digest> = None;
@@ -78,11 +89,30 @@ pub(crate) fn packets(
     Ok(packets)
 }
 
-/// What a consumer knows of a manifest.
-#[derive(Default)]
-pub(crate) struct ManifestReader {
-    /// Of the segments from the first on.
-    segments: Vec<Digest>,
+/// The SHA-256 of the content of a packet.
+pub fn content_digest(packet: &Data<'_>) -> Digest {
+    sha256(&[packet.content()])
+}
+
+/// How the first packet is judged.
+#[derive(Clone, Copy, Debug, Default)]
+enum Head {
+    /// By the validator of the fetch. Without such a packet there is no manifest.
+    #[default]
+    Signed,
+    /// By the SHA-256 of its content.
+    Content(Digest),
+    /// It does not exist: the only digest is known.
+    None,
+}
+
+/// A manifest as far as a consumer has it. The default is one whose first packet a key has signed, or that does not
+/// exist.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    head: Head,
+    /// Of the segments from the first on, then others.
+    digests: Vec<Digest>,
     packets: u64,
     /// Of the packet that comes next.
     next: Option<Digest>,
@@ -91,24 +121,43 @@ pub(crate) struct ManifestReader {
     is_absent: bool,
 }
 
-impl ManifestReader {
+impl Manifest {
+    /// A manifest whose first packet has content of this SHA-256.
+    pub fn of_content(digest: Digest) -> Self {
+        Manifest { head: Head::Content(digest), ..Manifest::default() }
+    }
+
+    /// That of an object of one segment, which has this implicit digest.
+    pub fn of_segment(digest: Digest) -> Self {
+        Manifest { head: Head::None, digests: vec![digest], is_complete: true, ..Manifest::default() }
+    }
+
+    /// True if there is one: it is required, or a part of it has come.
+    pub fn exists(&self) -> bool {
+        self.is_required() || self.packets > 0
+    }
+
+    /// True if the object must have one: no other signature counts.
+    pub(crate) fn is_required(&self) -> bool {
+        !matches!(self.head, Head::Signed)
+    }
+
     /// Checks a segment of `versioned_name`, and fetches as much of the manifest as that needs. False if the object has
     /// no manifest; nobody is asked for it again then.
     ///
     /// # Errors
-    /// If a part of the manifest does not come, or the validator does not accept it, or it lists another segment.
+    /// If a part of the manifest does not come, or is not accepted, or it lists another segment.
     pub(crate) async fn check(
         &mut self,
         client: &Client,
         options: &FetchOptions,
-        versioned_name: &NameBuf,
         hint: &[NameBuf],
-        segment: u64,
-        data: &Data<'_>,
+        versioned_name: &NameBuf,
+        (segment, data): (u64, &Data<'_>),
     ) -> Result<bool, FetchError> {
-        while self.segments.len() as u64 <= segment && !self.is_complete && !self.is_absent {
-            match self.fetch_next(client, options, versioned_name, hint).await {
-                Err(FetchError::NotFound { .. } | FetchError::ApplicationNack(_)) if self.packets == 0 => {
+        while self.digests.len() as u64 <= segment && !self.is_complete && !self.is_absent {
+            match self.fetch_next(client, options, hint, versioned_name).await {
+                Err(FetchError::NotFound { .. } | FetchError::ApplicationNack(_)) if !self.exists() => {
                     self.is_absent = true;
                 }
                 fetched => fetched?,
@@ -117,10 +166,35 @@ impl ManifestReader {
         if self.is_absent {
             return Ok(false);
         }
-        let listed = usize::try_from(segment).ok().and_then(|segment| self.segments.get(segment));
+        let listed = usize::try_from(segment).ok().and_then(|segment| self.digests.get(segment));
         match listed {
             Some(listed) if *listed == data.implicit_digest() => Ok(true),
             _ => Err(FetchError::NotInManifest(data.name().to_buf())),
+        }
+    }
+
+    /// The digests behind those of the object's `segments` segments, at most `count_max`. Fetches what is missing of
+    /// the manifest.
+    ///
+    /// # Errors
+    /// If a part of the manifest does not come, or is not accepted, or there are more digests.
+    pub async fn rest(
+        &mut self,
+        client: &Client,
+        options: &FetchOptions,
+        versioned_name: &NameBuf,
+        segments: usize,
+        count_max: usize,
+    ) -> Result<&[Digest], FetchError> {
+        loop {
+            let count = self.digests.len().saturating_sub(segments);
+            if count > count_max || (self.is_complete && self.digests.len() < segments) {
+                return Err(FetchError::NotInManifest(versioned_name.join(MANIFEST)));
+            }
+            if self.is_complete {
+                return Ok(&self.digests[segments..]);
+            }
+            self.fetch_next(client, options, options.hint_of(0), versioned_name).await?;
         }
     }
 
@@ -128,8 +202,8 @@ impl ManifestReader {
         &mut self,
         client: &Client,
         options: &FetchOptions,
-        versioned_name: &NameBuf,
         hint: &[NameBuf],
+        versioned_name: &NameBuf,
     ) -> Result<(), FetchError> {
         let mut name = versioned_name.join(MANIFEST);
         name.push_segment(self.packets);
@@ -138,7 +212,7 @@ impl ManifestReader {
             interest = interest.forwarding_hint(hint);
         }
         let (mut missing, mut backoff) = (ExpressError::Timeout(ATTEMPT_WAIT.as_millis() as u64), Backoff::default());
-        let mut attempts = if self.packets == 0 { FIRST_ATTEMPTS } else { ATTEMPTS };
+        let mut attempts = if self.exists() { ATTEMPTS } else { FIRST_ATTEMPTS };
         while attempts > 0 {
             attempts -= 1;
             match timeout(ATTEMPT_WAIT, client.express(&interest)).await {
@@ -165,10 +239,13 @@ impl ManifestReader {
             content_type::MANIFEST => {}
             _ => return Err(FetchError::NotInManifest(name())),
         }
-        match self.next.take() {
-            None => require_trust(client, options, data).await?,
-            Some(next) if next == data.implicit_digest() => {}
-            Some(_) => return Err(FetchError::NotInManifest(name())),
+        let is_listed = match (self.next.take(), self.head) {
+            (Some(next), _) => next == data.implicit_digest(),
+            (None, Head::Content(digest)) => digest == content_digest(data),
+            (None, Head::Signed | Head::None) => require_trust(client, options, data).await.map(|()| true)?,
+        };
+        if !is_listed {
+            return Err(FetchError::NotInManifest(name()));
         }
         let last = data.final_block_id().and_then(|component| component.segment());
         self.is_complete = last.is_none_or(|last| self.packets >= last);
@@ -176,7 +253,7 @@ impl ManifestReader {
         if !self.is_complete {
             self.next = Some(digests.next().ok_or_else(|| FetchError::NotInManifest(name()))?);
         }
-        self.segments.extend(digests);
+        self.digests.extend(digests);
         self.packets += 1;
         Ok(())
     }
@@ -223,6 +300,17 @@ mod tests {
                 listed.append(&mut list);
             }
             assert!(listed == segments);
+        }
+    }
+
+    #[test]
+    fn a_long_name_leaves_room_for_fewer_digests() {
+        let mut name = NameBuf::new();
+        (0..20).for_each(|_| {
+            name.push_generic(&[b'n'; 250]);
+        });
+        for wire in packets(&name, &digests(300), 1000, &Signer::digest()).unwrap() {
+            assert!(wire.len() <= MAX_PACKET_BYTES - SIGNATURE_BYTES / 2, "{}", wire.len());
         }
     }
 

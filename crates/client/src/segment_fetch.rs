@@ -18,6 +18,7 @@ use crate::{
     client::Client,
     data_buf::DataBuf,
     fetch_options::{FetchError, FetchOptions, FetchProgress},
+    manifest::Manifest,
     transfer::Transfer,
     version_discovery::{Discovered, Found, discover},
 };
@@ -92,14 +93,29 @@ impl<'a> SegmentFetch<'a> {
     /// # Errors
     /// See [`FetchError`].
     pub async fn run_from<W: AsyncWrite + Unpin>(
+        self,
+        found: FoundObject,
+        segments_held: u64,
+        sink: &mut W,
+        progress: impl FnMut(&FetchProgress, &mut W) -> io::Result<()>,
+    ) -> Result<FetchProgress, FetchError> {
+        self.run_listed(found, segments_held, &mut Manifest::default(), sink, progress).await
+    }
+
+    /// As [`SegmentFetch::run_from`]. Segments are checked by `manifest`, which at the end has all that came of it.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub async fn run_listed<W: AsyncWrite + Unpin>(
         mut self,
         found: FoundObject,
         segments_held: u64,
+        manifest: &mut Manifest,
         sink: &mut W,
         mut progress: impl FnMut(&FetchProgress, &mut W) -> io::Result<()>,
     ) -> Result<FetchProgress, FetchError> {
         self.options.first_segment = self.options.first_segment.max(segments_held);
-        let mut transfer = self.begin(found).await?;
+        let mut transfer = self.begin(found, std::mem::take(manifest)).await?;
         loop {
             transfer.write_ready(sink).await?;
             transfer.update_progress();
@@ -115,6 +131,7 @@ impl<'a> SegmentFetch<'a> {
             transfer.await_event().await?;
         }
         sink.flush().await?;
+        *manifest = transfer.manifest;
         Ok(transfer.progress)
     }
 
@@ -124,11 +141,16 @@ impl<'a> SegmentFetch<'a> {
     /// See [`FetchError`].
     pub async fn stream(self) -> Result<SegmentStream<'a>, FetchError> {
         let found = self.find().await?;
-        Ok(SegmentStream { transfer: self.begin(found).await? })
+        Ok(SegmentStream { transfer: self.begin(found, Manifest::default()).await? })
     }
 
-    async fn begin(self, FoundObject { found, asked_at }: FoundObject) -> Result<Transfer<'a>, FetchError> {
+    async fn begin(
+        self,
+        FoundObject { found, asked_at }: FoundObject,
+        manifest: Manifest,
+    ) -> Result<Transfer<'a>, FetchError> {
         let mut transfer = Transfer::new(self.client, self.options, found.base, found.is_from_cache, asked_at);
+        transfer.manifest = manifest;
         match found.first {
             Discovered::Name => {}
             Discovered::Segment(segment, data) => transfer.accept(segment, data).await?,

@@ -28,7 +28,7 @@ use crate::{
     express_error::ExpressError,
     fetch_options::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
     loss_detection::{LossDetector, repeat_after},
-    manifest::ManifestReader,
+    manifest::Manifest,
     pending_interest::{Completion, Outcome},
     rate_limit::SEGMENT_BYTES_GUESS,
     repeats::Repeats,
@@ -121,7 +121,7 @@ pub(crate) struct Transfer<'a> {
     source: usize,
     /// When the source was chosen, or last answered.
     source_lived: Instant,
-    manifest: ManifestReader,
+    pub(crate) manifest: Manifest,
     life_sign: Option<LifeSign>,
     repeats: Repeats,
     /// When the rate allows the next Interest, once a turn is reserved.
@@ -171,7 +171,7 @@ impl<'a> Transfer<'a> {
             earliest_deadline: None,
             source: 0,
             source_lived: now,
-            manifest: ManifestReader::default(),
+            manifest: Manifest::default(),
             life_sign: None,
             repeats,
             turn: None,
@@ -629,13 +629,17 @@ impl<'a> Transfer<'a> {
     pub(crate) async fn accept(&mut self, segment: u64, data: DataBuf) -> Result<(), FetchError> {
         let view = data.data();
         let is_digest = view.signature_info().signature_type() == signature_type::DIGEST_SHA256;
-        if self.options.validator.is_some() {
+        let is_judged = self.options.validator.is_some();
+        let may_be_listed =
+            view.content_type() != content_type::NACK && (self.manifest.is_required() || (is_digest && is_judged));
+        let is_listed = may_be_listed && {
             let hint = self.options.hint_of(self.source);
-            let listed =
-                is_digest && self.manifest.check(self.client, &self.options, &self.base, hint, segment, &view).await?;
-            if !listed {
-                require_trust(self.client, &self.options, &view).await?;
-            }
+            self.manifest.check(self.client, &self.options, hint, &self.base, (segment, &view)).await?
+        };
+        if is_listed {
+            // Nothing else counts.
+        } else if is_judged {
+            require_trust(self.client, &self.options, &view).await?;
         } else if !is_digest {
             self.progress.unverified_segments += 1;
         } else if self.options.verify_digests && !view.verify_digest_sha256() {

@@ -13,6 +13,7 @@
 use crate::{
     entry_name::EntryPath,
     folder_fetch::{FolderError, FolderFetchOptions},
+    folder_manifest::ListedEntries,
     listing::Listing,
     metadata::{FileKind, FileMetadata, MetadataError},
     part::{Held, PartFile, RECORD_BYTES},
@@ -22,7 +23,7 @@ use crate::{
 };
 use namewire_client::{
     Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, InterestBuilder, NackReason,
-    NameBuf, SegmentFetch, rtt_estimator::RttEstimator,
+    NameBuf, SegmentFetch, manifest::Manifest, rtt_estimator::RttEstimator,
 };
 use namewire_packet::{content_type, signature::signature_type};
 use std::{
@@ -30,6 +31,7 @@ use std::{
     fs::File,
     io::{self, Write},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -68,11 +70,21 @@ pub(crate) struct Job {
     pub(crate) path: EntryPath,
     /// The name of its unfinished file.
     pub(crate) part: PartName,
+    /// What the manifest of the folder around it lists, if that has one.
+    pub(crate) listed: Option<Arc<ListedEntries>>,
+}
+
+/// A folder whose listing has come.
+pub(crate) struct FolderFound {
+    pub(crate) listing: Listing,
+    pub(crate) attributes: Attributes,
+    /// What its manifest lists, if it has one.
+    pub(crate) listed: Option<Arc<ListedEntries>>,
 }
 
 /// What became of an entry.
 pub(crate) enum Fetched {
-    Folder(Listing, Attributes),
+    Folder(FolderFound),
     /// Written.
     File,
     /// A file of this size and time is there already.
@@ -161,15 +173,19 @@ impl<'a> EntryFetcher<'a> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let metadata = self.metadata(&name, is_first).await?;
+            let metadata = self.metadata(&name, job).await?;
             let kind = metadata.kind()?;
             if !is_version_of(metadata.versioned_name.as_name(), name.as_name(), kind == FileKind::Folder) {
                 return Err(MetadataError::OtherName.into());
             }
+            let manifest = match &job.listed {
+                Some(listed) => listed.manifest_of(&metadata)?,
+                None => Manifest::default(),
+            };
             let fetched = match kind {
-                FileKind::Folder => self.folder(job, &metadata).await,
+                FileKind::Folder => self.folder(job, &metadata, manifest).await,
                 FileKind::File if is_first => Err(FolderError::NotAFolder),
-                FileKind::File => self.file(job, &metadata).await,
+                FileKind::File => self.file(job, &metadata, manifest).await,
             };
             match fetched {
                 Err(FolderError::Fetch(error)) if attempts < ATTEMPTS_MAX && may_pass(&error) => {
@@ -180,23 +196,34 @@ impl<'a> EntryFetcher<'a> {
         }
     }
 
-    async fn folder(&self, job: &Job, metadata: &FileMetadata) -> Result<Fetched, FolderError> {
+    async fn folder(&self, job: &Job, metadata: &FileMetadata, mut manifest: Manifest) -> Result<Fetched, FolderError> {
         self.target.make_folder(&job.path)?;
         let size_bytes_max = self.options.listing_bytes_max as u64;
         let mut content = Vec::new();
-        self.segments(metadata, size_bytes_max, 0, &mut content, |_, _| Ok(())).await?;
+        let done = self.segments(metadata, size_bytes_max, 0, &mut manifest, &mut content, |_, _| Ok(())).await?;
         let entries_max = usize::try_from(self.options.entries_max).unwrap_or(usize::MAX);
-        Ok(Fetched::Folder(Listing::parse(&content, entries_max), attributes(metadata)))
+        let listed = match manifest.exists() {
+            true => {
+                let (options, versioned_name) = (&self.options.fetch, &metadata.versioned_name);
+                let segments = usize::try_from(done.written_segments).unwrap_or(usize::MAX);
+                let names = content.iter().filter(|byte| **byte == 0).count();
+                let digests = manifest.rest(self.client, options, versioned_name, segments, 2 * names).await?;
+                Some(Arc::new(ListedEntries::new(digests)))
+            }
+            false => None,
+        };
+        let (listing, attributes) = (Listing::parse(&content, entries_max), attributes(metadata));
+        Ok(Fetched::Folder(FolderFound { listing, attributes, listed }))
     }
 
-    async fn file(&self, job: &Job, metadata: &FileMetadata) -> Result<Fetched, FolderError> {
+    async fn file(&self, job: &Job, metadata: &FileMetadata, mut manifest: Manifest) -> Result<Fetched, FolderError> {
         let attributes = self.options.is_preserving.then(|| attributes(metadata));
         match metadata.size_bytes {
             Some(size_bytes) if self.target.has_file(&job.path, size_bytes, metadata.mtime_ns) => {
                 return Ok(Fetched::Present);
             }
             Some(size_bytes) if size_bytes >= RESUMED_BYTES_MIN => {
-                self.large_file(job, metadata, size_bytes, attributes).await?;
+                self.large_file(job, metadata, size_bytes, manifest, attributes).await?;
             }
             _ => {
                 let mut file = self.target.begin(&job.path, job.part)?;
@@ -206,8 +233,9 @@ impl<'a> EntryFetcher<'a> {
                     counted.received(progress.bytes);
                     Ok(())
                 };
-                let bytes = self.segments(metadata, size_bytes_max, 0, &mut InPlace(file.file()), note).await?;
-                require_size(metadata.size_bytes, bytes)?;
+                let mut sink = InPlace(file.file());
+                let done = self.segments(metadata, size_bytes_max, 0, &mut manifest, &mut sink, note).await?;
+                require_size(metadata.size_bytes, done.bytes)?;
                 file.keep(attributes)?;
                 counted.keep();
             }
@@ -221,6 +249,7 @@ impl<'a> EntryFetcher<'a> {
         job: &Job,
         metadata: &FileMetadata,
         size_bytes: u64,
+        manifest: Manifest,
         attributes: Option<Attributes>,
     ) -> Result<(), FolderError> {
         let mut file = self.target.resume(&job.path, job.part, &self.options.checked_by)?;
@@ -236,12 +265,13 @@ impl<'a> EntryFetcher<'a> {
                 counted.received(progress.bytes);
                 part.note(progress)
             };
-            match self.segments(metadata, size_bytes, segments_held, part, note).await {
+            let mut manifest = manifest.clone();
+            match self.segments(metadata, size_bytes, segments_held, &mut manifest, part, note).await {
                 // The copy counts for nothing now, and the next round asks for all of the file.
                 Err(_) if part.is_contradicted() => {}
                 Err(error) => return Err(error),
-                Ok(bytes) => {
-                    if let Err(error) = require_size(Some(size_bytes), held_bytes + bytes) {
+                Ok(done) => {
+                    if let Err(error) = require_size(Some(size_bytes), held_bytes + done.bytes) {
                         file.discard()?;
                         return Err(error);
                     }
@@ -254,16 +284,17 @@ impl<'a> EntryFetcher<'a> {
         }
     }
 
-    /// Fetches the content that `metadata` names, without its first `segments_held` segments. Returns how many bytes
+    /// Fetches the content that `metadata` names, without its first `segments_held` segments. Returns what
     /// came.
     async fn segments<W: AsyncWrite + Unpin>(
         &self,
         metadata: &FileMetadata,
         size_bytes_max: u64,
         segments_held: u64,
+        manifest: &mut Manifest,
         sink: &mut W,
         note: impl FnMut(&FetchProgress, &mut W) -> io::Result<()>,
-    ) -> Result<u64, FolderError> {
+    ) -> Result<FetchProgress, FolderError> {
         let general = &self.options.fetch;
         let segments = metadata.last_segment.map_or(u64::MAX, |last| last.saturating_add(1));
         let window_max = usize::try_from(segments).unwrap_or(usize::MAX).min(general.window_max).max(1);
@@ -280,21 +311,21 @@ impl<'a> EntryFetcher<'a> {
         };
         let fetch = SegmentFetch::new(self.client, metadata.versioned_name.clone(), options);
         let found = fetch.find().await?;
-        let done = fetch.run_from(found, segments_held, sink, note).await?;
+        let done = fetch.run_listed(found, segments_held, manifest, sink, note).await?;
         add(&self.totals.unverified_segments, done.unverified_segments);
         add(&self.totals.retransmissions, done.retransmissions);
-        Ok(done.bytes)
+        Ok(done)
     }
 
     /// Asks for the metadata of `name`, again and again while no answer comes. `is_first`: no answer of this producer
     /// has come yet.
-    async fn metadata(&self, name: &NameBuf, is_first: bool) -> Result<FileMetadata, FolderError> {
+    async fn metadata(&self, name: &NameBuf, job: &Job) -> Result<FileMetadata, FolderError> {
         let interest = InterestBuilder::new(name.join(METADATA))
             .can_be_prefix(true)
             .must_be_fresh(true)
             .lifetime_ms(self.options.fetch.lifetime_ms);
         let not_found = |cause| FolderError::Fetch(FetchError::NotFound { name: name.clone(), cause });
-        let mut waits = self.waits(is_first).into_iter();
+        let mut waits = self.waits(job.path.components().is_empty()).into_iter();
         let mut wait = waits.next().unwrap_or(WAIT_LAST);
         let (mut attempts, mut nacks, mut connections) = (0, 0, 0);
         loop {
@@ -306,7 +337,7 @@ impl<'a> EntryFetcher<'a> {
                     if attempts == 1 {
                         self.rtt.borrow_mut().add_sample(sent_at.elapsed());
                     }
-                    return self.read_metadata(&data).await;
+                    return self.read_metadata(&data, job).await;
                 }
                 Err(cause @ ExpressError::Timeout(_)) => match waits.next() {
                     Some(next) => wait = next,
@@ -344,10 +375,13 @@ impl<'a> EntryFetcher<'a> {
         waits
     }
 
-    async fn read_metadata(&self, data: &DataBuf) -> Result<FileMetadata, FolderError> {
+    /// Metadata that a manifest must list need no signature.
+    async fn read_metadata(&self, data: &DataBuf, job: &Job) -> Result<FileMetadata, FolderError> {
         let view = data.data();
         let name = || view.name().to_buf();
-        if let Some(validator) = &self.options.fetch.validator {
+        if job.listed.is_some() {
+            // The caller looks it up.
+        } else if let Some(validator) = &self.options.fetch.validator {
             let judged = validator.check(self.client, &view).await;
             judged.map_err(|denial| FetchError::NotTrusted { name: name(), denial })?;
         } else if view.signature_info().signature_type() == signature_type::DIGEST_SHA256

@@ -5,7 +5,9 @@
 //!    same time, the deeper entries first, so that few paths wait.
 //! 3. Files are written below a [`Target`]. An entry that cannot be fetched or written is told to the caller, and the
 //!    others go on.
-//! 4. If the caller wants it, files and folders get the producer's permissions and times. A file whose size and time
+//! 4. If a validator is given and the folder has a manifest, its one signature covers all that is in it
+//!    (file `folder_manifest.rs`). Otherwise each Data has its own.
+//! 5. If the caller wants it, files and folders get the producer's permissions and times. A file whose size and time
 //!    are those of the metadata already is not fetched again.
 //!
 //! A large file that is cut short leaves its unfinished copy, which the next fetch into the same target goes on with.
@@ -17,9 +19,9 @@
 //! Limits: [`FolderFetchOptions`]. Memory: the paths that wait, and the windows of the jobs that run.
 
 use crate::{
-    entry_fetch::{EntryFetcher, Fetched, Job},
+    entry_fetch::{EntryFetcher, Fetched, FolderFound, Job},
     entry_name::{EntryPath, printable},
-    listing::{EntryError, LISTING_BYTES_MAX, Listing},
+    listing::{EntryError, LISTING_BYTES_MAX},
     metadata::MetadataError,
     part_place::{PartName, is_index_name},
     target::{Attributes, Target, TargetError},
@@ -94,6 +96,9 @@ pub enum FolderError {
     /// Other entries have the names that its unfinished copy could have.
     #[error("other entries have the names that its unfinished file could have; it is not fetched")]
     NoPartName,
+    /// The manifest of its folder covers something else.
+    #[error("the signed manifest of its folder does not list it as it is: it was changed since, or forged")]
+    NotListed,
     /// The content has another size than the metadata say.
     #[error("{received} bytes came, and the metadata announce {announced}")]
     SizeDiffers {
@@ -189,7 +194,7 @@ impl FolderFetch<'_> {
         let mut walk = Walk::new(&self.options, listener);
         let root = Job::default();
         match fetcher.fetch(&root).await? {
-            Fetched::Folder(listing, attributes) => walk.take_folder(&root.path, listing, attributes),
+            Fetched::Folder(found) => walk.take_folder(&root.path, found),
             Fetched::File | Fetched::Present => return Err(FolderError::NotAFolder),
         }
         let mut jobs = FuturesUnordered::new();
@@ -254,14 +259,14 @@ impl<'a, Listener: FnMut(FolderEvent<'_>)> Walk<'a, Listener> {
         match fetched {
             Ok(Fetched::File) => self.progress.files_written += 1,
             Ok(Fetched::Present) => self.progress.files_present += 1,
-            Ok(Fetched::Folder(listing, attributes)) => self.take_folder(path, listing, attributes),
+            Ok(Fetched::Folder(found)) => self.take_folder(path, found),
             Err(error) if self.silent_entries >= SILENT_ENTRIES_MAX => return Err(error),
             Err(error) => self.refuse(&path.to_string(), &error),
         }
         Ok(())
     }
 
-    fn take_folder(&mut self, path: &EntryPath, listing: Listing, attributes: Attributes) {
+    fn take_folder(&mut self, path: &EntryPath, FolderFound { listing, attributes, listed }: FolderFound) {
         self.progress.folders += 1;
         if self.options.is_preserving {
             self.folders.push((path.clone(), attributes));
@@ -291,7 +296,9 @@ impl<'a, Listener: FnMut(FolderEvent<'_>)> Walk<'a, Listener> {
             match part {
                 _ if is_index_name(name) && !entry.is_folder => self.refuse(&inside(name), &FolderError::Index),
                 None => self.refuse(&inside(name), &FolderError::NoPartName),
-                Some(part) => self.waiting.push(Job { path: path.join(entry.name.clone()), part }),
+                Some(part) => {
+                    self.waiting.push(Job { path: path.join(entry.name.clone()), part, listed: listed.clone() })
+                }
             }
         }
     }

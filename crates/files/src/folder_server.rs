@@ -14,8 +14,10 @@
 //! Nack. Segments that were built before go on from memory.
 //!
 //! Segments are built on their first request and kept. Files are read in place, a segment at a time: the page cache
-//! answers in microseconds, faster than another thread could. A name that leaves little room in a packet gets smaller
-//! segments.
+//! answers in microseconds, faster than another thread could.
+//!
+//! **With a manifest** (file `folder_manifest.rs`) the folder is served as it was at the last walk over all of it (file
+//! `signed_tree.rs`).
 //!
 //! Limits: [`FolderOptions`] bounds open files, bytes of listings and bytes of segments; [`VERSIONS_KEPT`] last
 //! versions are known.
@@ -24,10 +26,11 @@ pub use crate::served_tree::Survey;
 use crate::{
     bounded::Bounded,
     entry_name::EntryPath,
-    metadata::FileMetadata,
     request::{LISTING, METADATA, Part, Request, name_of},
+    segment_form::SegmentForm,
     served_object::{Object, Refusal, Source},
     served_tree::{Content, Facts, Identity, ServedTree},
+    signed_tree::{Node, SignedTree},
 };
 use namewire_client::{
     Client, InterestStream, Reply, ReplyBatch, RespondError, ServeError,
@@ -45,12 +48,8 @@ use std::{
 
 /// Paths whose last version is known.
 pub const VERSIONS_KEPT: usize = 65_536;
-/// Fewest bytes of content in a segment; a longer name is not served.
-const SEGMENT_BYTES_LEAST: usize = 256;
 /// Interests that are answered with one call.
 const SERVED_TOGETHER_MAX: usize = 64;
-/// Bytes by which signatures of one key, and lengths of elements, may differ.
-const PACKET_SLACK_BYTES: usize = 24;
 
 /// How a folder is served.
 #[derive(Clone, Debug)]
@@ -65,8 +64,12 @@ pub struct FolderOptions {
     pub listings_bytes_max: usize,
     /// Files to keep open.
     pub open_files_max: usize,
-    /// Signs all Data.
+    /// Signs all Data; with a manifest, all but segments.
     pub signer: Signer,
+    /// All of the folder is read at the start, and has a manifest that covers it with one signature.
+    pub has_manifest: bool,
+    /// Bytes of built manifests to keep; the last one stays even if it has more.
+    pub manifests_bytes_max: usize,
 }
 
 impl Default for FolderOptions {
@@ -78,6 +81,8 @@ impl Default for FolderOptions {
             listings_bytes_max: 32 * 1024 * 1024,
             open_files_max: 256,
             signer: Signer::digest(),
+            has_manifest: false,
+            manifests_bytes_max: 64 * 1024 * 1024,
         }
     }
 }
@@ -105,13 +110,18 @@ pub struct FolderCounters {
     pub sign_errors: u64,
 }
 
+/// The packets of a manifest.
+type Packets = Arc<[Arc<[u8]>]>;
+
 /// A folder ready to be served. Keys of all maps are the bytes of names.
 pub struct FolderServer {
     tree: ServedTree,
     name: NameBuf,
     options: FolderOptions,
-    /// Bytes of a segment besides its name and content.
-    overhead_bytes: usize,
+    form: SegmentForm,
+    /// With a manifest: the folder as it was at the last walk.
+    signed: Option<SignedTree>,
+    manifests: Bounded<Box<[u8]>, Packets>,
     files: Bounded<Box<[u8]>, Object>,
     listings: Bounded<Box<[u8]>, Object>,
     segments: Bounded<Box<[u8]>, Arc<[u8]>>,
@@ -124,17 +134,19 @@ impl FolderServer {
     /// Prepares to serve the folder at `path` under `name`.
     ///
     /// # Errors
-    /// If there is no folder that can be read, or the key cannot sign.
+    /// If there is no folder that can be read, or the key cannot sign, or the folder is too large for a manifest.
     pub fn open(path: &Path, name: &NameBuf, options: FolderOptions) -> io::Result<Self> {
         std::fs::read_dir(path)?;
-        let mut widest = NameBuf::new();
-        widest.push_segment(u64::MAX);
-        let empty = DataBuilder::new(widest).freshness_ms(options.freshness_ms).final_segment(u64::MAX).content(b"");
-        let overhead_bytes = options.signer.sign_data(&empty).map_err(io::Error::other)?.len() + PACKET_SLACK_BYTES;
+        let tree = ServedTree::new(path);
+        let signer = if options.has_manifest { Signer::digest() } else { options.signer.clone() };
+        let form = SegmentForm::new(options.segment_bytes, options.freshness_ms, signer).map_err(io::Error::other)?;
+        let signed = options.has_manifest.then(|| SignedTree::read(&tree, name, &form)).transpose();
         Ok(FolderServer {
-            tree: ServedTree::new(path),
+            signed: signed.map_err(|refusal| io::Error::other(refusal.words()))?,
+            tree,
             name: name.clone(),
-            overhead_bytes,
+            form,
+            manifests: Bounded::new(options.manifests_bytes_max),
             files: Bounded::new(options.open_files_max),
             listings: Bounded::new(options.listings_bytes_max),
             segments: Bounded::new(options.segments_bytes_max),
@@ -222,18 +234,62 @@ impl FolderServer {
                 let object = self.version(request, version)?;
                 self.segment(&object, segment)
             }
+            Part::Manifest { version, packet } => self.manifest(request, version, packet),
         }
     }
 
-    /// The newest version, as it is on the disk.
+    /// The newest version, as it is on the disk or was at the last walk.
     fn look(&mut self, request: &Request) -> Result<(Facts, Object), Refusal> {
+        if self.signed.is_none() {
+            return self.look_at_disk(request);
+        }
+        match self.look_at_walk(request) {
+            Err(Refusal::Gone) => {
+                self.walk();
+                self.look_at_walk(request)
+            }
+            found => found,
+        }
+    }
+
+    fn walk(&mut self) {
+        if let Some(signed) = &mut self.signed {
+            signed.refresh(&self.tree, &self.name, &self.form);
+        }
+    }
+
+    fn look_at_walk(&mut self, request: &Request) -> Result<(Facts, Object), Refusal> {
+        let node = self.signed.as_ref().and_then(|signed| signed.get(&request.path)).ok_or(Refusal::NotFound)?;
+        let mut versioned_name = name_of(&self.name, &request.path);
+        let objects = match (node.is_folder(), request.is_listing) {
+            (false, true) => return Err(Refusal::NotFound),
+            (false, false) => &mut self.files,
+            (true, _) => {
+                versioned_name.push(LISTING);
+                &mut self.listings
+            }
+        };
+        versioned_name.push_version(node.version);
+        if let Some(object) = objects.get(versioned_name.value()) {
+            return Ok((node.facts, object.clone()));
+        }
+        let source = node.source(&self.tree, &request.path)?;
+        let size_bytes = node.facts.identity.size_bytes;
+        let segment_bytes = self.form.segment_bytes(&versioned_name)?;
+        let weight = if node.is_folder() { size_bytes as usize } else { 1 };
+        let object = Object { source, versioned_name, size_bytes, segment_bytes };
+        objects.insert(object.versioned_name.value().into(), object.clone(), weight);
+        Ok((node.facts, object))
+    }
+
+    fn look_at_disk(&mut self, request: &Request) -> Result<(Facts, Object), Refusal> {
         let (content, facts) = self.tree.look(&request.path)?;
         let is_folder = matches!(content, Content::Listing(_));
         if request.is_listing && !is_folder {
             return Err(Refusal::NotFound);
         }
         let versioned_name = self.versioned_name(&request.path, is_folder, &facts.identity);
-        let segment_bytes = self.segment_bytes(&versioned_name)?;
+        let segment_bytes = self.form.segment_bytes(&versioned_name)?;
         let (objects, weight, source) = match content {
             Content::File(file) => (&mut self.files, 1, Source::File(Arc::new(file), facts.identity)),
             Content::Listing(listing) => (&mut self.listings, listing.len(), Source::Listing(listing.into())),
@@ -259,15 +315,6 @@ impl FolderServer {
         }
         name.push_version(version);
         name
-    }
-
-    /// Bytes of content that a segment of this name can have.
-    fn segment_bytes(&self, versioned_name: &NameBuf) -> Result<usize, Refusal> {
-        let room = MAX_PACKET_BYTES.saturating_sub(self.overhead_bytes + versioned_name.value().len());
-        match room {
-            0..SEGMENT_BYTES_LEAST => Err(Refusal::NameTooLong),
-            _ => Ok(room.min(self.options.segment_bytes)),
-        }
     }
 
     /// This version, if it is known or still on the disk.
@@ -297,21 +344,9 @@ impl FolderServer {
         let wire = match self.segments.get(name.value()) {
             Some(wire) => Arc::clone(wire),
             None => {
-                let content = match object.read(segment) {
-                    Ok(Some(content)) => content,
-                    Ok(None) => {
-                        self.files.remove(object.versioned_name.value());
-                        return Err(Refusal::Gone);
-                    }
-                    Err(_) => return Err(Refusal::Unreadable),
-                };
-                let key = name.value().into();
-                let data = DataBuilder::new(name)
-                    .freshness_ms(self.options.freshness_ms)
-                    .final_segment(object.last_segment())
-                    .content(&content);
-                let wire: Arc<[u8]> = self.options.signer.sign_data(&data)?.into();
-                self.segments.insert(key, Arc::clone(&wire), wire.len());
+                let built = self.form.segment(object, segment);
+                let wire: Arc<[u8]> = self.forget_if_gone(object, built)?.into();
+                self.segments.insert(name.value().into(), Arc::clone(&wire), wire.len());
                 wire
             }
         };
@@ -319,28 +354,48 @@ impl FolderServer {
         Ok(wire)
     }
 
+    fn forget_if_gone<T>(&mut self, object: &Object, result: Result<T, Refusal>) -> Result<T, Refusal> {
+        if matches!(result, Err(Refusal::Gone)) {
+            self.files.remove(object.versioned_name.value());
+        }
+        result
+    }
+
+    /// A packet of the manifest of this version.
+    fn manifest(&mut self, request: &Request, version: u64, packet: u64) -> Result<Arc<[u8]>, Refusal> {
+        if self.signed.is_none() {
+            return Err(Refusal::NotFound);
+        }
+        let object = self.version(request, version)?;
+        let key = object.versioned_name.value();
+        if self.manifests.get(key).is_none() {
+            let node = self.signed.as_ref().and_then(|signed| signed.get(&request.path));
+            let node = node.filter(|node| node.version == version).ok_or(Refusal::Gone)?;
+            let built = self.form.manifest(&object, node.entries(), &self.options.signer);
+            let packets = self.forget_if_gone(&object, built)?;
+            let weight = packets.iter().map(Vec::len).sum();
+            self.manifests.insert(key.into(), packets.into_iter().map(Arc::from).collect(), weight);
+        }
+        let packets = self.manifests.get(key).ok_or(Refusal::NotFound)?;
+        let wire = usize::try_from(packet).ok().and_then(|packet| packets.get(packet)).map(Arc::clone);
+        let wire = wire.ok_or(Refusal::NotFound)?;
+        self.count_segment(&wire);
+        Ok(wire)
+    }
+
     fn metadata(&mut self, request: &Request) -> Result<Arc<[u8]>, Refusal> {
+        let is_folder = |signed: &SignedTree| signed.get(&request.path).is_none_or(Node::is_folder);
+        if self.signed.as_ref().is_some_and(is_folder) {
+            self.walk();
+        }
         let (facts, object) = self.look(request)?;
-        let is_file = matches!(object.source, Source::File(..));
-        let of_file = |number: u64| is_file.then_some(number);
-        let metadata = FileMetadata {
-            last_segment: of_file(object.last_segment()),
-            segment_bytes: of_file(object.segment_bytes as u64),
-            size_bytes: of_file(object.size_bytes),
-            versioned_name: object.versioned_name,
-            mode: facts.mode,
-            atime_ns: Some(facts.atime_ns),
-            btime_ns: facts.btime_ns,
-            ctime_ns: Some(facts.ctime_ns),
-            mtime_ns: facts.identity.mtime_ns,
-        };
         let mut name = name_of(&self.name, &request.path);
         if request.is_listing {
             name.push(LISTING);
         }
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64);
         name.push(METADATA).push_version(now_us).push_segment(0);
-        let content = metadata.encode();
+        let content = object.metadata(&facts).encode();
         let data = DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
         let wire = self.options.signer.sign_data(&data)?;
         if wire.len() > MAX_PACKET_BYTES {

@@ -14,7 +14,8 @@
 //! | what does a producer say of a file or folder besides its bytes? | [`metadata`] |
 //! | what is in a folder? | [`listing`] |
 //! | which Interest asks for what in a folder? | `request` |
-//! | how is a folder served? | [`folder_server`]; `served_tree` reads the disk, `served_object` a version, `bounded` limits what is kept |
+//! | how is a folder served? | [`folder_server`]; `served_tree` reads the disk, `served_object` a version, `segment_form` cuts it, `bounded` limits what is kept |
+//! | how does one signature cover a folder? | `folder_manifest`; `signed_tree` reads what it covers |
 //! | how is a folder fetched? | [`folder_fetch`]; `entry_fetch` fetches one entry |
 //! | how does nothing get written outside the target? | [`target`] |
 
@@ -23,6 +24,7 @@ mod entry_fetch;
 pub mod entry_name;
 pub mod file_server;
 pub mod folder_fetch;
+mod folder_manifest;
 pub mod folder_server;
 pub mod listing;
 pub mod metadata;
@@ -30,8 +32,10 @@ pub mod part;
 mod part_disk;
 pub mod part_place;
 mod request;
+mod segment_form;
 mod served_object;
 mod served_tree;
+mod signed_tree;
 pub mod standing;
 mod stream_answers;
 pub mod stream_input;

@@ -6,12 +6,14 @@
 //! | `<path>/32=ls/32=metadata` | metadata of the folder's listing |
 //! | `<path>/v=<n>/seg=<n>` | a segment of a file |
 //! | `<path>/32=ls/v=<n>/seg=<n>` | a segment of a folder's listing |
+//! | `…/v=<n>/32=manifest/seg=<n>` | a packet of the manifest of either |
 //! | `<path>`, `<path>/32=ls`, each perhaps with `v=<n>`, and CanBePrefix | the first segment |
 //!
 //! A path has one generic component for each file name. A segment's name may have an implicit digest behind it. Cost:
 //! one allocation for each component of the path.
 
 use crate::entry_name::{EntryName, EntryPath};
+use namewire_client::manifest::MANIFEST;
 use namewire_packet::{
     Component, Interest, Name, NameBuf,
     tlv::types::{GENERIC_COMPONENT, IMPLICIT_SHA256_DIGEST, KEYWORD_COMPONENT},
@@ -42,6 +44,11 @@ pub(crate) enum Part {
         version: u64,
         segment: u64,
     },
+    /// A packet of the manifest.
+    Manifest {
+        version: u64,
+        packet: u64,
+    },
 }
 
 impl Request {
@@ -55,13 +62,16 @@ impl Request {
         }
         let is_listing = rest.next_if_eq(&LISTING).is_some();
         let prefix = |part| interest.can_be_prefix().then_some(part);
-        let part = match (rest.next(), rest.next(), rest.next()) {
-            (None, ..) => prefix(Part::Beginning(None))?,
-            (Some(METADATA), None, _) => prefix(Part::Metadata)?,
-            (Some(version), None, _) => prefix(Part::Beginning(Some(version.version()?)))?,
-            (Some(version), Some(segment), digest)
-                if digest.is_none_or(|digest| digest.type_number == IMPLICIT_SHA256_DIGEST) =>
-            {
+        let may_end =
+            |digest: Option<Component<'_>>| digest.is_none_or(|digest| digest.type_number == IMPLICIT_SHA256_DIGEST);
+        let part = match [rest.next(), rest.next(), rest.next(), rest.next()] {
+            [None, ..] => prefix(Part::Beginning(None))?,
+            [Some(METADATA), None, ..] => prefix(Part::Metadata)?,
+            [Some(version), None, ..] => prefix(Part::Beginning(Some(version.version()?)))?,
+            [Some(version), Some(MANIFEST), Some(packet), digest] if may_end(digest) => {
+                Part::Manifest { version: version.version()?, packet: packet.segment()? }
+            }
+            [Some(version), Some(segment), digest, None] if may_end(digest) => {
                 Part::Segment { version: version.version()?, segment: segment.segment()? }
             }
             _ => return None,
@@ -109,6 +119,10 @@ mod tests {
         let digest = "ab".repeat(32);
         let with_digest = format!("/p/32=ls/v=3/seg=4/sha256digest={digest}");
         assert_eq!(read(&with_digest, false), found(".", true, Part::Segment { version: 3, segment: 4 }));
+        assert_eq!(
+            read("/p/a/v=3/32=manifest/seg=4", false),
+            found("a", false, Part::Manifest { version: 3, packet: 4 })
+        );
         assert_eq!(read("/p/a", true), found("a", false, Part::Beginning(None)));
         assert_eq!(read("/p/a/v=3", true), found("a", false, Part::Beginning(Some(3))));
         let meaningless = [
@@ -121,6 +135,8 @@ mod tests {
             "/p/a/seg=0",
             "/p/a/v=1/b",
             "/p/a/v=1/seg=0/b",
+            "/p/a/v=1/32=manifest/seg=0/b",
+            "/p/a/32=manifest/seg=0",
             "/p/a/32=other",
         ];
         for uri in meaningless {

@@ -3,7 +3,10 @@
 //! A file is read from its open descriptor, a listing from memory. Cost of a segment: two system calls for a file, one
 //! copy for a listing.
 
-use crate::served_tree::{Identity, LookError, read_unchanged};
+use crate::{
+    metadata::FileMetadata,
+    served_tree::{Facts, Identity, LookError, read_unchanged},
+};
 use namewire_client::{NameBuf, security::SignError};
 use std::{fs::File, io, sync::Arc};
 
@@ -69,6 +72,22 @@ pub(crate) enum Source {
 impl Object {
     pub(crate) fn last_segment(&self) -> u64 {
         self.size_bytes.div_ceil(self.segment_bytes as u64).saturating_sub(1)
+    }
+
+    /// What its metadata say, where the file system says `facts`.
+    pub(crate) fn metadata(&self, facts: &Facts) -> FileMetadata {
+        let of_file = |number: u64| matches!(self.source, Source::File(..)).then_some(number);
+        FileMetadata {
+            last_segment: of_file(self.last_segment()),
+            segment_bytes: of_file(self.segment_bytes as u64),
+            size_bytes: of_file(self.size_bytes),
+            versioned_name: self.versioned_name.clone(),
+            mode: facts.mode,
+            atime_ns: Some(facts.atime_ns),
+            btime_ns: facts.btime_ns,
+            ctime_ns: Some(facts.ctime_ns),
+            mtime_ns: facts.identity.mtime_ns,
+        }
     }
 
     /// The content of a segment that exists; `None` if the version is gone.

@@ -27,8 +27,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Most folders around an entry that a survey counts.
-const DEPTH_MAX: usize = 128;
+/// Most folders around an entry that a survey or a manifest counts.
+pub(crate) const DEPTH_MAX: usize = 128;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// A device that took a file's place just now neither waits nor becomes this process's terminal.
 const FILE: OFlags =

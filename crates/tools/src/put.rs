@@ -43,8 +43,8 @@ pub(crate) struct Args {
     /// Bytes of a stream to keep for consumers that ask later or again [default: 33 MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     keep: Option<u64>,
-    /// Sign a list of the digests of all segments of a file instead of each segment: faster for the producer, and for
-    /// consumers with --anchor
+    /// Sign a list of the digests of all segments of a file, or of all that is in a folder, instead of each segment:
+    /// faster for the producer, and for consumers with --anchor
     #[arg(long, conflicts_with = "follow")]
     manifest: bool,
     #[command(flatten)]
@@ -65,14 +65,11 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         return stream::execute(global, args).await;
     }
     let is_folder = args.file.is_dir();
-    if args.manifest && is_folder {
-        return Err(Failure::usage("--manifest is for single files"));
-    }
     match (args.once, args.keep) {
         (false, None) if is_folder && args.version.is_some() => {
             Err(Failure::usage("--version is for files: a file in a folder has its time as version"))
         }
-        (false, None) if is_folder => serve::folder(global, &args.file, &args.name, args.segments).await,
+        (false, None) if is_folder => serve::folder(global, &args.file, &args.name, args.segments, args.manifest).await,
         (true, _) => Err(Failure::usage("--once is for streams: standard input, a FIFO")),
         (_, Some(_)) => Err(Failure::usage("--keep is for streams: standard input, a FIFO, a file with --follow")),
         (false, None) => file::execute(global, args).await,

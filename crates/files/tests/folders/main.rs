@@ -4,4 +4,5 @@ mod changes;
 mod hostile;
 mod network;
 mod resumed;
+mod signed;
 mod trees;

@@ -1,6 +1,6 @@
 //! A router with real sockets, and folders that are served and fetched over it.
 
-use namewire_client::{Client, FetchOptions, IncomingInterest, NameBuf, Reply};
+use namewire_client::{Client, Data, FetchOptions, IncomingInterest, NameBuf, Reply};
 use namewire_configuration::Settings;
 use namewire_files::{
     folder_fetch::{FolderError, FolderEvent, FolderFetch, FolderFetchOptions, FolderProgress},
@@ -43,6 +43,34 @@ impl Network {
         options: FolderOptions,
         mut before: impl FnMut(&IncomingInterest) + Send + 'static,
     ) -> Served {
+        self.serve_with(path, options, move |incoming, server| {
+            before(incoming);
+            wire_of(server.answer(&incoming.interest()))
+        })
+        .await
+    }
+
+    /// As [`Network::serve`]; `change` makes other packets of those that the server answers with.
+    pub(crate) async fn serve_changed(
+        &self,
+        path: &Path,
+        options: FolderOptions,
+        mut change: impl FnMut(NameBuf, Vec<u8>) -> Vec<u8> + Send + 'static,
+    ) -> Served {
+        self.serve_with(path, options, move |incoming, server| {
+            let wire = wire_of(server.answer(&incoming.interest()))?;
+            let name = Data::parse(&wire).unwrap().name().to_buf();
+            Some(change(name, wire))
+        })
+        .await
+    }
+
+    async fn serve_with(
+        &self,
+        path: &Path,
+        options: FolderOptions,
+        mut answer: impl FnMut(&IncomingInterest, &mut FolderServer) -> Option<Vec<u8>> + Send + 'static,
+    ) -> Served {
         let client = self.client().await;
         let mut server = FolderServer::open(path, &name("/folder"), options).unwrap();
         let mut interests = server.register(&client).await.unwrap();
@@ -53,13 +81,19 @@ impl Network {
                     incoming = interests.next() => incoming.unwrap(),
                     _ = &mut stopped => return server.counters(),
                 };
-                before(&incoming);
-                if let Reply::Data(wire) | Reply::UncachedData(wire) = server.answer(&incoming.interest()) {
+                if let Some(wire) = answer(&incoming, &mut server) {
                     incoming.respond(&wire).await.unwrap();
                 }
             }
         });
         Served { task, stop }
+    }
+}
+
+fn wire_of(reply: Reply) -> Option<Vec<u8>> {
+    match reply {
+        Reply::Data(wire) | Reply::UncachedData(wire) => Some(wire.to_vec()),
+        _ => None,
     }
 }
 
