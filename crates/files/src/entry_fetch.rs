@@ -169,7 +169,7 @@ impl<'a> EntryFetcher<'a> {
     /// Fetches an entry: writes a file, or makes a folder and reads its listing.
     pub(crate) async fn fetch(&self, job: &Job) -> Result<Fetched, FolderError> {
         let name = name_of(self.name, &job.path);
-        let is_first = job.path.components().is_empty();
+        let is_first = job.path.depth() == 0;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -325,7 +325,7 @@ impl<'a> EntryFetcher<'a> {
             .must_be_fresh(true)
             .lifetime_ms(self.options.fetch.lifetime_ms);
         let not_found = |cause| FolderError::Fetch(FetchError::NotFound { name: name.clone(), cause });
-        let mut waits = self.waits(job.path.components().is_empty()).into_iter();
+        let mut waits = self.waits(job.path.depth() == 0).into_iter();
         let mut wait = waits.next().unwrap_or(WAIT_LAST);
         let (mut attempts, mut nacks, mut connections) = (0, 0, 0);
         loop {

@@ -8,6 +8,7 @@ use std::{
     ffi::OsStr,
     fmt::{self, Write},
     os::unix::ffi::OsStrExt,
+    sync::Arc,
 };
 
 /// Most bytes of one component, the limit of the usual file systems.
@@ -78,35 +79,76 @@ impl fmt::Debug for EntryName {
 
 /// Components below a folder, from the outermost to the innermost. No component is the folder itself, which is printed
 /// as `.`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryPath(Vec<EntryName>);
+///
+/// Paths share the folders around them: a path takes the bytes of its last component and some 70 more. A copy is one
+/// reference count.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct EntryPath(Option<Arc<Link>>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Link {
+    folder: EntryPath,
+    name: EntryName,
+    depth: usize,
+}
 
 impl EntryPath {
     /// The path with one more component.
     pub fn join(&self, name: EntryName) -> EntryPath {
-        let mut components = Vec::with_capacity(self.0.len() + 1);
-        components.extend_from_slice(&self.0);
-        components.push(name);
-        EntryPath(components)
+        EntryPath(Some(Arc::new(Link { folder: self.clone(), name, depth: self.depth() + 1 })))
     }
 
-    /// The components.
-    pub fn components(&self) -> &[EntryName] {
-        &self.0
+    /// How many components there are.
+    pub fn depth(&self) -> usize {
+        self.0.as_ref().map_or(0, |link| link.depth)
+    }
+
+    /// The folder around the last component, and this.
+    pub fn split_last(&self) -> Option<(&EntryPath, &EntryName)> {
+        self.0.as_ref().map(|link| (&link.folder, &link.name))
+    }
+
+    /// The components. Cost: one allocation.
+    pub fn components(&self) -> Vec<&EntryName> {
+        let mut components = Vec::with_capacity(self.depth());
+        let mut path = self;
+        while let Some((folder, name)) = path.split_last() {
+            components.push(name);
+            path = folder;
+        }
+        components.reverse();
+        components
     }
 }
 
-impl From<Vec<EntryName>> for EntryPath {
-    fn from(components: Vec<EntryName>) -> Self {
-        EntryPath(components)
+/// One after the other: a path of thousands of components would need much stack.
+impl Drop for EntryPath {
+    fn drop(&mut self) {
+        let mut last = self.0.take();
+        while let Some(mut link) = last.and_then(Arc::into_inner) {
+            last = link.folder.0.take();
+        }
+    }
+}
+
+impl FromIterator<EntryName> for EntryPath {
+    fn from_iter<I: IntoIterator<Item = EntryName>>(names: I) -> Self {
+        names.into_iter().fold(EntryPath::default(), |path, name| path.join(name))
     }
 }
 
 impl fmt::Display for EntryPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((last, folders)) = self.0.split_last() else { return f.write_str(".") };
+        let components = self.components();
+        let Some((last, folders)) = components.split_last() else { return f.write_str(".") };
         folders.iter().try_for_each(|folder| write!(f, "{folder}/"))?;
         last.fmt(f)
+    }
+}
+
+impl fmt::Debug for EntryPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntryPath({self})")
     }
 }
 
@@ -157,5 +199,21 @@ mod tests {
         assert_eq!(path.to_string(), ".");
         let path = path.join(EntryName::new(b"a").unwrap()).join(EntryName::new(b"b\n").unwrap());
         assert_eq!(path.to_string(), "a/b\\n");
+    }
+
+    /// The story: each entry of a listing had a copy of the names of all folders around it, so a million entries in 64
+    /// folders with long names took 16 GB.
+    #[test]
+    fn paths_share_the_folders_around_them() {
+        let name = |text: &str| EntryName::new(text.as_bytes()).unwrap();
+        let deep: EntryPath = (0..100_000).map(|_| name(&"d".repeat(20))).collect();
+        let entries: Vec<EntryPath> = (0..1000).map(|number| deep.join(name(&number.to_string()))).collect();
+        assert_eq!(Arc::strong_count(deep.0.as_ref().unwrap()), 1001);
+        let components = entries[7].components();
+        assert_eq!((components.len(), entries[7].depth(), components[100_000]), (100_001, 100_001, &name("7")));
+        assert_eq!(entries[7].split_last(), Some((&deep, &name("7"))));
+        // Nothing here may need stack for each component.
+        drop(deep);
+        drop(entries);
     }
 }

@@ -56,9 +56,9 @@ impl Request {
     pub(crate) fn read(interest: &Interest<'_>, prefix_len: usize) -> Option<Request> {
         let name = interest.name();
         let mut rest = name.components().skip(prefix_len).peekable();
-        let mut path = Vec::new();
+        let mut path = EntryPath::default();
         while let Some(component) = rest.next_if(|component| component.type_number == GENERIC_COMPONENT) {
-            path.push(EntryName::new(component.value).ok()?);
+            path = path.join(EntryName::new(component.value).ok()?);
         }
         let is_listing = rest.next_if_eq(&LISTING).is_some();
         let prefix = |part| interest.can_be_prefix().then_some(part);
@@ -76,7 +76,7 @@ impl Request {
             }
             _ => return None,
         };
-        Some(Request { path: path.into(), is_listing, part })
+        Some(Request { path, is_listing, part })
     }
 }
 

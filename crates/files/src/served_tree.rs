@@ -124,7 +124,8 @@ impl ServedTree {
 
     /// Opens the file or folder at `path`.
     pub(crate) fn look(&self, path: &EntryPath) -> Result<(Content, Facts), LookError> {
-        let Some((last, folders)) = path.components().split_last() else { return folder(self.root()?) };
+        let components = path.components();
+        let Some((last, folders)) = components.split_last() else { return folder(self.root()?) };
         let mut around = self.root()?;
         for name in folders {
             around = openat(&around, name.as_os_str(), FOLDER, Mode::empty())?;
@@ -275,7 +276,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     fn path(components: &[&str]) -> EntryPath {
-        components.iter().map(|one| EntryName::new(one.as_bytes()).unwrap()).collect::<Vec<_>>().into()
+        components.iter().map(|one| EntryName::new(one.as_bytes()).unwrap()).collect()
     }
 
     fn listing(tree: &ServedTree, components: &[&str]) -> Vec<u8> {

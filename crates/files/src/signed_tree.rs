@@ -131,7 +131,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Takes the file or folder at `path`, and returns its digests.
     fn visit(&mut self, path: &EntryPath) -> Result<[Digest; 2], Refusal> {
-        if path.components().len() > DEPTH_MAX || self.nodes.len() >= ENTRIES_MAX {
+        if path.depth() > DEPTH_MAX || self.nodes.len() >= ENTRIES_MAX {
             return Err(Refusal::FolderTooLarge);
         }
         let (content, facts) = self.tree.look(path)?;
@@ -206,7 +206,7 @@ mod tests {
     use std::{fs, path::Path};
 
     fn path(text: &str) -> EntryPath {
-        text.split('/').map(|one| EntryName::new(one.as_bytes()).unwrap()).collect::<Vec<_>>().into()
+        text.split('/').map(|one| EntryName::new(one.as_bytes()).unwrap()).collect()
     }
 
     /// A folder `a` with files `a/large` and `a/small`, and what is read of them.

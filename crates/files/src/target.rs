@@ -113,13 +113,13 @@ impl Target {
     /// # Errors
     /// [`TargetError::Taken`] if a component is no folder; [`TargetError::Io`] if the file system refuses.
     pub fn make_folder(&self, path: &EntryPath) -> Result<(), TargetError> {
-        self.folder(path.components()).map(|_| ())
+        self.folder(path).map(|_| ())
     }
 
     /// True if a regular file of this size and time is at `path`.
     pub fn has_file(&self, path: &EntryPath, size_bytes: u64, mtime_ns: u64) -> bool {
-        let Some((name, folders)) = path.components().split_last() else { return false };
-        let Ok(folder) = self.folder(folders) else { return false };
+        let Some((around, name)) = path.split_last() else { return false };
+        let Ok(folder) = self.folder(around) else { return false };
         let Ok(stat) = statat(&folder, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let time = timespec(mtime_ns);
         FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
@@ -159,14 +159,14 @@ impl Target {
 
     /// Opens the unfinished file for this process alone, and says how messages call it.
     fn open_part(&self, path: &EntryPath, part: PartName) -> Result<(Place, File, String), TargetError> {
-        let shown = self.shown(path.components());
-        let Some((name, folders)) = path.components().split_last() else {
+        let shown = self.shown(&path.components());
+        let Some((around, name)) = path.split_last() else {
             return Err(TargetError::Taken { path: shown, what: "a folder" });
         };
-        let folder = self.folder(folders)?;
+        let folder = self.folder(around)?;
         require_replaceable(&folder, name.as_os_str(), &shown)?;
         let part = OsString::from_vec(part.of(name.as_bytes()));
-        let shown_part = self.path.join(self.shown_below(folders)).join(&part).display().to_string();
+        let shown_part = self.path.join(self.shown_below(&around.components())).join(&part).display().to_string();
         let file = open_part(&folder, &part, &shown_part)?;
         Ok((Place { folder, name: name.clone(), part, shown }, file, shown_part))
     }
@@ -176,16 +176,17 @@ impl Target {
     /// # Errors
     /// [`TargetError::Io`] if the file system refuses.
     pub fn set_folder_attributes(&self, path: &EntryPath, attributes: Attributes) -> Result<(), TargetError> {
-        let folder = self.folder(path.components())?;
+        let folder = self.folder(path)?;
         let set = set_attributes(&folder, attributes);
-        set.map_err(|error| TargetError::Io { path: self.shown(path.components()), error: error.into() })
+        set.map_err(|error| TargetError::Io { path: self.shown(&path.components()), error: error.into() })
     }
 
     /// Opens the folder at this path, and makes what is missing.
-    fn folder(&self, path: &[EntryName]) -> Result<OwnedFd, TargetError> {
+    fn folder(&self, path: &EntryPath) -> Result<OwnedFd, TargetError> {
+        let path = path.components();
         let failed = |error: io::Error, depth: usize| TargetError::Io { path: self.shown(&path[..depth]), error };
         let mut folder = self.root()?.try_clone().map_err(|error| failed(error, 0))?;
-        for (depth, name) in (1..).zip(path) {
+        for (depth, name) in (1..).zip(&path) {
             let name = name.as_os_str();
             let mut opened = openat(&folder, name, FOLDER, Mode::empty());
             if matches!(opened, Err(Errno::NOENT)) {
@@ -203,15 +204,15 @@ impl Target {
     }
 
     /// A place as messages show it.
-    fn shown(&self, path: &[EntryName]) -> String {
+    fn shown(&self, path: &[&EntryName]) -> String {
         match path {
             [] => self.path.display().to_string(),
             _ => self.path.join(self.shown_below(path)).display().to_string(),
         }
     }
 
-    fn shown_below(&self, path: &[EntryName]) -> String {
-        path.iter().map(EntryName::to_string).collect::<Vec<_>>().join("/")
+    fn shown_below(&self, path: &[&EntryName]) -> String {
+        path.iter().map(|name| name.to_string()).collect::<Vec<_>>().join("/")
     }
 }
 
@@ -404,7 +405,7 @@ mod tests {
     use std::{fs, io::Write, os::unix::fs::symlink};
 
     fn path(text: &str) -> EntryPath {
-        text.split('/').map(|one| EntryName::new(one.as_bytes()).unwrap()).collect::<Vec<_>>().into()
+        text.split('/').map(|one| EntryName::new(one.as_bytes()).unwrap()).collect()
     }
 
     fn write(target: &Target, place: &str, content: &[u8]) -> Result<(), TargetError> {
