@@ -48,6 +48,8 @@ use std::{
 
 /// Paths whose last version is known.
 pub const VERSIONS_KEPT: usize = 65_536;
+/// What a listing weighs besides its bytes: name, version and places in the memory of listings.
+const LISTING_WEIGHT: usize = 512;
 /// Interests that are answered with one call.
 const SERVED_TOGETHER_MAX: usize = 64;
 
@@ -60,7 +62,7 @@ pub struct FolderOptions {
     pub freshness_ms: u64,
     /// Bytes of built segments to keep.
     pub segments_bytes_max: usize,
-    /// Bytes of listings to keep.
+    /// Bytes of listings to keep; each counts for 512 more.
     pub listings_bytes_max: usize,
     /// Files to keep open.
     pub open_files_max: usize,
@@ -276,7 +278,7 @@ impl FolderServer {
         let source = node.source(&self.tree, &request.path)?;
         let size_bytes = node.facts.identity.size_bytes;
         let segment_bytes = self.form.segment_bytes(&versioned_name)?;
-        let weight = if node.is_folder() { size_bytes as usize } else { 1 };
+        let weight = if node.is_folder() { LISTING_WEIGHT + size_bytes as usize } else { 1 };
         let object = Object { source, versioned_name, size_bytes, segment_bytes };
         objects.insert(object.versioned_name.value().into(), object.clone(), weight);
         Ok((node.facts, object))
@@ -292,7 +294,9 @@ impl FolderServer {
         let segment_bytes = self.form.segment_bytes(&versioned_name)?;
         let (objects, weight, source) = match content {
             Content::File(file) => (&mut self.files, 1, Source::File(Arc::new(file), facts.identity)),
-            Content::Listing(listing) => (&mut self.listings, listing.len(), Source::Listing(listing.into())),
+            Content::Listing(listing) => {
+                (&mut self.listings, LISTING_WEIGHT + listing.len(), Source::Listing(listing.into()))
+            }
         };
         if let Some(object) = objects.get(versioned_name.value()) {
             return Ok((facts, object.clone()));

@@ -132,6 +132,21 @@ fn names_that_are_served_and_do_not_exist_get_an_application_nack() {
     assert_eq!((counters.not_found, counters.gone, counters.segments), (5, 1, 3));
 }
 
+/// The story: an empty listing had no weight, so a producer kept as many of them as there were folders.
+#[test]
+fn empty_listings_are_forgotten_like_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = |number: usize| directory.path().join(format!("{number}"));
+    (0..5).for_each(|number| fs::create_dir(folder(number)).unwrap());
+    let options = FolderOptions { listings_bytes_max: 3 * 512, segments_bytes_max: 0, ..small_segments() };
+    let mut asked = Asked(FolderServer::open(directory.path(), &name("/folder"), options).unwrap());
+    let listings: Vec<_> = (0..5).map(|number| asked.metadata(&format!("/folder/{number}")).versioned_name).collect();
+    // What is kept is served even when the folder has gone.
+    (0..5).for_each(|number| fs::remove_dir(folder(number)).unwrap());
+    let served: Vec<_> = listings.iter().map(|listing| asked.segment(&format!("{listing}/seg=0")).is_ok()).collect();
+    assert_eq!(served, [false, false, true, true, true]);
+}
+
 #[test]
 fn each_state_of_a_folder_and_a_file_has_its_version() {
     let directory = tempfile::tempdir().unwrap();
