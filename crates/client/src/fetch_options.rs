@@ -54,6 +54,9 @@ pub struct FetchOptions {
     pub first_segment: u64,
     /// The last segment wanted; `None`: up to the FinalBlockId, which also ends a fetch earlier than this.
     pub last_segment: Option<u64>,
+    /// The object is no stream: the fetch fails when segments have come, none of them says which is the last, and the
+    /// next one does not come, or nothing limits how many there are.
+    pub must_end: bool,
     /// ForwardingHint of segment Interests; empty: none.
     pub forwarding_hint: Vec<NameBuf>,
     /// Other ways to the object: ForwardingHints that are tried in turn, after the usual way, when nobody answers.
@@ -85,6 +88,7 @@ impl Default for FetchOptions {
             size_bytes_max: u64::MAX,
             first_segment: 0,
             last_segment: None,
+            must_end: false,
             forwarding_hint: Vec::new(),
             sources: Vec::new(),
             patience: Duration::from_secs(15),
@@ -165,6 +169,9 @@ pub enum FetchError {
     /// The metadata packet holds no name.
     #[error("the metadata under {0} holds no name")]
     BadMetadata(NameBuf),
+    /// A stream in the place of an object with an end ([`FetchOptions::must_end`]).
+    #[error("it has no end: none of its segments says which is the last")]
+    NoEnd,
     /// The object exceeds the size limit.
     #[error("the object is larger than {0} bytes")]
     TooLarge(u64),

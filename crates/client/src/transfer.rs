@@ -12,6 +12,7 @@
 //! * **The end is unknown**, because no segment has had a FinalBlockId: a stream. Segments that do not exist yet look
 //!   like lost ones, so their time-outs do not shrink the window, and only [`STREAM_PROBES`] of them stay in flight.
 //!   When their retries are used up, the producer's metadata tells whether it still lives. Meanwhile the fetch goes on.
+//!   Where the caller wants no stream ([`FetchOptions::must_end`]), that ends the fetch.
 //! * **Nobody answers** for [`SOURCE_STALL`], or there is no route: the next of [`FetchOptions::sources`] has its turn.
 //! * **Slots of the connection are scarce** ([`crate::PENDING_INTERESTS_MAX`]): a segment that is asked for again
 //!   takes the slot of its earlier Interest, and a fetch with nothing in flight that of another lost segment. So no
@@ -557,6 +558,9 @@ impl<'a> Transfer<'a> {
         if !self.is_open_ended() || Some(segment) <= self.highest {
             return Err(FetchError::SegmentTimeout { segment, attempts });
         }
+        if self.options.must_end {
+            return Err(FetchError::NoEnd);
+        }
         wanted.attempts = 1;
         if self.life_sign.is_some() {
             return Ok(());
@@ -669,6 +673,9 @@ impl<'a> Transfer<'a> {
         self.progress.bytes += view.content().len() as u64;
         if self.progress.bytes > self.options.size_bytes_max {
             return Err(FetchError::TooLarge(self.options.size_bytes_max));
+        }
+        if self.options.must_end && self.final_segment.is_none() && self.options.size_bytes_max == u64::MAX {
+            return Err(FetchError::NoEnd);
         }
         self.highest = self.highest.max(Some(segment));
         if segment >= self.next_to_write {

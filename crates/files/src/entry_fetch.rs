@@ -7,6 +7,8 @@
 //! A file of [`RESUMED_BYTES_MIN`] or more goes on within its unfinished copy, if an earlier fetch has left one of this
 //! version ([`crate::part`]).
 //!
+//! What has no end is not fetched: a stream would never be whole.
+//!
 //! Limits: all files together have as many Interests in flight as the semaphore has permits. A file takes as many as
 //! its window may get.
 
@@ -307,6 +309,7 @@ impl<'a> EntryFetcher<'a> {
             window_initial: metadata.last_segment.map_or(1, |_| general.window_initial.min(window_max)),
             size_bytes_max,
             last_segment: metadata.last_segment,
+            must_end: true,
             ..general.clone()
         };
         let fetch = SegmentFetch::new(self.client, metadata.versioned_name.clone(), options);

@@ -172,6 +172,7 @@ pub(crate) fn code_of_fetch(error: &FetchError) -> ExitCode {
         | FetchError::NotTrusted { .. }
         | FetchError::NotInManifest(_)
         | FetchError::BadMetadata(_)
+        | FetchError::NoEnd
         | FetchError::TooLarge(_)
         | FetchError::Output(_) => ExitCode::Failed,
     }

@@ -1,7 +1,7 @@
 //! Producers that want to write outside the target, and lie in other ways.
 
 use crate::network::{Network, fetch, name};
-use namewire_client::{Client, Component, DataBuilder, Interest, NameBuf};
+use namewire_client::{Client, Component, DataBuilder, FetchOptions, Interest, NameBuf};
 use namewire_files::{folder_fetch::FolderFetchOptions, metadata::FileMetadata};
 use namewire_packet::{signature::signature_type, tlv::types::KEYWORD_COMPONENT};
 use std::{
@@ -158,6 +158,69 @@ fn reasons(target: &Path) -> Vec<(String, String)> {
     ];
     said.sort();
     said
+}
+
+/// A producer of `/stream`: a folder with a good file, a file and a folder whose segments do not say which is the last,
+/// and a file without size that never ends.
+fn answer_with_streams(interest: &Interest<'_>) -> Option<Vec<u8>> {
+    let asked = interest.name();
+    let path: Vec<&[u8]> =
+        asked.components().skip(1).take_while(|one| one.type_number == 8).map(|one| one.value).collect();
+    let last = path.last().copied().unwrap_or_default();
+    let segment = asked.last().and_then(|last| last.segment());
+    let content: &[u8] = if path.is_empty() { b"good\0cut\0growing\0open/\0" } else { b"data" };
+    if let Some(segment) = segment {
+        let data = DataBuilder::new(asked).content(content);
+        return match last {
+            b"cut" | b"open" if segment > 0 => None,
+            b"cut" | b"open" | b"growing" => Some(data.sign_digest()),
+            _ => Some(data.final_segment(0).sign_digest()),
+        };
+    }
+    let is_folder = path.is_empty() || last == b"open";
+    let mut versioned_name = asked.parent().to_buf();
+    if is_folder {
+        versioned_name.push(LISTING);
+    }
+    versioned_name.push_version(1);
+    let metadata = FileMetadata {
+        versioned_name,
+        last_segment: None,
+        segment_bytes: None,
+        size_bytes: (!is_folder && last != b"growing").then_some(if last == b"good" { 4 } else { 1000 }),
+        mode: if is_folder { 0o040_755 } else { 0o100_644 },
+        atime_ns: None,
+        btime_ns: None,
+        ctime_ns: None,
+        mtime_ns: 1,
+    };
+    let mut name: NameBuf = asked.to_buf();
+    name.push_version(1).push_segment(0);
+    Some(DataBuilder::new(name).freshness_ms(1).final_segment(0).content(&metadata.encode()).sign_digest())
+}
+
+/// The story: such an entry was taken for a stream that a producer still writes, and waited for as long as it lived.
+#[tokio::test]
+async fn what_has_no_end_is_refused_and_does_not_hold_up_the_fetch() {
+    let network = Network::start();
+    let producer = network.client().await;
+    let mut interests = producer.interests(&name("/stream")).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = interests.next().await {
+            if let Some(wire) = answer_with_streams(&incoming.interest()) {
+                incoming.respond(&wire).await.unwrap();
+            }
+        }
+    });
+    let copy = network.directory.path().join("copy");
+    let fetch_options = FetchOptions { retries_max: 1, ..FetchOptions::default() };
+    let options = FolderFetchOptions { fetch: fetch_options, ..FolderFetchOptions::default() };
+    let fetched = fetch(&network.client().await, "/stream", &copy, options).await;
+    let why = "it has no end: none of its segments says which is the last";
+    let refused = ["cut", "growing", "open"].map(|entry| (entry.to_owned(), why.to_owned()));
+    assert_eq!(fetched.refused, refused);
+    assert_eq!(fetched.result.unwrap().files_written, 1);
+    assert_eq!(everything_in(&copy), ["", "good", "open"].map(PathBuf::from));
 }
 
 #[tokio::test]
