@@ -9,6 +9,9 @@
 //! the time of the last change, in nanoseconds. If a file or listing differs from its last known state and has no later
 //! time, the version is one more than the last. (File systems count time in ticks, and copies may keep an old time.)
 //!
+//! A folder is listed again when its time has changed. If it was listed within [`SETTLED`] of a change, it is listed
+//! again in any case, because another change may have the same time.
+//!
 //! **Changes while a version is fetched.** A replaced file (a rename) is read on from its open descriptor. A file that
 //! is changed in place ends its version: size and time are compared after each read, and the answer is an application
 //! Nack. Segments that were built before go on from memory.
@@ -29,7 +32,7 @@ use crate::{
     request::{LISTING, METADATA, Part, Request, name_of},
     segment_form::SegmentForm,
     served_object::{Object, Refusal, Source},
-    served_tree::{Content, Facts, Identity, ServedTree},
+    served_tree::{Content, Facts, Identity, ServedTree, list},
     signed_tree::{Node, SignedTree},
 };
 use namewire_client::{
@@ -43,13 +46,15 @@ use std::{
     io,
     path::Path,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// Paths whose last version is known.
 pub const VERSIONS_KEPT: usize = 65_536;
 /// What a listing weighs besides its bytes: name, version and places in the memory of listings.
 const LISTING_WEIGHT: usize = 512;
+/// The clock of a file system has moved on after this time.
+const SETTLED: Duration = Duration::from_millis(100);
 /// Interests that are answered with one call.
 const SERVED_TOGETHER_MAX: usize = 64;
 
@@ -115,6 +120,15 @@ pub struct FolderCounters {
 /// The packets of a manifest.
 type Packets = Arc<[Arc<[u8]>]>;
 
+/// The last known state of a file or folder.
+#[derive(Clone, Copy)]
+struct Known {
+    identity: Identity,
+    version: u64,
+    /// Every later change has another time.
+    is_settled: bool,
+}
+
 /// A folder ready to be served. Keys of all maps are the bytes of names.
 pub struct FolderServer {
     tree: ServedTree,
@@ -127,8 +141,8 @@ pub struct FolderServer {
     files: Bounded<Box<[u8]>, Object>,
     listings: Bounded<Box<[u8]>, Object>,
     segments: Bounded<Box<[u8]>, Arc<[u8]>>,
-    /// By the name without version: the last known state, and its version.
-    versions: Bounded<Box<[u8]>, (Identity, u64)>,
+    /// By the name without version.
+    versions: Bounded<Box<[u8]>, Known>,
     counters: FolderCounters,
 }
 
@@ -285,18 +299,22 @@ impl FolderServer {
     }
 
     fn look_at_disk(&mut self, request: &Request) -> Result<(Facts, Object), Refusal> {
-        let (content, facts) = self.tree.look(&request.path)?;
-        let is_folder = matches!(content, Content::Listing(_));
-        if request.is_listing && !is_folder {
-            return Err(Refusal::NotFound);
-        }
-        let versioned_name = self.versioned_name(&request.path, is_folder, &facts.identity);
+        let looked_at = SystemTime::now();
+        let (content, mut facts) = self.tree.look(&request.path)?;
+        let source = match content {
+            Content::File(_) if request.is_listing => return Err(Refusal::NotFound),
+            Content::File(file) => Source::File(Arc::new(file), facts.identity),
+            Content::Folder(folder) => match self.listed_before(&request.path, &mut facts) {
+                Some(object) => return Ok((facts, object)),
+                None => Source::Listing(list(&folder, &mut facts)?.into()),
+            },
+        };
+        let is_folder = matches!(source, Source::Listing(_));
+        let versioned_name = self.versioned_name(&request.path, is_folder, &facts.identity, looked_at);
         let segment_bytes = self.form.segment_bytes(&versioned_name)?;
-        let (objects, weight, source) = match content {
-            Content::File(file) => (&mut self.files, 1, Source::File(Arc::new(file), facts.identity)),
-            Content::Listing(listing) => {
-                (&mut self.listings, LISTING_WEIGHT + listing.len(), Source::Listing(listing.into()))
-            }
+        let (objects, weight) = match &source {
+            Source::File(..) => (&mut self.files, 1),
+            Source::Listing(listing) => (&mut self.listings, LISTING_WEIGHT + listing.len()),
         };
         if let Some(object) = objects.get(versioned_name.value()) {
             return Ok((facts, object.clone()));
@@ -306,14 +324,35 @@ impl FolderServer {
         Ok((facts, object))
     }
 
-    fn versioned_name(&mut self, path: &EntryPath, is_folder: bool, identity: &Identity) -> NameBuf {
+    /// The listing of a folder that has not changed since it was listed. Completes its identity.
+    fn listed_before(&mut self, path: &EntryPath, facts: &mut Facts) -> Option<Object> {
+        let mut name = name_of(&self.name, path);
+        let known = *self.versions.get(name.value())?;
+        if !known.is_settled || !known.identity.is_same_folder(&facts.identity) {
+            return None;
+        }
+        name.push(LISTING).push_version(known.version);
+        let object = self.listings.get(name.value())?.clone();
+        facts.identity = known.identity;
+        Some(object)
+    }
+
+    fn versioned_name(
+        &mut self,
+        path: &EntryPath,
+        is_folder: bool,
+        identity: &Identity,
+        looked_at: SystemTime,
+    ) -> NameBuf {
         let mut name = name_of(&self.name, path);
         let version = match self.versions.get(name.value()) {
-            Some((last_identity, last)) if last_identity == identity => *last,
-            Some((_, last)) => identity.mtime_ns.max(last.saturating_add(1)),
+            Some(last) if last.identity == *identity => last.version,
+            Some(last) => identity.mtime_ns.max(last.version.saturating_add(1)),
             None => identity.mtime_ns,
         };
-        self.versions.insert(name.value().into(), (*identity, version), 1);
+        let looked_at = looked_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let is_settled = looked_at.saturating_sub(SETTLED) > Duration::from_nanos(identity.mtime_ns);
+        self.versions.insert(name.value().into(), Known { identity: *identity, version, is_settled }, 1);
         if is_folder {
             name.push(LISTING);
         }

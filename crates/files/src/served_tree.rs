@@ -4,8 +4,8 @@
 //! it, every component is opened in the folder before it, and no symbolic link is followed, so nothing outside is ever
 //! opened. Only regular files and folders are opened: opening a device can have effects, opening a FIFO can wait.
 //!
-//! Cost of a look: one system call for each component of the path, and for a folder two for each hundred or so of its
-//! entries. Limits: [`LISTING_BYTES_MAX`] for a listing; [`DEPTH_MAX`] folders for a survey.
+//! Cost of a look: one system call for each component of the path. Listing a folder needs two for each hundred or so of
+//! its entries. Limits: [`LISTING_BYTES_MAX`] for a listing; [`DEPTH_MAX`] folders for a survey.
 
 use crate::{
     entry_name::{EntryName, EntryPath},
@@ -71,14 +71,21 @@ pub(crate) struct Identity {
     inode: u64,
     pub(crate) size_bytes: u64,
     pub(crate) mtime_ns: u64,
-    /// SHA-256 of a folder's listing; all zero for files.
+    /// SHA-256 of a folder's listing; all zero for files, and for folders that are not listed yet.
     listing_digest: [u8; 32],
+}
+
+impl Identity {
+    /// True if nothing but the listing may differ.
+    pub(crate) fn is_same_folder(&self, other: &Identity) -> bool {
+        (self.device, self.inode, self.mtime_ns) == (other.device, other.inode, other.mtime_ns)
+    }
 }
 
 /// The content of what was found.
 pub(crate) enum Content {
     File(File),
-    Listing(Vec<u8>),
+    Folder(OwnedFd),
 }
 
 /// What the file system says of a file or folder.
@@ -174,6 +181,13 @@ fn file(file: File) -> Result<(Content, Facts), LookError> {
 }
 
 fn folder(folder: OwnedFd) -> Result<(Content, Facts), LookError> {
+    let folder = File::from(folder);
+    let meta = folder.metadata()?;
+    Ok((Content::Folder(folder.into()), facts(&meta, 0, [0; 32])))
+}
+
+/// Lists a folder, and completes its identity. What comes while this runs changes the time that was read before.
+pub(crate) fn list(folder: &OwnedFd, facts: &mut Facts) -> Result<Vec<u8>, LookError> {
     let mut entries = Vec::new();
     let mut bytes = 0;
     for entry in entries_of(folder.as_fd())? {
@@ -189,9 +203,8 @@ fn folder(folder: OwnedFd) -> Result<(Content, Facts), LookError> {
     entries.sort_unstable();
     let mut listing = Vec::with_capacity(bytes);
     entries.iter().for_each(|entry| entry.write(&mut listing));
-    let meta = File::from(folder).metadata()?;
-    let (size, digest) = (listing.len() as u64, sha256(&[&listing]));
-    Ok((Content::Listing(listing), facts(&meta, size, digest)))
+    (facts.identity.size_bytes, facts.identity.listing_digest) = (listing.len() as u64, sha256(&[&listing]));
+    Ok(listing)
 }
 
 fn facts(meta: &Metadata, size_bytes: u64, listing_digest: [u8; 32]) -> Facts {
@@ -280,9 +293,9 @@ mod tests {
     }
 
     fn listing(tree: &ServedTree, components: &[&str]) -> Vec<u8> {
-        match tree.look(&path(components)).unwrap().0 {
-            Content::Listing(listing) => listing,
-            Content::File(_) => panic!("a file"),
+        match tree.look(&path(components)).unwrap() {
+            (Content::Folder(folder), mut facts) => list(&folder, &mut facts).unwrap(),
+            (Content::File(_), _) => panic!("a file"),
         }
     }
 

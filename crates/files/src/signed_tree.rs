@@ -20,7 +20,7 @@ use crate::{
     request::{LISTING, name_of},
     segment_form::SegmentForm,
     served_object::{Object, Refusal, Source},
-    served_tree::{Content, DEPTH_MAX, Facts, ServedTree},
+    served_tree::{Content, DEPTH_MAX, Facts, ServedTree, list},
 };
 use namewire_client::manifest::Digest;
 use namewire_packet::NameBuf;
@@ -134,10 +134,13 @@ impl Walk<'_> {
         if path.depth() > DEPTH_MAX || self.nodes.len() >= ENTRIES_MAX {
             return Err(Refusal::FolderTooLarge);
         }
-        let (content, facts) = self.tree.look(path)?;
+        let (content, mut facts) = self.tree.look(path)?;
         let (object, node) = match content {
             Content::File(file) => self.file(path, facts, Source::File(Arc::new(file), facts.identity))?,
-            Content::Listing(listing) => self.folder(path, facts, &listing)?,
+            Content::Folder(folder) => {
+                let listing = list(&folder, &mut facts)?;
+                self.folder(path, facts, &listing)?
+            }
         };
         let digests = [state_digest(&object.metadata(&facts)), node.content];
         self.nodes.insert(path.clone(), node);

@@ -147,6 +147,28 @@ fn empty_listings_are_forgotten_like_others() {
     assert_eq!(served, [false, false, true, true, true]);
 }
 
+/// The story: each question for its metadata listed the whole folder.
+#[test]
+fn a_folder_that_rests_is_not_listed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let rests_since = |age_s: u64| {
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age_s);
+        fs::File::open(directory.path()).unwrap().set_modified(time).unwrap();
+        time
+    };
+    let mut asked = Asked::serving(directory.path());
+    fs::write(directory.path().join("first"), b"").unwrap();
+    let time = rests_since(1000);
+    let first = asked.metadata("/folder").versioned_name;
+    fs::write(directory.path().join("second"), b"").unwrap();
+    // Nothing but its listing shows that it has changed.
+    fs::File::open(directory.path()).unwrap().set_modified(time).unwrap();
+    assert_eq!(asked.metadata("/folder").versioned_name, first);
+    rests_since(999);
+    let second = asked.metadata("/folder").versioned_name;
+    assert_eq!(asked.segment(&format!("{second}/seg=0")), Ok((b"first\0second\0".to_vec(), 0)));
+}
+
 #[test]
 fn each_state_of_a_folder_and_a_file_has_its_version() {
     let directory = tempfile::tempdir().unwrap();
