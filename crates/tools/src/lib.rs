@@ -5,7 +5,7 @@
 //! | which tools are there? | [`Tool`], here |
 //! | which options do all tools have, and how do they connect? | [`Global`], here |
 //! | how does a command fail, and with which exit code? | `failure` |
-//! | how are numbers and times read and printed? | `quantity`; `namewire_printing` prints tables and JSON |
+//! | how are numbers and times read? | `quantity`; `namewire_printing` prints them, tables and JSON |
 //! | how does a command run as a service? | [`service`], `repo/run.rs`, `repo/hosted.rs` |
 //!
 //! Each tool is one file with its arguments and `execute`. No tool uses the router's code, so this crate compiles in
@@ -42,7 +42,6 @@ mod settings;
 mod status;
 mod strategy;
 mod tag;
-mod text_only;
 mod top;
 mod trace;
 mod traffic;

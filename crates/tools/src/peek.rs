@@ -7,10 +7,10 @@ use crate::{
     ExitCode, Failure, Global, explain, name_argument,
     output::{Output, write_out},
     quantity,
-    text_only::is_text,
 };
 use namewire_client::{Client, DataBuf, ExpressError, FetchError};
 use namewire_packet::{InterestBuilder, NameBuf, content_type};
+use namewire_printing::text_only::is_text;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal},

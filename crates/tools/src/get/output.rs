@@ -1,10 +1,11 @@
 //! Where the content of a fetch goes: an unfinished copy, a device or pipe, or standard output.
 
 use super::display::Display;
-use crate::{ExitCode, Failure, quantity, text_only::TextOnly};
+use crate::{ExitCode, Failure, quantity};
 use namewire_client::FetchProgress;
 use namewire_files::part::PartFile;
 use namewire_packet::NameBuf;
+use namewire_printing::text_only::TextOnly;
 use std::{
     fs::{self, File},
     io::{self, IsTerminal},

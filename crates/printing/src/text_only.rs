@@ -11,11 +11,11 @@ use tokio::io::AsyncWrite;
 const CONTINUATION_BYTES_MAX: usize = 3;
 
 /// Passes text on, and refuses the rest.
-pub(crate) struct TextOnly<W>(pub(crate) W);
+pub struct TextOnly<W>(pub W);
 
 /// True for text as files have it. The text may begin and end within a character. Control characters other than those
 /// of lines and columns are no text.
-pub(crate) fn is_text(bytes: &[u8]) -> bool {
+pub fn is_text(bytes: &[u8]) -> bool {
     let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
     let rest = bytes.iter().take(CONTINUATION_BYTES_MAX).take_while(is_continuation).count();
     let text = match std::str::from_utf8(&bytes[rest..]) {
