@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(PartFile::open(&path, "-").unwrap().held().unwrap().segments, 0);
     }
 
-/// The story: lines were appended to a torn one, and none of them counted: a second kill lost all since the first.
+    /// The story: lines were appended to a torn one, and none of them counted: a second kill lost all since the first.
     #[test]
     fn what_follows_a_torn_or_wrong_line_of_the_index_counts() {
         for rest in ["262 2096000 80", "262 2096000 8000 00000000\n", "\u{fffd}\n", "262 2096000 8000"] {

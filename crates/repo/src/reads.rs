@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | name | the Data of that name |
 //! | name and implicit digest | the same, if it has this digest |
-//! | CanBePrefix | the first Data under the name in canonical order |
+//! | CanBePrefix | the first Data under the name in canonical order; if that is RDR metadata of the name, the last of them |
 //! | MustBeFresh | only Data whose FreshnessPeriod has not passed since it was stored |
 //!
 //! These are the rules of the Content Store (forwarding §2.2). If no stored Data matches, the Interest gets no answer,
@@ -26,7 +26,7 @@ use crate::{
     writer::now_ms,
 };
 use namewire_client::{Client, IncomingInterest, InterestStream, ReplyBatch};
-use namewire_packet::{Data, Interest, NackReason, Name};
+use namewire_packet::{Component, Data, Interest, NackReason, Name, tlv::types};
 use std::{ops::ControlFlow, sync::Arc, time::Instant};
 use tokio::sync::{Mutex, watch};
 
@@ -36,6 +36,9 @@ pub(crate) const QUEUE_INTERESTS_MAX: usize = 16_384;
 const BATCH_MAX: usize = 256;
 /// Most records that one prefix Interest makes a reader look at.
 const SCAN_RECORDS_MAX: usize = 256;
+
+/// The keyword component of RDR metadata.
+const METADATA: Component<'static> = Component { type_number: types::KEYWORD_COMPONENT, value: b"metadata" };
 
 /// One reader; several share the stream.
 pub(crate) struct Reader {
@@ -142,24 +145,33 @@ fn scan(
     now_ms: u64,
     found: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, StoreError> {
-    let (mut is_found, mut left) = (false, SCAN_RECORDS_MAX);
-    store.scan(interest.name().value(), None, &mut |_, record| {
-        if satisfies(interest, &record, now_ms) {
-            is_found = true;
-            found(record.wire);
-            return ControlFlow::Break(());
-        }
+    let name = interest.name();
+    // Each version of RDR metadata names the version that was the newest then.
+    let is_metadata = |wire: &[u8]| {
+        let next = |data: Data<'_>| data.name().get(name.len()) == Some(METADATA);
+        name.last() == Some(METADATA) || Data::parse(wire).is_ok_and(next)
+    };
+    let (mut best, mut left) = (None, SCAN_RECORDS_MAX);
+    store.scan(name.value(), None, &mut |_, record| {
         left -= 1;
+        if satisfies(interest, &record, now_ms) {
+            let may_be_older = is_metadata(record.wire);
+            if may_be_older || best.is_none() {
+                best = Some(record.wire.to_vec());
+            }
+            left = if may_be_older { left } else { 0 };
+        }
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(is_found)
+    best.iter().for_each(|wire| found(wire));
+    Ok(best.is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::{Change, memory::MemoryStore};
-    use namewire_packet::{Component, DataBuilder, InterestBuilder, NameBuf};
+    use namewire_packet::{DataBuilder, InterestBuilder, NameBuf};
     use proptest::prelude::*;
 
     fn name(uri: &str) -> NameBuf {
@@ -219,6 +231,23 @@ mod tests {
         for ((interest, expected), answer) in cases.iter().zip(&answers) {
             assert_eq!(answer.as_ref(), *expected, "{}", interest.name());
         }
+    }
+
+    #[test]
+    fn of_metadata_the_last_is_the_newest() {
+        let packet = |uri: &str| (DataBuilder::new(name(uri)).sign_digest(), 1000);
+        let uris = ["/f/32=metadata/v=1/seg=0", "/f/32=metadata/v=7/seg=0", "/f/32=metadata/v=3/seg=0", "/f/v=1/seg=0"];
+        let packets = uris.map(packet);
+        let store = store_of(&packets);
+        let prefix = |uri: &str| InterestBuilder::new(name(uri)).can_be_prefix(true).build();
+        let asked = ["/f", "/f/32=metadata", "/f/v=1", "/f/32=metadata/v=3"].map(prefix);
+        let answers = ask(&store, &asked, 1050);
+        for (answer, place) in answers.iter().zip([1, 1, 3, 2]) {
+            assert_eq!(answer.as_ref(), Some(&packets[place].0), "{}", uris[place]);
+        }
+        let many: Vec<_> = (1..=300).map(|version| packet(&format!("/f/32=metadata/v={version}/seg=0"))).collect();
+        let answer = ask(&store_of(&many), &asked[..1], 1050);
+        assert_eq!(answer[0].as_ref(), Some(&many[SCAN_RECORDS_MAX - 1].0), "nobody looks further");
     }
 
     proptest! {
