@@ -4,7 +4,7 @@ use crate::router_process::{NAMEWIRE, Router, eventually, free_port, lines_of_bl
 use serde_json::Value;
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -119,6 +119,52 @@ fn a_repository_inside_a_router_and_its_store() {
     // SQLite is for one program at a time.
     let second = namewire(&["repo", "check", "-c", &configuration]);
     assert!(String::from_utf8_lossy(&second.stderr).contains("cannot open the store"), "{second:?}");
+}
+
+/// A folder outlives its producer, and a later one of the same name is the newest.
+#[test]
+fn a_repository_keeps_folders_and_streams() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir_all(path("photos/summer")).unwrap();
+    for number in 0..200 {
+        fs::write(path(&format!("photos/summer/{number}")), format!("photo {number}")).unwrap();
+    }
+    let film = random_file(Path::new(&path("photos/film")), 300_000);
+    fs::write(path("photos/empty"), b"").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", path("photos/link")).unwrap();
+    let router = Router::run(directory.path(), &["--repo", &path("store"), "--set", "cs.packets=0"]);
+    let put = router.tool(&["repo", "put", &path("photos"), "/alice/photos"]);
+    let (told, said) = (String::from_utf8_lossy(&put.stdout), String::from_utf8_lossy(&put.stderr));
+    // 202 files and two folders: as many metadata, and a segment of each but 38 of the film.
+    assert!(told.starts_with("stored /alice/photos: 202 files, ") && told.contains(" in 445 packets, "), "{put:?}");
+    assert!(said.contains("1 links, devices, FIFOs and sockets are not stored"), "{said}");
+    router.ask(&["repo", "get", "-r", "/alice/photos", &path("copy")]);
+    let is_same = |one: &str| {
+        fs::read(path(&format!("copy/{one}"))).unwrap() == fs::read(path(&format!("photos/{one}"))).unwrap()
+    };
+    assert!((0..200).all(|number| is_same(&format!("summer/{number}"))) && is_same("film") && is_same("empty"));
+    assert!(!Path::new(&path("copy/link")).exists());
+    router.ask(&["repo", "get", "/alice/photos/film", "-o", &path("one")]);
+    assert!(fs::read(path("one")).unwrap() == film);
+
+    fs::remove_file(path("photos/empty")).unwrap();
+    fs::write(path("photos/summer/7"), b"another photo").unwrap();
+    router.ask(&["repo", "put", "-q", &path("photos"), "/alice/photos"]);
+    router.ask(&["repo", "get", "-r", "/alice/photos", &path("later")]);
+    assert_eq!(fs::read(path("later/summer/7")).unwrap(), b"another photo");
+    assert!(!Path::new(&path("later/empty")).exists());
+    router.ask(&["repo", "get", "/alice/photos/summer/7", "-o", &path("one")]);
+    assert_eq!(fs::read(path("one")).unwrap(), b"another photo");
+    let version = router.tool(&["repo", "put", "--version", "5", &path("photos"), "/alice/photos"]);
+    assert_eq!(version.status.code(), Some(2), "{version:?}");
+
+    let mut command = router.command();
+    let mut piped = command.args(["repo", "put", "-", "/alice/pipe"]).stdin(Stdio::piped()).spawn().unwrap();
+    piped.stdin.take().unwrap().write_all(&film).unwrap();
+    assert!(piped.wait().unwrap().success());
+    router.ask(&["repo", "get", "/alice/pipe", "-o", &path("one")]);
+    assert!(fs::read(path("one")).unwrap() == film);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub enum Discovery {
     Auto,
     /// A prefix Interest for the first segment, as management datasets want it.
     FirstSegment,
-    /// A prefix Interest for any segment, fresh or not, as repositories hold them.
+    /// A prefix Interest for metadata or any segment, fresh or not, as repositories hold them.
     AnySegment,
     /// The name is complete up to the segment number.
     None,

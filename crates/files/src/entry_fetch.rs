@@ -325,7 +325,7 @@ impl<'a> EntryFetcher<'a> {
     async fn metadata(&self, name: &NameBuf, job: &Job) -> Result<FileMetadata, FolderError> {
         let interest = InterestBuilder::new(name.join(METADATA))
             .can_be_prefix(true)
-            .must_be_fresh(true)
+            .must_be_fresh(!self.options.accepts_stale)
             .lifetime_ms(self.options.fetch.lifetime_ms);
         let not_found = |cause| FolderError::Fetch(FetchError::NotFound { name: name.clone(), cause });
         let mut waits = self.waits(job.path.depth() == 0).into_iter();

@@ -47,6 +47,8 @@ pub struct FolderFetchOptions {
     pub fetch: FetchOptions,
     /// Give files and folders the producer's permissions and times.
     pub is_preserving: bool,
+    /// Metadata may be old, as those in a repository are.
+    pub accepts_stale: bool,
     /// What segments are checked against, in one line of text: an unfinished copy that was checked by something else
     /// counts for nothing.
     pub checked_by: String,
@@ -67,6 +69,7 @@ impl Default for FolderFetchOptions {
         FolderFetchOptions {
             fetch: FetchOptions::default(),
             is_preserving: false,
+            accepts_stale: false,
             checked_by: "digests".to_owned(),
             jobs_max: 64,
             interests_max: 4096,

@@ -129,6 +129,17 @@ struct Known {
     is_settled: bool,
 }
 
+/// A file or folder at one moment.
+pub(crate) struct Snapshot {
+    pub(crate) metadata_name: NameBuf,
+    pub(crate) metadata: Arc<[u8]>,
+    /// Of the file, or of the folder's listing.
+    pub(crate) versioned_name: NameBuf,
+    pub(crate) last_segment: u64,
+    /// Of a folder.
+    pub(crate) listing: Option<Arc<[u8]>>,
+}
+
 /// A folder ready to be served. Keys of all maps are the bytes of names.
 pub struct FolderServer {
     tree: ServedTree,
@@ -144,6 +155,28 @@ pub struct FolderServer {
     /// By the name without version.
     versions: Bounded<Box<[u8]>, Known>,
     counters: FolderCounters,
+}
+
+/// Answers Interests until the stream ends.
+///
+/// # Errors
+/// If an answer cannot be sent.
+pub(crate) async fn answer_all(
+    interests: &mut InterestStream,
+    mut answer: impl FnMut(&Interest<'_>) -> Reply,
+) -> Result<(), RespondError> {
+    let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
+    while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
+        for incoming in batch.drain(..) {
+            replies.push(&incoming, &answer(&incoming.interest()));
+        }
+        match interests.client().send_replies(&mut replies).await {
+            // The stream comes back with other Interests, or ends.
+            Ok(()) | Err(RespondError::Closed(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 impl FolderServer {
@@ -203,19 +236,23 @@ impl FolderServer {
     /// # Errors
     /// If an answer cannot be sent.
     pub async fn serve(&mut self, interests: &mut InterestStream) -> Result<(), RespondError> {
-        let (mut batch, mut replies) = (Vec::new(), ReplyBatch::default());
-        while interests.next_batch(&mut batch, SERVED_TOGETHER_MAX).await > 0 {
-            for incoming in batch.drain(..) {
-                let reply = self.answer(&incoming.interest());
-                replies.push(&incoming, &reply);
-            }
-            match interests.client().send_replies(&mut replies).await {
-                // The stream comes back with other Interests, or ends.
-                Ok(()) | Err(RespondError::Closed(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        answer_all(interests, |interest| self.answer(interest)).await
+    }
+
+    /// A file or folder as it is now.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its name is too long for a packet.
+    pub(crate) fn snapshot(&mut self, path: &EntryPath) -> io::Result<Snapshot> {
+        let request = Request { path: path.clone(), is_listing: false, part: Part::Metadata };
+        let cannot = |refusal: Refusal| io::Error::other(format!("{path}: {}", refusal.words()));
+        let (metadata_name, metadata, object) = self.described(&request).map_err(cannot)?;
+        let last_segment = object.last_segment();
+        let listing = match object.source {
+            Source::Listing(listing) => Some(listing),
+            Source::File(..) => None,
+        };
+        Ok(Snapshot { metadata_name, metadata, versioned_name: object.versioned_name, last_segment, listing })
     }
 
     /// The answer to `interest`; nothing if it cannot be signed, or no name of a Data would match.
@@ -427,6 +464,13 @@ impl FolderServer {
     }
 
     fn metadata(&mut self, request: &Request) -> Result<Arc<[u8]>, Refusal> {
+        let (_, wire, _) = self.described(request)?;
+        self.counters.metadata += 1;
+        Ok(wire)
+    }
+
+    /// Metadata under a name with the present time, and what they tell of.
+    fn described(&mut self, request: &Request) -> Result<(NameBuf, Arc<[u8]>, Object), Refusal> {
         let is_folder = |signed: &SignedTree| signed.get(&request.path).is_none_or(Node::is_folder);
         if self.signed.as_ref().is_some_and(is_folder) {
             self.walk();
@@ -439,13 +483,12 @@ impl FolderServer {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_micros() as u64);
         name.push(METADATA).push_version(now_us).push_segment(0);
         let content = object.metadata(&facts).encode();
-        let data = DataBuilder::new(name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
+        let data = DataBuilder::new(&name).freshness_ms(METADATA_FRESHNESS_MS).final_segment(0).content(&content);
         let wire = self.options.signer.sign_data(&data)?;
         if wire.len() > MAX_PACKET_BYTES {
             return Err(Refusal::NameTooLong);
         }
-        self.counters.metadata += 1;
-        Ok(wire.into())
+        Ok((name, wire.into(), object))
     }
 
     /// The application Nack, which routers of this machine do not store.

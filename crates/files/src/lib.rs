@@ -15,6 +15,7 @@
 //! | what is in a folder? | [`listing`] |
 //! | which Interest asks for what in a folder? | `request` |
 //! | how is a folder served? | [`folder_server`]; `served_tree` reads the disk, `served_object` a version, `segment_form` cuts it, `bounded` limits what is kept |
+//! | what of a folder must a repository store? | [`stored_folder`] |
 //! | how does one signature cover a folder? | `folder_manifest`; `signed_tree` reads what it covers |
 //! | how is a folder fetched? | [`folder_fetch`]; `entry_fetch` fetches one entry |
 //! | how does nothing get written outside the target? | [`target`] |
@@ -37,6 +38,7 @@ mod served_object;
 mod served_tree;
 mod signed_tree;
 pub mod standing;
+pub mod stored_folder;
 mod stream_answers;
 pub mod stream_input;
 mod stream_segments;

@@ -15,11 +15,11 @@
 
 use crate::access::push_verb;
 use crate::command::{
-    Command, CommandError, CommandResult, Notification, ObjectParam, SyncParam, encode_query, status,
+    Command, CommandError, CommandResult, Notification, OBJECTS_MAX, ObjectParam, SyncParam, encode_query, status,
 };
 use namewire_client::{
-    Client, ControlError, DataBuf, ExpressError, InterestOptions, InterestStream, PublishCounters, PublishError,
-    SegmentPublisher, ServeError,
+    Client, CloseReason, ControlError, DataBuf, ExpressError, InterestOptions, InterestStream, PublishCounters,
+    PublishError, SegmentPublisher, ServeError,
 };
 use namewire_packet::{
     DataBuilder, InterestBuilder, MAX_PACKET_BYTES, Name, NameBuf, SignedInterestFields, content_type,
@@ -40,6 +40,9 @@ const CHECK_LIFETIME_MS: u64 = 1000;
 const CHECK_PAUSE: Duration = Duration::from_millis(20);
 const CHECK_PAUSE_LAST: Duration = Duration::from_secs(1);
 const CHECK_PAUSE_PART: u32 = 16;
+/// Most bytes of the objects in one of several commands, and what an object takes beside its names.
+const COMMAND_BYTES_MAX: usize = 6000;
+const OBJECT_OVERHEAD_BYTES: usize = 48;
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 8;
 
@@ -170,6 +173,38 @@ impl RemoteRepo {
         // The forwarder also forgets it with this face.
         let _ = self.client.unregister_prefix(&prefix).await;
         result
+    }
+
+    /// Has the repository fetch and store these objects, which `serving` answers for, in as many commands as they need.
+    /// Calls `progress` after each status.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]. What was stored before stays.
+    pub async fn put_all(
+        &self,
+        objects: &[ObjectParam],
+        serving: impl Future<Output = ()>,
+        mut progress: impl FnMut(PutProgress),
+    ) -> Result<PutProgress, RemoteError> {
+        let packets = |object: &ObjectParam| object.end.map_or(1, |end| end + 1);
+        let mut done = PutProgress { stored: 0, total: objects.iter().map(packets).sum() };
+        let commands = async {
+            for objects in commands_of(objects) {
+                let command = Command { objects: objects.to_vec(), groups: Vec::new() };
+                let inserted = |result: &CommandResult| {
+                    done.stored + result.objects.iter().filter_map(|object| object.inserted).sum::<u64>()
+                };
+                let report = |result: &CommandResult| progress(PutProgress { stored: inserted(result), ..done });
+                let result = self.command("insert", &command, report).await?;
+                done.stored = inserted(&result);
+            }
+            Ok(done)
+        };
+        tokio::select! {
+            done = commands => done,
+            // It ends only with the connection, and so does the command.
+            () = serving => Err(RemoteError::NoAnswer(ExpressError::Closed(CloseReason::Remote))),
+        }
     }
 
     /// Deletes objects.
@@ -351,6 +386,26 @@ async fn while_serving<T>(mut interests: InterestStream, data: &[u8], work: impl
     }
 }
 
+/// Cuts a list of objects so that each command, and its answer, fit in a packet.
+fn commands_of(objects: &[ObjectParam]) -> impl Iterator<Item = &[ObjectParam]> {
+    let weight = |object: &ObjectParam| {
+        let registered = object.register_prefix.as_ref().map_or(0, |prefix| prefix.value().len());
+        object.name.value().len() + registered + OBJECT_OVERHEAD_BYTES
+    };
+    let mut rest = objects;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |object: &&ObjectParam| {
+            bytes += weight(object);
+            bytes <= COMMAND_BYTES_MAX
+        };
+        let count = rest.iter().take_while(fits).count().clamp(1, OBJECTS_MAX);
+        let (command, after) = rest.split_at_checked(count)?;
+        rest = after;
+        Some(command)
+    })
+}
+
 fn random_bytes() -> [u8; NONCE_BYTES] {
     let mut bytes = [0; NONCE_BYTES];
     if getrandom::fill(&mut bytes).is_err() {
@@ -362,4 +417,30 @@ fn random_bytes() -> [u8; NONCE_BYTES] {
 
 fn fresh_fields() -> SignedInterestFields {
     SignedInterestFields { nonce: random_bytes().to_vec(), ..SignedInterestFields::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_and_its_answer_fit_in_a_packet() {
+        let object = |number: usize| ObjectParam {
+            name: format!("/folder/n{}/{number}/v=1700000000000000000", "n".repeat(number * 7 % 900)).parse().unwrap(),
+            start: Some(0),
+            end: Some(number as u64),
+            register_prefix: (number == 999).then(|| "/folder".parse().unwrap()),
+            ..ObjectParam::default()
+        };
+        let objects: Vec<ObjectParam> = (0..1000).map(object).collect();
+        let commands: Vec<&[ObjectParam]> = commands_of(&objects).collect();
+        assert_eq!(commands.concat(), objects);
+        assert!(commands.len() < 100, "{}", commands.len());
+        for objects in commands {
+            let command = Command { objects: objects.to_vec(), groups: Vec::new() }.encode();
+            assert!(Command::decode(&command).is_ok(), "the answer fits");
+            assert!(command.len() < MAX_PACKET_BYTES - 1000, "{}", command.len());
+        }
+        assert_eq!(commands_of(&[]).count(), 0);
+    }
 }

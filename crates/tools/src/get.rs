@@ -145,16 +145,13 @@ impl Args {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    if args.recursive {
-        return folder::execute(global, args).await;
-    }
     fetch(global, args, Discovery::Auto).await
 }
 
-/// Fetches an object whose version, if it has one, is found in this way.
+/// Fetches an object whose version, if it has one, is found in this way, or a folder.
 pub(crate) async fn fetch(global: &Global, mut args: Args, discovery: Discovery) -> Result<(), Failure> {
     if args.recursive {
-        return Err(Failure::usage("-r is for `get`: a repository keeps objects, not folders"));
+        return folder::execute(global, args, discovery == Discovery::AnySegment).await;
     }
     if let Some(version) = args.version {
         args.name.push_version(version);

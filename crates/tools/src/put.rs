@@ -80,7 +80,7 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn is_stream(path: &Path) -> bool {
+pub(crate) fn is_stream(path: &Path) -> bool {
     let is_pipe_or_device = |kind: fs::FileType| kind.is_fifo() || kind.is_char_device();
     is_standard_input(path) || fs::metadata(path).is_ok_and(|metadata| is_pipe_or_device(metadata.file_type()))
 }

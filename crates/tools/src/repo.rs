@@ -9,6 +9,7 @@
 mod client;
 mod hosted;
 mod offline;
+mod put;
 mod run;
 mod settings;
 
@@ -21,9 +22,10 @@ use namewire_client::Discovery;
 pub(crate) enum Command {
     /// Run a repository that serves through a router
     Run(Box<run::Args>),
-    /// Store a file in a repository
-    Put(client::PutArgs),
-    /// Fetch an object that a repository holds; a name without a version gets the oldest one
+    /// Store a file, a stream or a folder in a repository
+    Put(put::PutArgs),
+    /// Fetch an object that a repository holds, or with -r a folder. Of a file that was stored alone under several
+    /// versions, a name without one gets the oldest
     Get(get::Args),
     /// List the names that a repository holds, in canonical order
     List(client::ListArgs),
@@ -48,8 +50,8 @@ pub(crate) enum Command {
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::execute(global, *args).await,
-        Command::Put(args) => client::put(global, args).await,
-        // A repository has no metadata of versions, and what it holds may be stale.
+        Command::Put(args) => put::put(global, args).await,
+        // What a repository holds may be stale.
         Command::Get(args) => get::fetch(global, args, Discovery::AnySegment).await,
         Command::List(args) => client::list(global, args).await,
         Command::Delete(args) => client::delete(global, args).await,

@@ -34,7 +34,8 @@ struct Summary {
     unverified_segments: u64,
 }
 
-pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+/// `accepts_stale`: metadata may be old, as those in a repository are.
+pub(super) async fn execute(global: &Global, args: Args, accepts_stale: bool) -> Result<(), Failure> {
     let place = args.folder.clone().or_else(|| args.output.clone()).filter(|place| place != Path::new("-"));
     let Some(place) = place else {
         return Err(Failure::usage("a folder needs a place: `namewire get -r NAME DIR`"));
@@ -42,6 +43,7 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let options = FolderFetchOptions {
         fetch: args.options(Discovery::None)?,
         is_preserving: args.preserve,
+        accepts_stale,
         checked_by: checked_by(&args.anchor)?,
         ..FolderFetchOptions::default()
     };

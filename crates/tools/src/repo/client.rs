@@ -1,21 +1,20 @@
-//! `namewire repo put`, `list`, `delete`, `join`, `leave` and `stats`: a client of a repository.
+//! `namewire repo list`, `delete`, `join`, `leave` and `stats`: a client of a repository.
 
 use crate::{
     Failure, Global, name_argument,
     output::{fields, write_out},
     quantity,
-    segment_options::SegmentOptions,
 };
 use indicatif::ProgressBar;
-use namewire_client::{PublishOptions, SegmentPublisher};
+use namewire_client::Client;
 use namewire_packet::NameBuf;
 use namewire_repo::{
-    PutProgress, RemoteRepo,
+    RemoteRepo,
     command::{CommandResult, ObjectParam, SyncParam},
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{io, path::PathBuf, time::Instant};
+use std::io;
 
 /// Which repository, and how it reaches this client.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,8 +29,13 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    async fn connect(self, global: &Global) -> Result<RemoteRepo, Failure> {
-        let remote = RemoteRepo::new(global.connect().await?, self.repo).sign_with(global.signer()?);
+    pub(super) async fn connect(self, global: &Global) -> Result<RemoteRepo, Failure> {
+        self.over(global.connect().await?, global)
+    }
+
+    /// The repository, by this connection.
+    pub(super) fn over(self, client: Client, global: &Global) -> Result<RemoteRepo, Failure> {
+        let remote = RemoteRepo::new(client, self.repo).sign_with(global.signer()?);
         Ok(match self.publisher {
             Some(publisher) => remote.publish_under(publisher),
             None => remote,
@@ -39,61 +43,8 @@ impl Repository {
     }
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct PutArgs {
-    #[command(flatten)]
-    repository: Repository,
-    /// File to store
-    file: PathBuf,
-    /// Name to store it under
-    #[arg(value_parser = name_argument::parse_not_root)]
-    name: NameBuf,
-    /// Add this version to the name
-    #[arg(long)]
-    version: Option<u64>,
-    #[command(flatten)]
-    segments: SegmentOptions,
-    /// Show neither progress nor summary
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-#[derive(Serialize)]
-struct Stored {
-    name: String,
-    size_bytes: u64,
-    packets: u64,
-    elapsed_ms: f64,
-}
-
-pub(super) async fn put(global: &Global, args: PutArgs) -> Result<(), Failure> {
-    let options = PublishOptions {
-        version: args.version,
-        is_versioned: args.version.is_some(),
-        ..args.segments.publish_options(global)?
-    };
-    let object = SegmentPublisher::of_file(&args.file, &args.name, options)?;
-    let (name, size_bytes, packets) = (object.versioned_name().clone(), object.size_bytes(), object.segments());
-    let remote = args.repository.connect(global).await?;
-    let bar = global.output().progress_bar(args.quiet, packets, "packets");
-    let begin = Instant::now();
-    let put = remote.put(object, |PutProgress { stored, .. }| bar.set_position(stored));
-    let result = interruptible(put, &bar).await?;
-    let elapsed = begin.elapsed();
-    let packets = result.objects.first().and_then(|object| object.inserted).unwrap_or(packets);
-    let stored = Stored { name: name.to_string(), size_bytes, packets, elapsed_ms: elapsed.as_secs_f64() * 1000.0 };
-    if args.quiet && !global.json {
-        return Ok(());
-    }
-    global.output().print(&stored, || {
-        let (size, rate) = (quantity::bytes(size_bytes), quantity::bit_rate(size_bytes, elapsed));
-        format!("stored {name}: {size} in {packets} packets, {:.3} s, {rate}\n", elapsed.as_secs_f64())
-    })?;
-    Ok(())
-}
-
 /// Ends the work with Ctrl-C. The repository may go on.
-async fn interruptible<T>(
+pub(super) async fn interruptible<T>(
     work: impl Future<Output = Result<T, namewire_repo::RemoteError>>,
     bar: &ProgressBar,
 ) -> Result<T, Failure> {
