@@ -10,6 +10,8 @@
 //! slower. aws-lc-rs would do too, but it compiles for minutes, and ring for seconds. The disadvantage of ring: it
 //! cannot generate RSA keys, but only use existing ones. RustCrypto's `der` reads ASN.1.
 
+mod additional_description;
+pub mod base64_lines;
 pub mod certificate;
 mod hmac_key;
 #[cfg(feature = "key-chain")]
@@ -24,13 +26,14 @@ pub mod trust;
 mod validity_period;
 mod verify_error;
 
+pub use additional_description::{AdditionalDescription, AdditionalDescriptionError};
 pub use certificate::{Certificate, CertificateError};
 pub use hmac_key::{HMAC_KEY_BYTES_MAX, HmacKey};
 pub use private_key::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError, SignError};
 pub use public_key::{KeyAlgorithm, PublicKey, PublicKeyError, SPKI_BYTES_MAX, verify_digest_sha256};
 #[cfg(feature = "safe-bag")]
 pub use safe_bag::{ROUNDS_MAX, SAFE_BAG_BYTES_MAX, SafeBag, SafeBagError};
-pub use signer::{IssueError, Signer, issue_certificate};
+pub use signer::{IssueError, Signer, issue_certificate, issue_described_certificate};
 pub use validity_period::{ValidityPeriod, ValidityPeriodError};
 pub use verify_error::VerifyError;
 

@@ -1,7 +1,7 @@
 //! Signs packets: a signature's KeyLocator and its signed portion (packet-format §4.2, §5.1, §5.2).
 
 use crate::{
-    Certificate, HmacKey, PrivateKey, SignError, ValidityPeriod,
+    AdditionalDescription, Certificate, HmacKey, PrivateKey, SignError, ValidityPeriod,
     certificate::{CONTENT_TYPE_KEY, CertificateError},
 };
 use namewire_packet::{
@@ -129,9 +129,26 @@ pub fn issue_certificate(
     version: u64,
     validity: ValidityPeriod,
 ) -> Result<Certificate, IssueError> {
+    let nothing = AdditionalDescription::default();
+    issue_described_certificate(signer, key_name, spki, issuer_id, version, validity, &nothing)
+}
+
+/// The same, with what the issuer says about the owner of the key.
+///
+/// # Errors
+/// Those of [`issue_certificate`].
+pub fn issue_described_certificate(
+    signer: &Signer,
+    key_name: Name<'_>,
+    spki: &[u8],
+    issuer_id: Component<'_>,
+    version: u64,
+    validity: ValidityPeriod,
+    description: &AdditionalDescription,
+) -> Result<Certificate, IssueError> {
     let mut name = key_name.to_buf();
     name.push(issuer_id).push_version(version);
-    let extension = validity.to_tlv();
+    let extension = [validity.to_tlv(), description.to_tlv()].concat();
     let builder = DataBuilder::new(name)
         .content_type(CONTENT_TYPE_KEY)
         .freshness_ms(CERTIFICATE_FRESHNESS_MS)

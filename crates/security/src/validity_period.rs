@@ -48,6 +48,19 @@ impl ValidityPeriod {
         Ok(period)
     }
 
+    /// Reads a time as the packet has it, `YYYYMMDDThhmmss` in UTC, into milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`ValidityPeriodError::BadTime`] if it is no time from 1970 to 9999.
+    pub fn parse_time(text: &[u8]) -> Result<u64, ValidityPeriodError> {
+        parse_time(text)
+    }
+
+    /// First and last moment as dates and times of ISO 8601 in UTC, `YYYY-MM-DDThh:mm:ssZ`.
+    pub fn iso_times(self) -> [String; 2] {
+        [self.not_before_ms, self.not_after_ms].map(|unix_ms| date_time(unix_ms).to_string())
+    }
+
     /// True if the period contains `unix_ms`, in milliseconds since 1970.
     pub const fn contains(&self, unix_ms: u64) -> bool {
         self.not_before_ms <= unix_ms && unix_ms <= self.not_after_ms
@@ -66,7 +79,8 @@ impl ValidityPeriod {
 
 impl fmt::Display for ValidityPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}", date_time(self.not_before_ms), date_time(self.not_after_ms))
+        let [from, to] = self.iso_times();
+        write!(f, "{from} to {to}")
     }
 }
 

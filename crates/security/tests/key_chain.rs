@@ -3,7 +3,8 @@
 
 use namewire_packet::{Component, NameBuf};
 use namewire_security::{
-    Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError, Signer, ValidityPeriod, issue_certificate,
+    AdditionalDescription, Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError, Signer,
+    ValidityPeriod, issue_certificate, issue_described_certificate,
     key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError},
 };
 use serde_json::Value;
@@ -391,4 +392,52 @@ fn a_key_without_a_certificate_cannot_be_renewed() {
     chain.remove(only.name()).unwrap();
     assert!(matches!(chain.renew(name("/a").as_name(), None, NOW_MS), Err(KeyChainError::NoCertificate(_))));
     assert!(matches!(chain.renew(name("/b").as_name(), None, NOW_MS), Err(KeyChainError::NotFound(_))));
+}
+
+#[test]
+fn a_key_id_may_be_chosen_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (chain, alice) = (create(home.path()), name("/alice"));
+    let add = || {
+        let key = PrivateKey::generate_ecdsa().unwrap();
+        chain.add_named_key(alice.as_name(), Component::generic(b"first"), key, NOW_MS)
+    };
+    assert_eq!(add().unwrap().key_name(), name("/alice/KEY/first").as_name());
+    assert!(matches!(add(), Err(KeyChainError::KeyFile(KeyFileError::Exists(_)))));
+}
+
+/// An identity may be called `/alice/KEY/first`, like the key of another.
+#[test]
+fn identity_and_key_of_one_name_are_removed_by_kind() {
+    let home = tempfile::tempdir().unwrap();
+    let (chain, key_name) = (create(home.path()), name("/alice/KEY/first"));
+    let add = |identity: &NameBuf| {
+        let key = PrivateKey::generate_ecdsa().unwrap();
+        chain.add_named_key(identity.as_name(), Component::generic(b"first"), key, NOW_MS).unwrap()
+    };
+    let (of_alice, of_key) = (add(&name("/alice")), add(&key_name));
+    chain.remove_identity(key_name.as_name()).unwrap();
+    assert!(chain.key_files().has(of_alice.key_name()) && !chain.key_files().has(of_key.key_name()));
+    assert!(matches!(chain.remove_identity(key_name.as_name()), Err(KeyChainError::NotFound(_))));
+    chain.remove_key(key_name.as_name()).unwrap();
+    assert!(!chain.key_files().has(of_alice.key_name()));
+    assert!(matches!(chain.remove_key(key_name.as_name()), Err(KeyChainError::NotFound(_))));
+}
+
+#[test]
+fn a_certificate_says_what_its_issuer_says_about_the_owner() {
+    let key = PrivateKey::generate_ecdsa().unwrap();
+    let (spki, key_name) = (key.public_key().spki().to_vec(), name("/alice/KEY/1"));
+    let signer = Signer::private_key(key, key_name.clone());
+    let description = AdditionalDescription([("email".to_owned(), "a@example.net".to_owned())].into());
+    let validity = ValidityPeriod { not_before_ms: 0, not_after_ms: NOW_MS };
+    let issuer_id = Component::generic(b"ca");
+    let issued =
+        issue_described_certificate(&signer, key_name.as_name(), &spki, issuer_id, 1, validity, &description).unwrap();
+    let read = AdditionalDescription::in_signature_info(issued.data().signature_info_value());
+    assert_eq!(
+        (read, issued.validity()),
+        (Ok(description), ValidityPeriod { not_after_ms: NOW_MS / 1000 * 1000, ..validity })
+    );
+    assert!(issued.verify(&issued.public_key().unwrap()).is_ok());
 }

@@ -4,7 +4,7 @@
 //! A file has at most [`FILE_BYTES_MAX`]. Content that may be secret is wiped from memory.
 
 use crate::{Failure, failure::ExitCode, output::write_out};
-use base64::{Engine, prelude::BASE64_STANDARD};
+use namewire_security::base64_lines;
 use std::{
     fs,
     io::{self, Read, Write},
@@ -15,7 +15,6 @@ use zeroize::Zeroizing;
 
 /// Largest file read, in bytes: a safe bag in Base64, with room.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-const LINE_CHARACTERS: usize = 64;
 
 /// A whole file; `-` is standard input.
 pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
@@ -49,10 +48,7 @@ pub(crate) fn der_of(bytes: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, Fa
 }
 
 fn from_base64(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let text: Zeroizing<Vec<u8>> =
-        Zeroizing::new(text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect());
-    let bytes = BASE64_STANDARD.decode(&*text);
-    bytes.map(Zeroizing::new).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
+    base64_lines::decode(text).map_err(|error| Failure::new(ExitCode::Failed, format!("not Base64: {error}")))
 }
 
 /// The first line.
@@ -68,15 +64,10 @@ pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure
 
 /// To a file, or to standard output.
 pub(crate) fn write_base64(bytes: &[u8], output: Option<&Path>) -> Result<(), Failure> {
-    let encoded = BASE64_STANDARD.encode(bytes);
-    let mut text = Vec::with_capacity(encoded.len() + encoded.len() / LINE_CHARACTERS + 1);
-    for line in encoded.as_bytes().chunks(LINE_CHARACTERS) {
-        text.extend_from_slice(line);
-        text.push(b'\n');
-    }
-    let Some(path) = output else { return Ok(write_out(&text)?) };
+    let text = base64_lines::encode(bytes);
+    let Some(path) = output else { return Ok(write_out(text.as_bytes())?) };
     // A safe bag is only as safe as its pass phrase: nobody else needs to read it.
     let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = file.and_then(|mut file| file.write_all(&text));
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
 }

@@ -2,8 +2,7 @@
 //! holds the key's traditional DER in Base64, in lines of 64 characters. Only the owner can read the file (0400) and
 //! its directory (0700), whatever the umask.
 
-use crate::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError};
-use base64::{Engine, prelude::BASE64_STANDARD};
+use crate::{PRIVATE_KEY_BYTES_MAX, PrivateKey, PrivateKeyError, base64_lines};
 use namewire_packet::{Name, digest::sha256};
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -13,7 +12,6 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-const LINE_CHARACTERS: usize = 64;
 /// Base64 of the largest key and its line ends fits into this.
 const FILE_BYTES_MAX: u64 = PRIVATE_KEY_BYTES_MAX as u64 * 3 / 2;
 
@@ -90,8 +88,7 @@ impl KeyFiles {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(KeyFileError::NotBase64(path));
         }
-        text.retain(|byte| !byte.is_ascii_whitespace());
-        let Ok(der) = BASE64_STANDARD.decode(&*text).map(Zeroizing::new) else {
+        let Ok(der) = base64_lines::decode(&text) else {
             return Err(KeyFileError::NotBase64(path));
         };
         PrivateKey::from_der(&der).map_err(|error| KeyFileError::BadKey { path, error })
@@ -105,18 +102,13 @@ impl KeyFiles {
         let path = self.path(key_name);
         make_private_directory(&self.directory)
             .map_err(|error| KeyFileError::Io { path: self.directory.clone(), error })?;
-        let encoded = Zeroizing::new(BASE64_STANDARD.encode(&*key.to_traditional_der()));
-        let mut text = Zeroizing::new(Vec::with_capacity(encoded.len() * 2));
-        for line in encoded.as_bytes().chunks(LINE_CHARACTERS) {
-            text.extend_from_slice(line);
-            text.push(b'\n');
-        }
+        let text = base64_lines::encode(&key.to_traditional_der());
         let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(KeyFileError::Exists(path)),
             Err(error) => return Err(KeyFileError::Io { path, error }),
             Ok(file) => file,
         };
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(|error| KeyFileError::Io { path, error })
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| KeyFileError::Io { path, error })
     }
 
     /// Removes a key's file.

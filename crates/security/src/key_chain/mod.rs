@@ -173,8 +173,23 @@ impl KeyChain {
     ) -> Result<Certificate, KeyChainError> {
         let mut key_id = [0; KEY_ID_BYTES];
         getrandom::fill(&mut key_id).map_err(|_| KeyChainError::NoRandomness)?;
+        self.add_named_key(identity, Component::generic(&key_id), key, now_ms)
+    }
+
+    /// The same, with a key id of the caller's choice.
+    ///
+    /// # Errors
+    /// [`KeyFileError::Exists`] if the identity has a key with this id; otherwise those of
+    /// [`KeyChain::add_identity_key`].
+    pub fn add_named_key(
+        &self,
+        identity: Name<'_>,
+        key_id: Component<'_>,
+        key: PrivateKey,
+        now_ms: u64,
+    ) -> Result<Certificate, KeyChainError> {
         let mut key_name = identity.to_buf();
-        key_name.push(KEY_COMPONENT).push_generic(&key_id);
+        key_name.push(KEY_COMPONENT).push(key_id);
         self.key_files.save(key_name.as_name(), &key)?;
         let spki = key.public_key().spki().to_vec();
         // A KeyLocator can only name an existing certificate, so this one names its key.
@@ -273,24 +288,42 @@ impl KeyChain {
     /// [`KeyChainError::NotFound`] for an unknown name; otherwise if the PIB cannot be written or a file of a private
     /// key cannot be removed. The rows are gone already if a file remains.
     pub fn remove(&self, name: Name<'_>) -> Result<(), KeyChainError> {
-        let (found, keys) = match kind_of(name) {
-            Kind::Identity => {
-                let keys = self.pib.keys(name)?;
-                (self.pib.remove_identity(name)?, keys.into_iter().map(|key| key.name).collect())
-            }
-            Kind::Key => (self.pib.remove_key(name)?, vec![name.to_buf()]),
-            Kind::Certificate => (self.pib.remove_certificate(name)?, vec![]),
-        };
-        if !found {
-            return Err(KeyChainError::NotFound(name.to_buf()));
+        match kind_of(name) {
+            Kind::Identity => self.remove_identity(name),
+            Kind::Key => self.remove_key(name),
+            Kind::Certificate if self.pib.remove_certificate(name)? => Ok(()),
+            Kind::Certificate => Err(KeyChainError::NotFound(name.to_buf())),
         }
-        for key in keys {
-            match self.key_files.remove(key.as_name()) {
-                Ok(()) | Err(KeyFileError::Missing(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+    }
+
+    /// Removes an identity, also one whose name looks like that of a key.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::remove`].
+    pub fn remove_identity(&self, identity: Name<'_>) -> Result<(), KeyChainError> {
+        let keys = self.pib.keys(identity)?;
+        if !self.pib.remove_identity(identity)? {
+            return Err(KeyChainError::NotFound(identity.to_buf()));
         }
-        Ok(())
+        keys.iter().try_for_each(|key| self.remove_private_key(key.name.as_name()))
+    }
+
+    /// Removes a key, also one whose name looks like that of a certificate.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::remove`].
+    pub fn remove_key(&self, key_name: Name<'_>) -> Result<(), KeyChainError> {
+        if !self.pib.remove_key(key_name)? {
+            return Err(KeyChainError::NotFound(key_name.to_buf()));
+        }
+        self.remove_private_key(key_name)
+    }
+
+    fn remove_private_key(&self, key_name: Name<'_>) -> Result<(), KeyChainError> {
+        match self.key_files.remove(key_name) {
+            Ok(()) | Err(KeyFileError::Missing(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Adds a certificate by another issuer for a key of this key chain. Its signature is not checked.
