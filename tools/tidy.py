@@ -73,10 +73,11 @@ ARROWS = {
     "declarations": {"packet", "configuration", "engine", "management", "router"},
     "printing": set(),
     "nfdc": {"packet", "client", "security", "printing"},
+    "ndnsec": {"packet", "client", "security", "printing"},
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "repo", "files", "security",
               "printing"},
     "cli": {"packet", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",
-            "nfdc", "tools"},
+            "nfdc", "ndnsec", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "links", "tagnet", "testbed"},
 }
