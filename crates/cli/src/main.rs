@@ -5,11 +5,11 @@
 mod completions;
 mod config;
 mod manual;
+mod names;
 mod nfd;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use namewire_nfdc::LINK_NAME;
 use namewire_tools::{ExitCode, Failure, Global, Tool};
 use std::{ffi::OsString, time::Duration};
 
@@ -52,13 +52,18 @@ enum Command {
         #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Take the command lines of ndn-cxx's ndnsec and print its output, for scripts written for it
+    #[command(disable_help_flag = true)]
+    Ndnsec {
+        /// As ndnsec takes them; `namewire ndnsec help` lists the commands
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = match link_arguments() {
-        Some(words) => Cli { global: Global::default(), command: Command::Nfdc { words } },
-        None => typed(std::env::args_os()).unwrap_or_else(|error| run::former::explain(error).exit()),
-    };
+    let words = std::env::args_os().collect();
+    let cli = names::of_link(words).unwrap_or_else(|error| run::former::explain(error).exit());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::new(ExitCode::Failed, format!("cannot start: {error}")).report(),
@@ -74,6 +79,7 @@ fn main() -> std::process::ExitCode {
             runtime.shutdown_background();
             return code.into();
         }
+        Command::Ndnsec { words } => return names::ndnsec(&cli.global, &words),
         command => command,
     };
     let result = runtime.block_on(execute(&cli.global, command));
@@ -86,7 +92,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// The commands that do not take the options of tools.
-const NO_TOOLS: [&str; 5] = ["run", "nfd", "config", "completions", "manual"];
+const NO_TOOLS: [&str; 6] = ["run", "nfd", "config", "completions", "manual", "ndnsec"];
 
 /// The command line, with the options of tools hidden where they are refused. A subcommand that has an option of this
 /// name itself does not get the general one.
@@ -106,14 +112,6 @@ fn typed<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Resul
 
 fn parse(matches: &clap::ArgMatches) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(matches).map_err(|error| error.format(&mut command_line()))
-}
-
-/// The arguments, if this was called as `nfdc` through a link.
-fn link_arguments() -> Option<Vec<String>> {
-    let mut arguments = std::env::args_os();
-    let program = std::path::PathBuf::from(arguments.next()?);
-    let is_link = program.file_name().is_some_and(|name| name == LINK_NAME);
-    is_link.then(|| arguments.map(|argument| argument.to_string_lossy().into_owned()).collect())
 }
 
 async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
@@ -136,7 +134,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             global.refuse_options_of_tools()?;
             manual::execute(&args)
         }
-        Command::Nfdc { .. } => unreachable!("has exit codes of its own; see main"),
+        Command::Nfdc { .. } | Command::Ndnsec { .. } => unreachable!("have exit codes of their own; see main"),
     }
 }
 
@@ -282,6 +280,9 @@ mod tests {
         "namewire nfdc",
         "namewire nfdc -V",
         "namewire nfdc -f batch",
+        "namewire ndnsec",
+        "namewire ndnsec list -c",
+        "namewire ndnsec cert-install -",
         "namewire --transport unix:///tmp/a.sock nfdc face create udp://h --help",
     ];
 

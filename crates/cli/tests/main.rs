@@ -15,6 +15,7 @@ mod log;
 mod memory;
 mod memory_limit;
 mod messages;
+mod ndnsec;
 #[path = "nfdc/main.rs"]
 mod nfdc;
 #[path = "paths/main.rs"]

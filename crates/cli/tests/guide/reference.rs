@@ -56,7 +56,7 @@ fn help(command: &[String]) -> String {
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let (_, listed) = help.split_once("\nCommands:\n").unwrap_or_default();
     let names = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| !["help", "nfdc"].contains(name)) // nfdc has a page of its own
+    names.filter(|name| !["help", "nfdc", "ndnsec"].contains(name)) // the last two have pages of their own
 }
 
 /// The help of a command and of those below it.
@@ -76,7 +76,8 @@ fn write_help(command: &[String], page: &mut String) {
 #[test]
 fn options() {
     let mut page = "# Commands and options\n\n\
-        What `--help` of each command prints; a test makes this page. [nfdc](../nfdc.md) has a page of its own.\n"
+        What `--help` of each command prints; a test makes this page. [nfdc](../nfdc.md) and [ndnsec](../ndnsec.md) \
+        have pages of their own.\n"
         .to_owned();
     write_help(&[], &mut page);
     must_be("docs/reference/options.md", &page);
@@ -108,7 +109,8 @@ fn commented(path: &str, pattern: &str) -> Vec<(String, String)> {
 
 #[test]
 fn exit_codes() {
-    let about = "Of `namewire`, except as `nfdc`, which has [nfdc's](../nfdc.md), and as `namewire nfd`, which has \
+    let about = "Of `namewire`, except as `nfdc`, which has [nfdc's](../nfdc.md), as `ndnsec`, which has \
+        [ndnsec's](../ndnsec.md), and as `namewire nfd`, which has \
         [NFD's](../drop-in.md#files-processes-environment). A test makes this page from `crates/tools/src/failure.rs`. \
         [Troubleshooting](../troubleshooting.md#exit-codes) says what to do.";
     let table = "\n| code | meaning |\n| --- | --- |\n| 0 | Done. |\n";

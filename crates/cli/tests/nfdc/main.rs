@@ -14,7 +14,7 @@
 mod fake_forwarder;
 mod normalise;
 mod router;
-mod session;
+pub(crate) mod session;
 
 use crate::router_process::NAMEWIRE;
 use normalise::Normaliser;

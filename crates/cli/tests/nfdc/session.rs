@@ -14,10 +14,10 @@ use std::{
 pub(crate) struct Step {
     pub(crate) command: String,
     /// Lines of its batch.
-    batch: Vec<String>,
-    out: Vec<String>,
-    err: Vec<String>,
-    code: String,
+    pub(crate) batch: Vec<String>,
+    pub(crate) out: Vec<String>,
+    pub(crate) err: Vec<String>,
+    pub(crate) code: String,
 }
 
 /// A file of steps.
