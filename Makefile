@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build quick lab install uninstall package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build quick lab install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -24,6 +24,7 @@ help:
 	@echo 'make test      all checks, as CI runs them, with a router of the tests (some 25 minutes the first time, on 2 cores)'
 	@echo 'make build     the router, target/release/namewire'
 	@echo 'make install   the router with manual pages, completions and a service, under PREFIX=/usr/local and DESTDIR'
+	@echo 'make install-nfd  the same, with links nfd, nfdc, ndnsec and others, nfd-start, nfd-stop and nfd.conf.sample'
 	@echo 'make deb       a package for Debian and Ubuntu, in target/debian (installs cargo-deb into the checkout)'
 	@echo 'make rpm       a package for Fedora, RHEL and openSUSE, in target/rpm'
 	@echo 'make dist      what people download, in target/dist: static programs for x86-64 and 64-bit ARM, packages, images, sums'
@@ -94,6 +95,24 @@ install: package-files
 		install -D -m 644 packaging/namewire.toml $(DESTDIR)$(SYSCONFDIR)/namewire/namewire.toml
 	@echo 'The service runs as user ndn: useradd --system ndn; systemctl enable --now namewire'
 
+# The names that scripts written for NFD type. What other packages have under one of them stays.
+install-nfd: install
+	$(NAMEWIRE) links $(INSTALLED)/bin --program namewire
+	@for name in start stop status; do \
+		to=$(INSTALLED)/bin/nfd-$$name; \
+		if [ -e $$to ] && ! grep -q "NFD's script of this name" $$to; then echo "$$to belongs to another package, and stays"; \
+		else sed 's|@SYSCONFDIR@|$(SYSCONFDIR)|' packaging/nfd/nfd-$$name > $$to && chmod 755 $$to; fi; \
+	done
+	[ -e $(DESTDIR)$(SYSCONFDIR)/ndn/nfd.conf.sample ] || \
+		install -D -m 644 packaging/nfd/nfd.conf.sample $(DESTDIR)$(SYSCONFDIR)/ndn/nfd.conf.sample
+
+uninstall-nfd:
+	[ ! -e $(NAMEWIRE) ] || $(NAMEWIRE) links $(INSTALLED)/bin --program namewire --remove
+	@for name in start stop status; do \
+		to=$(INSTALLED)/bin/nfd-$$name; \
+		if grep -qs "NFD's script of this name" $$to; then rm -f $$to; fi; \
+	done
+
 # The configuration stays.
 uninstall:
 	rm -f $(INSTALLED)/bin/namewire $(INSTALLED)/share/man/man1/namewire.1 $(INSTALLED)/share/man/man1/namewire-*.1 \
@@ -117,6 +136,15 @@ test-install:
 	@test -s $(TRIED)/usr/local/share/man/man1/namewire-run.1
 	@$(MAKE) --no-print-directory uninstall DESTDIR=$(TRIED)
 	@test "$$(find $(TRIED) -type f)" = $(TRIED)/etc/namewire/namewire.toml
+	@mkdir -p $(TRIED)/usr/local/bin && echo 'of another package' > $(TRIED)/usr/local/bin/nfd-stop
+	@$(MAKE) --no-print-directory install-nfd DESTDIR=$(TRIED)
+	@HOME=$(TRIED) $(TRIED)/usr/local/bin/ndnsec-key-gen /localhost/operator | HOME=$(TRIED) $(TRIED)/usr/local/bin/ndnsec-cert-install -
+	@HOME=$(TRIED) $(TRIED)/usr/local/bin/ndnsec list -k | grep -q /localhost/operator/KEY
+	@$(TRIED)/usr/local/bin/nfdc -V && sh -n $(TRIED)/usr/local/bin/nfd-start
+	@$(NAMEWIRE) config check --nfd-conf $(TRIED)/etc/ndn/nfd.conf.sample
+	@$(MAKE) --no-print-directory uninstall-nfd uninstall DESTDIR=$(TRIED)
+	@test "$$(ls $(TRIED)/usr/local/bin)" = nfd-stop
+	@grep -q 'of another package' $(TRIED)/usr/local/bin/nfd-stop
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-deb: package-files

@@ -4,6 +4,7 @@
 
 mod completions;
 mod config;
+mod links;
 mod manual;
 mod names;
 mod nfd;
@@ -45,6 +46,8 @@ enum Command {
     Completions(completions::Args),
     /// Write the manual pages of all commands
     Manual(manual::Args),
+    /// Make links under the names of the programs that this one replaces: nfd, nfdc, ndnsec and others
+    Links(links::Args),
     /// Take the command lines of NFD's nfdc and print its output, for scripts written for it
     #[command(disable_help_flag = true)]
     Nfdc {
@@ -92,7 +95,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// The commands that do not take the options of tools.
-const NO_TOOLS: [&str; 6] = ["run", "nfd", "config", "completions", "manual", "ndnsec"];
+const NO_TOOLS: [&str; 7] = ["run", "nfd", "config", "completions", "manual", "links", "ndnsec"];
 
 /// The command line, with the options of tools hidden where they are refused. A subcommand that has an option of this
 /// name itself does not get the general one.
@@ -133,6 +136,10 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Manual(args) => {
             global.refuse_options_of_tools()?;
             manual::execute(&args)
+        }
+        Command::Links(args) => {
+            global.refuse_options_of_tools()?;
+            links::execute(&args)
         }
         Command::Nfdc { .. } | Command::Ndnsec { .. } => unreachable!("have exit codes of their own; see main"),
     }
@@ -280,6 +287,8 @@ mod tests {
         "namewire nfdc",
         "namewire nfdc -V",
         "namewire nfdc -f batch",
+        "namewire links bin",
+        "namewire links /usr/local/bin --remove",
         "namewire ndnsec",
         "namewire ndnsec list -c",
         "namewire ndnsec cert-install -",

@@ -20,6 +20,13 @@ const PROGRAMS: &[(&str, Make)] = &[
 /// Programs whose command lines are those of a command of `namewire`.
 const COMMANDS: &[(&str, &str)] = &[("nfd", "nfd")];
 
+/// All names, for links.
+pub(crate) fn all() -> impl Iterator<Item = String> {
+    let own = PROGRAMS.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('-'));
+    let own = own.chain(COMMANDS.iter().map(|(name, _)| *name)).map(str::to_owned);
+    own.chain(namewire_ndnsec::commands().map(|command| format!("{}-{command}", namewire_ndnsec::LINK_NAME)))
+}
+
 /// Reads a command line, whose first word is the name by which this was called.
 pub(crate) fn of_link(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let name = words.first().and_then(|path| Path::new(path).file_name()).unwrap_or_default();

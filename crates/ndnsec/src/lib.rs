@@ -34,6 +34,11 @@ use stop::{FAILED, Stop, USAGE};
 /// Name by which this is called through a link; a link `ndnsec-<command>` names a command too.
 pub const LINK_NAME: &str = "ndnsec";
 
+/// The names of all commands.
+pub fn commands() -> impl Iterator<Item = &'static str> {
+    grammar::COMMANDS.iter().map(|command| command.name)
+}
+
 /// What `version` prints, and what the router calls itself.
 const VERSION: &str = concat!("namewire-", env!("CARGO_PKG_VERSION"), "\n");
 
