@@ -51,9 +51,9 @@ pub(crate) const RESUMED_BYTES_MIN: u64 = 4 * RECORD_BYTES;
 const ATTEMPTS_MAX: u32 = 3;
 /// Pause before an entry is begun again; longer than metadata are fresh, so that no cache answers with the old ones.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long each Interest for the folder's own metadata may take: 4 s together, then there is no producer.
+/// How long each Interest for the folder's own metadata may take: 3.5 s together, then there is no producer.
 const FIRST_WAITS: [Duration; 3] =
-    [Duration::from_millis(500), Duration::from_millis(1000), Duration::from_millis(2500)];
+    [Duration::from_millis(500), Duration::from_millis(1000), Duration::from_millis(2000)];
 /// An entry's metadata are asked for again after the RTO, which doubles up to this,
 const WAIT_LAST: Duration = Duration::from_secs(2);
 /// until this long has passed.
@@ -330,7 +330,7 @@ impl<'a> EntryFetcher<'a> {
         let not_found = |cause| FolderError::Fetch(FetchError::NotFound { name: name.clone(), cause });
         let mut waits = self.waits(job.path.depth() == 0).into_iter();
         let mut wait = waits.next().unwrap_or(WAIT_LAST);
-        let (mut attempts, mut nacks, mut connections) = (0, 0, 0);
+        let (since, mut attempts, mut nacks, mut connections) = (Instant::now(), 0, 0, 0);
         loop {
             attempts += 1;
             let sent_at = Instant::now();
@@ -342,9 +342,9 @@ impl<'a> EntryFetcher<'a> {
                     }
                     return self.read_metadata(&data, job).await;
                 }
-                Err(cause @ ExpressError::Timeout(_)) => match waits.next() {
+                Err(ExpressError::Timeout(_)) => match waits.next() {
                     Some(next) => wait = next,
-                    None => return Err(not_found(cause)),
+                    None => return Err(not_found(ExpressError::Timeout(since.elapsed().as_millis() as u64))),
                 },
                 Err(cause @ ExpressError::Nack(reason)) => {
                     nacks += 1;
