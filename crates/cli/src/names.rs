@@ -45,11 +45,11 @@ pub(crate) fn of_link(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
 
 /// `ndnsec-list -k` means `ndnsec list -k`.
 fn ndnsec_words(name: &str, mut words: Vec<String>) -> Vec<String> {
-    words.insert(0, name.trim_start_matches("ndnsec-").to_owned());
+    words.insert(0, name.strip_prefix("ndnsec-").unwrap_or(name).to_owned());
     words
 }
 
-/// Runs a line of ndnsec, which takes none of the general options: it signs and connects to nothing.
+/// Runs a line of ndnsec, which takes none of the general options: it talks to no router.
 pub(crate) fn ndnsec(global: &Global, words: &[String]) -> ExitCode {
     match global.refuse_options_of_tools() {
         Ok(()) => namewire_ndnsec::execute(words).into(),

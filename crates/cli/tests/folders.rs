@@ -195,7 +195,6 @@ fn failures_have_their_exit_codes() {
     fails(&["get", "-r", "/example"], 2, "a folder needs a place");
     fails(&["get", "-r", "/example", "-o", "-"], 2, "a folder needs a place");
     fails(&["get", "/example", &copy], 2, "--recursive");
-    fails(&["repo", "get", "-r", "/example", &copy], 2, "-r is for `get`");
     fails(&["put", &source, "/example/other", "--version", "5"], 2, "--version is for files");
     fails(&["serve", &path(&directory, "absent"), "/example/other"], 1, "cannot read");
     // One refused entry does not end the rest.
