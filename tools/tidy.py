@@ -73,10 +73,11 @@ ARROWS = {
     "declarations": {"packet", "configuration", "engine", "management", "router"},
     "printing": set(),
     "nfdc": {"packet", "client", "security", "printing"},
+    "ndn-tools": {"packet", "client", "security", "printing", "nfdc"},
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "repo", "files", "security",
-              "printing"},
+              "printing", "ndn-tools"},
     "cli": {"packet", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",
-            "nfdc", "tools"},
+            "nfdc", "ndn-tools", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "links", "tagnet", "testbed"},
 }

@@ -5,13 +5,14 @@
 mod completions;
 mod config;
 mod manual;
+mod names;
 mod nfd;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use namewire_nfdc::LINK_NAME;
+use names::{Linked, linked};
 use namewire_tools::{ExitCode, Failure, Global, Tool};
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 /// Named Data Networking from the command line.
 #[derive(Debug, Parser)]
@@ -55,13 +56,19 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = match link_arguments() {
-        Some(words) => Cli { global: Global::default(), command: Command::Nfdc { words } },
-        None => typed(std::env::args_os()).unwrap_or_else(|error| run::former::explain(error).exit()),
-    };
+    let called = std::env::args_os().next().unwrap_or_default();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::new(ExitCode::Failed, format!("cannot start: {error}")).report(),
+    };
+    let cli = match linked(Path::new(&called)) {
+        Some(Linked::NdnTools(program)) => {
+            let code = runtime.block_on(program.execute(called.to_string_lossy().into_owned(), words()));
+            runtime.shutdown_background();
+            return code.into();
+        }
+        Some(Linked::Nfdc) => Cli { global: Global::default(), command: Command::Nfdc { words: words() } },
+        None => typed(std::env::args_os()).unwrap_or_else(|error| run::former::explain(error).exit()),
     };
     let command = match cli.command {
         Command::Nfdc { words } => {
@@ -108,12 +115,9 @@ fn parse(matches: &clap::ArgMatches) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(matches).map_err(|error| error.format(&mut command_line()))
 }
 
-/// The arguments, if this was called as `nfdc` through a link.
-fn link_arguments() -> Option<Vec<String>> {
-    let mut arguments = std::env::args_os();
-    let program = std::path::PathBuf::from(arguments.next()?);
-    let is_link = program.file_name().is_some_and(|name| name == LINK_NAME);
-    is_link.then(|| arguments.map(|argument| argument.to_string_lossy().into_owned()).collect())
+/// The arguments.
+fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 async fn execute(global: &Global, command: Command) -> Result<(), Failure> {

@@ -15,6 +15,8 @@ mod log;
 mod memory;
 mod memory_limit;
 mod messages;
+#[path = "ndn_tools/main.rs"]
+mod ndn_tools;
 #[path = "nfdc/main.rs"]
 mod nfdc;
 #[path = "paths/main.rs"]

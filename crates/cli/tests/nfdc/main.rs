@@ -13,8 +13,8 @@
 
 mod fake_forwarder;
 mod normalise;
-mod router;
-mod session;
+pub(crate) mod router;
+pub(crate) mod session;
 
 use crate::router_process::NAMEWIRE;
 use normalise::Normaliser;

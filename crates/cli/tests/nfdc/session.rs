@@ -15,9 +15,9 @@ pub(crate) struct Step {
     pub(crate) command: String,
     /// Lines of its batch.
     batch: Vec<String>,
-    out: Vec<String>,
-    err: Vec<String>,
-    code: String,
+    pub(crate) out: Vec<String>,
+    pub(crate) err: Vec<String>,
+    pub(crate) code: String,
 }
 
 /// A file of steps.
