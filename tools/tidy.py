@@ -74,10 +74,11 @@ ARROWS = {
     "printing": set(),
     "nfdc": {"packet", "client", "security", "printing"},
     "ndnsec": {"packet", "client", "security", "printing"},
+    "ndn-tools": {"packet", "client", "security", "printing", "nfdc"},
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "repo", "files", "security",
-              "printing"},
+              "printing", "ndn-tools"},
     "cli": {"packet", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",
-            "nfdc", "ndnsec", "tools"},
+            "nfdc", "ndnsec", "ndn-tools", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "links", "tagnet", "testbed"},
 }

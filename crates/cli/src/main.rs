@@ -65,12 +65,19 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let words = std::env::args_os().collect();
-    let cli = names::of_link(words).unwrap_or_else(|error| run::former::explain(error).exit());
+    let words: Vec<OsString> = std::env::args_os().collect();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::new(ExitCode::Failed, format!("cannot start: {error}")).report(),
     };
+    if let Some(program) = names::of_ndn_tools(&words) {
+        let mut words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        let called = words.next().unwrap_or_default();
+        let code = runtime.block_on(program.execute(called, words.collect()));
+        runtime.shutdown_background();
+        return code.into();
+    }
+    let cli = names::of_link(words).unwrap_or_else(|error| run::former::explain(error).exit());
     let command = match cli.command {
         Command::Nfdc { words } => {
             let (transport, signer) = match cli.global.into_connection() {

@@ -1,9 +1,11 @@
 //! The names that scripts type: which program does this binary replace, if it is called through a link of that name?
 //!
 //! Everything after the link's name belongs to that program. So the words of a program that reads its own command
-//! lines (nfdc, ndnsec) pass here as they are, `--` and all; only the words of `nfd` are read as `namewire` reads them.
+//! lines (nfdc, ndnsec, ndnping) pass here as they are, `--` and all; only the words of `nfd` are read as `namewire`
+//! reads them.
 
 use crate::{Cli, Command, typed};
+use namewire_ndn_tools::Program;
 use namewire_tools::Global;
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -23,8 +25,13 @@ const COMMANDS: &[(&str, &str)] = &[("nfd", "nfd")];
 /// All names, for links.
 pub(crate) fn all() -> impl Iterator<Item = String> {
     let own = PROGRAMS.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('-'));
-    let own = own.chain(COMMANDS.iter().map(|(name, _)| *name)).map(str::to_owned);
+    let own = own.chain(COMMANDS.iter().map(|(name, _)| *name)).chain(Program::NAMES.iter().map(|(name, _)| *name)).map(str::to_owned);
     own.chain(namewire_ndnsec::commands().map(|command| format!("{}-{command}", namewire_ndnsec::LINK_NAME)))
+}
+
+/// The program of ndn-tools that is called by the first of these words. (It is no command: its usage text has that word.)
+pub(crate) fn of_ndn_tools(words: &[OsString]) -> Option<Program> {
+    Program::named(Path::new(words.first()?).file_name()?.to_str()?)
 }
 
 /// Reads a command line, whose first word is the name by which this was called.
@@ -71,6 +78,8 @@ mod tests {
         assert!(matches!(command("ndnsec --help"), Command::Ndnsec { words } if words == ["--help"]));
         assert!(matches!(command("bin/ndnsec-list -k"), Command::Ndnsec { words } if words == ["list", "-k"]));
         assert!(matches!(command("ndnsec-fly"), Command::Ndnsec { words } if words == ["fly"]));
+        assert_eq!(of_ndn_tools(&["/usr/bin/ndnpeek".into(), "-p".into()]), Some(Program::Peek));
+        assert_eq!(of_ndn_tools(&["namewire".into(), "ndnpeek".into()]), None);
         assert!(matches!(command("/usr/bin/nfd -V"), Command::Nfd(_)));
         assert!(matches!(command("namewire ndnsec cert-install -"), Command::Ndnsec { words } if words.len() == 2));
     }

@@ -16,6 +16,8 @@ mod memory;
 mod memory_limit;
 mod messages;
 mod ndnsec;
+#[path = "ndn_tools/main.rs"]
+mod ndn_tools;
 #[path = "nfdc/main.rs"]
 mod nfdc;
 #[path = "paths/main.rs"]

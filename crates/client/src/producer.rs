@@ -20,7 +20,7 @@ use crate::{
     incoming_interest::{IncomingInterest, ReplyBatch, RespondError, Responder},
     management::{ControlError, RouteOptions},
 };
-use namewire_packet::{NackReason, NameBuf};
+use namewire_packet::{Data, MAX_PACKET_BYTES, NackReason, NameBuf};
 use std::{
     future::Future,
     panic::resume_unwind,
@@ -344,6 +344,19 @@ impl Client {
         let sent = self.face().send_frames(batch.bytes(), batch.ends()).await;
         batch.clear();
         Ok(sent?)
+    }
+
+    /// Sends a Data that no Interest asked for. A forwarder drops it, or stores it if its policy for unsolicited Data
+    /// says so.
+    ///
+    /// # Errors
+    /// If the bytes are no Data of at most 8800 bytes, or the connection is gone.
+    pub async fn send_unsolicited(&self, data_wire: &[u8]) -> Result<(), RespondError> {
+        if data_wire.len() > MAX_PACKET_BYTES {
+            return Err(RespondError::TooLarge(data_wire.len()));
+        }
+        Data::parse(data_wire)?;
+        Ok(self.face().send_frames(data_wire, &[data_wire.len()]).await?)
     }
 }
 

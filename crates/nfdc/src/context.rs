@@ -188,7 +188,7 @@ impl Context {
             };
             client.map(|client| client.sign_commands_with(self.signer.clone()))
         };
-        self.client.get_or_try_init(connect).await.map_err(not_connected)
+        self.client.get_or_try_init(connect).await.map_err(|error| Stop::new(FAILED, not_connected(&error)))
     }
 
     /// Carries out one command of the management protocol; the answer's body.
@@ -253,24 +253,27 @@ fn undecodable(error: nfd::NfdError) -> Unanswered {
     Unanswered::Refused(Refusal::new(ERROR_SERVER, format!("Dataset decoding failure: {error}")))
 }
 
-/// One line per place tried; NFD's nfdc tries a single one.
-fn not_connected(error: ConnectError) -> Stop {
+/// There is no forwarder, in ndn-cxx's words: one line per place tried. ndn-cxx itself tries a single one.
+pub fn not_connected(error: &ConnectError) -> String {
     match error {
         ConnectError::NoForwarder { tried, .. } => {
             let line = |uri: &TransportUri, error: &io::Error| {
-                // Boost prints the operating system's text without its number.
-                let reason = error.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
                 // An endpoint, without its scheme.
                 let uri = uri.to_string();
                 let endpoint = uri.split_once("://").map_or(uri.as_str(), |(_, endpoint)| endpoint);
-                format!("could not connect to NDN forwarder at {endpoint} ({reason})")
+                format!("could not connect to NDN forwarder at {endpoint} ({})", system_text(error))
             };
             let lines: Vec<String> = tried.iter().map(|(uri, error)| line(uri, error)).collect();
-            Stop::new(FAILED, lines.join("\n"))
+            lines.join("\n")
         }
-        other @ ConnectError::Discovery(_) => Stop::new(FAILED, other.to_string()),
+        other @ ConnectError::Discovery(_) => other.to_string(),
     }
+}
+
+/// The operating system's text without its number, as Boost prints it.
+pub fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ mod text;
 mod value;
 mod xml;
 
+pub use context::{not_connected, system_text};
+
 use arguments::Parsed;
 use context::{Context, FAILED, Stop, USAGE};
 use grammar::Action;
@@ -95,9 +97,7 @@ async fn run_batch(path: &str, transport: Option<TransportUri>, signer: Signer) 
     let text = match batch::read(path) {
         Ok(text) => text,
         Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.split(" (os error").next().unwrap_or_default();
-            eprintln!("ERROR: Could not open `{path}` batch file ({reason})");
+            eprintln!("ERROR: Could not open `{path}` batch file ({})", system_text(&error));
             return Ok(USAGE);
         }
     };

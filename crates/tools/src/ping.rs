@@ -1,18 +1,14 @@
 //! `namewire ping`: round-trip times to a ping server.
 //!
-//! The protocol is that of ndnping: Interests for `/<prefix>/ping/<number>` with MustBeFresh. The number has decimal
-//! digits in a generic component, and counts up from a random start. The printed numbers count from 0.
+//! The numbers in the names count up from a random start, the printed ones from 0.
 
 use crate::{ExitCode, Failure, Global, explain, name_argument, quantity};
 use namewire_client::{Client, ExpressError};
-use namewire_packet::{InterestBuilder, NameBuf};
+use namewire_ndn_tools::pinging::{self, Pinger, Pings};
+use namewire_packet::NameBuf;
 use serde::Serialize;
 use std::time::Duration;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval},
-};
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -45,6 +41,19 @@ struct Pong {
     number: u64,
     rtt_ms: Option<f64>,
     nack: Option<String>,
+}
+
+impl Pong {
+    /// The connection must not have been lost.
+    fn of(pong: pinging::Pong) -> Result<Self, ExpressError> {
+        let (rtt_ms, nack) = match pong.outcome {
+            Ok(()) => (Some(pong.elapsed.as_secs_f64() * 1000.0), None),
+            Err(ExpressError::Nack(reason)) => (None, Some(reason.to_string())),
+            Err(ExpressError::Timeout(_)) => (None, None),
+            Err(error) => return Err(error),
+        };
+        Ok(Pong { sequence: pong.sequence, number: pong.number, rtt_ms, nack })
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -121,50 +130,30 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
 
 async fn measure(client: &Client, global: &Global, args: Args) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut prefix = args.prefix.clone();
-    prefix.push_generic(b"ping");
     let mut statistics = Statistics { prefix: args.prefix.to_string(), ..Statistics::default() };
-    let first = fastrand::u64(..) >> 1;
-    let mut ticks = interval(Duration::from_millis(args.interval));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Bounded by time: each ping ends after `timeout`.
-    let (sender, mut pongs) = mpsc::unbounded_channel();
-    let wants_more = |sent: u64| args.count.is_none_or(|count| sent < count);
-    let (mut answered, mut is_interrupted) = (0, false);
-    while wants_more(statistics.sent) || answered < statistics.sent {
-        tokio::select! {
-            _ = ticks.tick(), if wants_more(statistics.sent) => {
-                let mut name = prefix.clone();
-                name.push_generic(first.wrapping_add(statistics.sent).to_string().as_bytes());
-                let interest = InterestBuilder::new(name).must_be_fresh(!args.allow_stale).lifetime_ms(args.timeout);
-                let (client, sender, sequence) = (client.clone(), sender.clone(), statistics.sent);
-                tokio::spawn(async move {
-                    let start = Instant::now();
-                    let result = client.express(&interest).await;
-                    drop(sender.send((sequence, result.map(|_| start.elapsed()))));
-                });
-                statistics.sent += 1;
-            }
-            Some((sequence, result)) = pongs.recv() => {
-                answered += 1;
-                let (rtt_ms, nack) = match result {
-                    Ok(rtt) => (Some(rtt.as_secs_f64() * 1000.0), None),
-                    Err(ExpressError::Nack(reason)) => (None, Some(reason.to_string())),
-                    Err(ExpressError::Timeout(_)) => (None, None),
-                    Err(error) => return Err(error.into()),
-                };
-                let pong = Pong { sequence, number: first.wrapping_add(sequence), rtt_ms, nack };
-                statistics.add(&pong);
-                if !args.quiet {
-                    global.output().print_line(&pong, || line(&statistics.prefix, &pong))?;
-                }
-            }
-            _ = interrupt.recv() => {
-                is_interrupted = true;
-                break;
-            }
+    let pings = Pings {
+        prefix: args.prefix,
+        identifier: None,
+        first: fastrand::u64(..) >> 1,
+        count: args.count,
+        interval: Duration::from_millis(args.interval),
+        timeout_ms: args.timeout,
+        must_be_fresh: !args.allow_stale,
+    };
+    let mut pinger = Pinger::new(client.clone(), pings);
+    let is_interrupted = loop {
+        let ended = tokio::select! {
+            ended = pinger.next() => ended,
+            _ = interrupt.recv() => break true,
+        };
+        let Some(ended) = ended else { break false };
+        let pong = Pong::of(ended)?;
+        statistics.add(&pong);
+        if !args.quiet {
+            global.output().print_line(&pong, || line(&statistics.prefix, &pong))?;
         }
-    }
+    };
+    statistics.sent = pinger.sent();
     global.output().print_line(&statistics, || statistics.text().trim_end().to_owned())?;
     if is_interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { statistics.outcome() }
 }

@@ -1,9 +1,8 @@
 //! `namewire pingserver`: answers `/<prefix>/ping/…`, as ndnpingserver does, also over a restart of the router.
 
 use crate::{ExitCode, Failure, Global, name_argument, output::write_out, quantity};
-use namewire_client::{InterestStream, RespondError};
-use namewire_packet::{Component, DataBuilder, NameBuf, tlv::types::IMPLICIT_SHA256_DIGEST};
-use namewire_security::Signer;
+use namewire_ndn_tools::answers::{AnswerError, PingAnswers};
+use namewire_packet::NameBuf;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,13 +31,14 @@ struct Served {
     answered: u64,
 }
 
-/// Answers pings, over one connection after the other.
-struct Server<'a> {
-    args: &'a Args,
-    signer: Signer,
-    content: Vec<u8>,
-    prints: bool,
-    answered: u64,
+impl From<AnswerError> for Failure {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Sign(error) => Failure::new(ExitCode::Failed, error.to_string()),
+            AnswerError::Respond(error) => error.into(),
+            AnswerError::Print(error) => error.into(),
+        }
+    }
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
@@ -49,40 +49,19 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let client = global.connect().await?;
     let mut interests = client.interests(&prefix).await?;
     eprintln!("ping server ready: {}", args.prefix);
-    let content = vec![b'a'; usize::from(args.size)];
-    let mut server = Server { args: &args, signer, content, prints: !args.quiet && !global.json, answered: 0 };
+    let content = PingAnswers::content_of(usize::from(args.size));
+    let mut answers = PingAnswers { signer, freshness_ms: args.freshness, content, count: args.count, answered: 0 };
+    let prints = !args.quiet && !global.json;
+    let tell = |name: &NameBuf| match prints {
+        true => write_out(format!("interest received: {name}\n").as_bytes()),
+        false => Ok(()),
+    };
     let is_interrupted = tokio::select! {
-        served = server.serve(&mut interests) => served.map(|()| false)?,
+        served = answers.serve(&mut interests, tell) => served.map(|()| false)?,
         _ = interrupt.recv() => true,
     };
     client.flush().await;
-    let served = Served { prefix: args.prefix.to_string(), answered: server.answered };
+    let served = Served { prefix: args.prefix.to_string(), answered: answers.answered };
     global.output().print_line(&served, || format!("{} pings answered", served.answered))?;
     if is_interrupted && args.count.is_some() { Err(Failure::interrupted()) } else { Ok(()) }
-}
-
-impl Server<'_> {
-    async fn serve(&mut self, interests: &mut InterestStream) -> Result<(), Failure> {
-        while self.args.count.is_none_or(|count| self.answered < count) {
-            let Some(incoming) = interests.next().await else { break };
-            let name = incoming.interest().name().to_buf();
-            let names_digest = |component: Component<'_>| component.type_number == IMPLICIT_SHA256_DIGEST;
-            if name.as_name().components().any(names_digest) {
-                continue; // it asks for a Data that was made before, and no Data has such a name
-            }
-            let data = DataBuilder::new(name.clone()).freshness_ms(self.args.freshness).content(&self.content);
-            let signed =
-                self.signer.sign_data(&data).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))?;
-            match incoming.respond(&signed).await {
-                Ok(()) => {}
-                Err(RespondError::Closed(_)) => continue, // the stream comes back
-                Err(error) => return Err(error.into()),
-            }
-            self.answered += 1;
-            if self.prints {
-                write_out(format!("interest received: {name}\n").as_bytes())?;
-            }
-        }
-        Ok(())
-    }
 }

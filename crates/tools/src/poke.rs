@@ -1,6 +1,7 @@
 //! `namewire poke`: answer one Interest with the bytes of standard input.
 
 use crate::{ExitCode, Failure, Global, name_argument, quantity};
+use namewire_ndn_tools::answers::answer_one;
 use namewire_packet::{Data, DataBuilder, MAX_PACKET_BYTES, NameBuf};
 use serde::Serialize;
 use std::{
@@ -50,15 +51,10 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let client = global.connect().await?;
     let mut interests = client.interests(&args.name).await?;
     let answered = async {
-        while let Some(incoming) = interests.next().await {
-            if incoming.interest().matches(&data) {
-                let interest = incoming.interest().name().to_string();
-                incoming.respond(&wire).await?;
-                client.flush().await;
-                return Ok(interest);
-            }
-        }
-        Err(Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost"))
+        let lost = || Failure::new(ExitCode::NoForwarder, "the connection to the forwarder was lost");
+        let interest = answer_one(&mut interests, &data, |_, _| ()).await?.ok_or_else(lost)?;
+        client.flush().await;
+        Ok::<_, Failure>(interest.to_string())
     };
     let interest = match args.timeout {
         None => answered.await?,

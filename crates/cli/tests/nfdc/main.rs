@@ -13,7 +13,7 @@
 
 mod fake_forwarder;
 mod normalise;
-mod router;
+pub(crate) mod router;
 pub(crate) mod session;
 
 use crate::router_process::NAMEWIRE;
