@@ -25,11 +25,14 @@ const COMMANDS: &[(&str, &str)] = &[("nfd", "nfd")];
 /// All names, for links.
 pub(crate) fn all() -> impl Iterator<Item = String> {
     let own = PROGRAMS.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('-'));
-    let own = own.chain(COMMANDS.iter().map(|(name, _)| *name)).chain(Program::NAMES.iter().map(|(name, _)| *name)).map(str::to_owned);
+    let own = own
+        .chain(COMMANDS.iter().map(|(name, _)| *name))
+        .chain(Program::NAMES.iter().map(|(name, _)| *name))
+        .map(str::to_owned);
     own.chain(namewire_ndnsec::commands().map(|command| format!("{}-{command}", namewire_ndnsec::LINK_NAME)))
 }
 
-/// The program of ndn-tools that is called by the first of these words. (It is no command: its usage text has that word.)
+/// The program of ndn-tools that is called by the first of these words. It is no command: its usage text has that word.
 pub(crate) fn of_ndn_tools(words: &[OsString]) -> Option<Program> {
     Program::named(Path::new(words.first()?).file_name()?.to_str()?)
 }

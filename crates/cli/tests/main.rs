@@ -15,9 +15,9 @@ mod log;
 mod memory;
 mod memory_limit;
 mod messages;
-mod ndnsec;
 #[path = "ndn_tools/main.rs"]
 mod ndn_tools;
+mod ndnsec;
 #[path = "nfdc/main.rs"]
 mod nfdc;
 #[path = "paths/main.rs"]

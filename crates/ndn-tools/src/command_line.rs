@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn options_have_boosts_layout() {
         let text = options::<Sample>();
-        assert!(text.starts_with("Options:\n  -h [ --help ]            print this help and exit\n"), "{text}");
-        assert!(text.contains("\n  -c [ --count ] arg (=1)  how many\n"), "{text}");
+        assert!(text.starts_with("Options:\n  -h [ --help ]           print this help and exit\n"), "{text}");
+        assert!(text.contains("\n  -c [ --count ] arg (=1) how many\n"), "{text}");
     }
 }
