@@ -65,9 +65,10 @@ impl Engine {
         cs_counting.count_prefixes(tables.pit_cs.key(), &config.cs_counted_prefixes);
         let scratch = Scratch::new(tables.pit_cs.pit_capacity_entries());
         let counters = Counting::default();
+        let batch_packets = config.batch_packets.clamp(1, BATCH_PACKETS);
         Ok(Engine {
             parts: Parts { config, tables, core, measurements, counters, cs_counting, random, scratch },
-            hashes: (0..BATCH_PACKETS).map(|_| NameHashes::with_full_room()).collect(),
+            hashes: (0..batch_packets).map(|_| NameHashes::with_full_room()).collect(),
         })
     }
 
@@ -76,7 +77,7 @@ impl Engine {
         self.parts.tables.pools().into()
     }
 
-    /// Decides a batch of at most [`BATCH_PACKETS`] packets. The verdicts replace
+    /// Decides a batch of at most [`EngineConfig::batch_packets`] packets. The verdicts replace
     /// what `out` held; they are valid until the next call.
     ///
     /// # Panics
@@ -109,7 +110,7 @@ impl Engine {
     }
 
     fn begin_batch(&mut self, now: Instant, frames: &[Frame<'_>], out: &mut Output) {
-        assert!(frames.len() <= BATCH_PACKETS, "a batch is {BATCH_PACKETS} packets at most");
+        assert!(frames.len() <= self.hashes.len(), "a batch is {} packets at most", self.hashes.len());
         self.begin(out);
         if let Some(core) = &mut self.parts.core {
             core.fingerprints.sweep(now.0);

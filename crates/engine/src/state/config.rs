@@ -1,6 +1,6 @@
 //! Settings of one engine.
 
-use crate::{PitRole, Schedule, state::pit_state::MAX_LIFETIME_MS};
+use crate::{BATCH_PACKETS, PitRole, Schedule, state::pit_state::MAX_LIFETIME_MS};
 use namewire_packet::NameBuf;
 use namewire_tables::{CsPolicy, PageSize, PrefixLookup};
 
@@ -80,6 +80,9 @@ pub struct EngineConfig {
     pub data_from: DataFrom,
     /// This router removes a ForwardingHint that names a prefix of one of these.
     pub region_names: Vec<NameBuf>,
+    /// Most packets of a batch, 1 to [`BATCH_PACKETS`](crate::BATCH_PACKETS), which is the default. Each has a buffer
+    /// of some 5 KiB.
+    pub batch_packets: usize,
     /// Order of the stages of a batch; changes speed, never a verdict. Default vector.
     pub schedule: Schedule,
     /// The pages that the tables lie on. Default transparent huge ones.
@@ -107,6 +110,7 @@ impl Default for EngineConfig {
             unsolicited: UnsolicitedPolicy::DropAll,
             data_from: DataFrom::Asked,
             region_names: Vec::new(),
+            batch_packets: BATCH_PACKETS,
             schedule: Schedule::default(),
             pages: PageSize::default(),
         }
