@@ -85,7 +85,7 @@ impl Network {
             .events()
             .iter()
             .filter(|event| match event.kind {
-                TraceKind::LinkLost(_) | TraceKind::LinkDropped(_) => true,
+                TraceKind::LinkLost(_) | TraceKind::AirLost(_) | TraceKind::LinkDropped(_) => true,
                 TraceKind::EngineDropped(reason) => reason != DropReason::Suppressed,
                 TraceKind::Sent | TraceKind::Received | TraceKind::TagDropped(_) => false,
             })

@@ -93,6 +93,8 @@ pub struct Consumer {
     next_name_ns: u64,
     /// The last [`Self::next_name_ns`] for which a call was scheduled.
     asked_for_ns: u64,
+    /// When the next look at deadlines is scheduled.
+    check_at_ns: u64,
 }
 
 #[derive(Debug)]
@@ -123,6 +125,7 @@ impl Consumer {
             tally: ConsumerTally::default(),
             next_name_ns: 0,
             asked_for_ns: 0,
+            check_at_ns: u64::MAX,
         }
     }
 
@@ -192,7 +195,10 @@ impl Consumer {
         let is_last = pending.transmissions >= options.transmissions;
         let wait_ms = if is_last { options.lifetime_ms } else { options.retransmit_after_ms };
         pending.deadline_ns = io.now_ns + wait_ms * 1_000_000;
-        io.wake_at(pending.deadline_ns);
+        if pending.deadline_ns < self.check_at_ns {
+            self.check_at_ns = pending.deadline_ns;
+            io.wake_at(pending.deadline_ns);
+        }
 
         let mut interest = InterestBuilder::new(name.clone())
             .can_be_prefix(options.can_be_prefix)
@@ -209,6 +215,10 @@ impl Consumer {
 
     /// Expresses names again whose time has passed, or lets them fail.
     fn check_deadlines(&mut self, io: &mut AppIo<'_>) {
+        if self.check_at_ns > io.now_ns {
+            return;
+        }
+        self.check_at_ns = u64::MAX;
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|name, pending| {
             if pending.deadline_ns > io.now_ns {
@@ -222,6 +232,11 @@ impl Consumer {
             false
         });
         self.pending = pending;
+        let next_ns = self.pending.values().map(|pending| pending.deadline_ns).min();
+        if let Some(next_ns) = next_ns.filter(|next_ns| *next_ns < self.check_at_ns) {
+            self.check_at_ns = next_ns;
+            io.wake_at(next_ns);
+        }
     }
 
     fn receive_data(&mut self, io: &AppIo<'_>, headers: &LpHeaders, data: &Data<'_>) {

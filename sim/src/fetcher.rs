@@ -47,6 +47,17 @@ pub struct FetcherTally {
     pub no_route: u64,
 }
 
+/// A segment that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentArrival {
+    /// When its first Interest was sent.
+    pub sent_ns: u64,
+    /// When it came.
+    pub at_ns: u64,
+    /// Bytes of its content.
+    pub content_bytes: u64,
+}
+
 /// Fetches one object.
 #[derive(Debug)]
 pub struct Fetcher {
@@ -64,12 +75,12 @@ pub struct Fetcher {
     started_ns: u64,
     finished_ns: Option<u64>,
     tally: FetcherTally,
-    /// Arrival times of segments, in order.
-    arrivals_ns: Vec<u64>,
+    arrivals: Vec<SegmentArrival>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
+    first_ns: u64,
     at_ns: u64,
     rto_ns: u64,
     times: u32,
@@ -92,8 +103,14 @@ impl Fetcher {
             started_ns: 0,
             finished_ns: None,
             tally: FetcherTally::default(),
-            arrivals_ns: Vec::new(),
+            arrivals: Vec::new(),
         }
+    }
+
+    /// Begins at a time, and not with the application.
+    pub fn starting_at(mut self, at_ns: u64) -> Self {
+        self.started_ns = at_ns;
+        self
     }
 
     /// The duration of the whole fetch, once it has ended.
@@ -106,9 +123,9 @@ impl Fetcher {
         self.tally
     }
 
-    /// Arrival times of segments, in order.
-    pub fn arrivals_ns(&self) -> &[u64] {
-        &self.arrivals_ns
+    /// The segments that have come, in the order of their arrivals.
+    pub fn arrivals(&self) -> &[SegmentArrival] {
+        &self.arrivals
     }
 
     fn express(&mut self, io: &mut AppIo<'_>, segment: u64) {
@@ -117,8 +134,8 @@ impl Fetcher {
         let nonce = Nonce::from_u32(io.rng.u32(..));
         io.send(InterestBuilder::new(name).nonce(nonce).lifetime_ms(self.options.lifetime_ms).build());
         self.tally.interests += 1;
-        let sent = self.pending.entry(segment).or_insert(Sent { at_ns: 0, rto_ns: 0, times: 0 });
-        *sent = Sent { at_ns: io.now_ns, rto_ns: self.rto_ns, times: sent.times + 1 };
+        let sent = self.pending.entry(segment).or_insert(Sent { first_ns: io.now_ns, at_ns: 0, rto_ns: 0, times: 0 });
+        *sent = Sent { first_ns: sent.first_ns, at_ns: io.now_ns, rto_ns: self.rto_ns, times: sent.times + 1 };
     }
 
     fn fill_window(&mut self, io: &mut AppIo<'_>) {
@@ -163,7 +180,8 @@ impl Fetcher {
         let segment = data.name().last().and_then(|last: Component<'_>| last.segment());
         let Some(sent) = segment.and_then(|segment| self.pending.remove(&segment)) else { return };
         self.received += 1;
-        self.arrivals_ns.push(io.now_ns);
+        let content_bytes = data.content().len() as u64;
+        self.arrivals.push(SegmentArrival { sent_ns: sent.first_ns, at_ns: io.now_ns, content_bytes });
         if sent.times == 1 {
             self.add_sample((io.now_ns - sent.at_ns) as f64);
         }
@@ -176,9 +194,12 @@ impl Fetcher {
 
 impl Application for Fetcher {
     fn start(&mut self, io: &mut AppIo<'_>) {
-        self.started_ns = io.now_ns;
-        self.next_new_ns = io.now_ns;
-        self.wake(io);
+        self.started_ns = self.started_ns.max(io.now_ns);
+        self.next_new_ns = self.started_ns;
+        match self.started_ns == io.now_ns {
+            true => self.wake(io),
+            false => io.wake_at(self.started_ns),
+        }
     }
 
     fn receive(&mut self, io: &mut AppIo<'_>, headers: &LpHeaders, packet: &[u8]) {

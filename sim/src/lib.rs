@@ -27,13 +27,15 @@
 //! | --- | --- |
 //! | what can be built, and how is it run? | [`Network`] |
 //! | what does a link do to frames? | [`LinkOptions`] |
+//! | how do nodes share radio or a segment, and where are they? | [`AirOptions`], [`Track`], [`Network::join_air`] |
 //! | how does a link fail with an error for its routers? | [`LinkFailure`], [`Network::set_persistency`] |
-//! | which applications are there? | [`Consumer`], [`Fetcher`], [`Producer`], [`TagConsumer`], [`TagPublisher`], any [`Application`] |
+//! | which applications are there? | [`Consumer`], [`Requester`], [`Fetcher`], [`Producer`], [`TagConsumer`], [`TagPublisher`], any [`Application`] |
 //! | do the numbers add up? | [`Network::audit`], [`Network::unexplained_failures`] |
 //! | where did every copy of a tag packet end? | [`Network::audit_tags`], [`Network::unexplained_pulls`] |
 //! | do core routers that mix names and fingerprints lose Data? | [`MixedCores`] |
 //! | what happened? | [`Trace`], [`Network::counters`], [`Network::link_tally`] |
 
+mod air;
 mod application;
 mod audit;
 mod consumer;
@@ -44,6 +46,7 @@ mod mixed_cores;
 mod network;
 mod past_lives;
 mod producer;
+mod requester;
 mod router;
 mod routing;
 mod tag_application;
@@ -51,13 +54,15 @@ mod tag_audit;
 mod tag_node;
 mod trace;
 
+pub use air::{AirLoss, AirOptions, AirRange, AirTally, Track};
 pub use application::{AppIo, Application};
 pub use consumer::{Consumer, ConsumerOptions, ConsumerTally, Outcome};
-pub use fetcher::{Fetcher, FetcherOptions, FetcherTally};
+pub use fetcher::{Fetcher, FetcherOptions, FetcherTally, SegmentArrival};
 pub use link::{LinkLoss, LinkOptions, LinkTally};
 pub use mixed_cores::{MixedCores, MixedOutcome, PrefixAnswers};
-pub use network::{AppId, Attachment, Connection, LinkFailure, LinkId, Network, RunEnd};
+pub use network::{AppId, Attachment, Connection, FrameTap, LinkFailure, LinkId, Network, RunEnd};
 pub use producer::{Producer, ProducerTally, data_for, is_intact};
+pub use requester::{Request, RequestEnd, Requester, RequesterOptions, Wish};
 pub use router::NodeOptions;
 pub use tag_application::{
     TagConsumer, TagConsumerOptions, TagDelivery, TagPublisher, TagReceived, TagRequest, TagSent,

@@ -144,6 +144,14 @@ impl LinkDirection {
         self.options.loss = loss;
     }
 
+    pub(crate) fn set_delay(&mut self, delay_ns: u64) {
+        self.options.delay_ns = delay_ns;
+    }
+
+    pub(crate) fn set_bandwidth(&mut self, bits_per_s: Option<u64>) {
+        self.options.bandwidth_bits_per_s = bits_per_s;
+    }
+
     /// The headers that pass the link.
     pub(crate) fn let_through(&self, headers: &LpHeaders) -> LpHeaders {
         LpHeaders {

@@ -7,6 +7,8 @@
 //! Cost: one heap operation per event; memory grows with the number of events in flight. Limit:
 //! [`Network::set_event_limit`], so that a network that never becomes idle fails instead of hanging.
 
+mod air;
+mod frames;
 mod interruptions;
 mod link_failure;
 mod recovery;
@@ -14,15 +16,16 @@ mod tags;
 
 pub use link_failure::LinkFailure;
 
+use crate::air::{Air, Track};
 use crate::application::{AppIo, Application};
 use crate::event_queue::EventQueue;
-use crate::link::{LinkDirection, LinkLoss, LinkOptions, LinkTally};
+use crate::link::{LinkDirection, LinkOptions, LinkTally};
 use crate::router::{Consequences, NodeOptions, Router};
 use crate::tag_node::START_NS;
-use crate::trace::{NodeId, Trace, TraceEvent, TraceKind, packet_name};
+use crate::trace::{NodeId, Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
-use namewire_engine::{Counters, Engine, FaceId, FaceScope, Strategy};
-use namewire_links::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService, Received};
+use namewire_engine::{Counters, Engine, FaceId, FaceScope, LinkType, Strategy};
+use namewire_links::{LinkCounters, LinkDrop, LinkOptions as LinkServiceOptions, LinkPolicy, LinkService};
 use namewire_management::HolderId;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::{MAX_PACKET_BYTES, NameBuf};
@@ -106,11 +109,31 @@ struct LinkEnd {
     pump_at_ns: u64,
 }
 
-/// `directions[i]` leads away from `ends[i]`.
 struct Link {
-    ends: [LinkEnd; 2],
+    ends: Vec<LinkEnd>,
+    carrier: Carrier,
+    tap: Option<FrameTap>,
+}
+
+/// Sees each frame that is given to a link: the time in nanoseconds, the number of the end that sends, and the bytes.
+pub type FrameTap = Box<dyn FnMut(u64, usize, &[u8])>;
+
+/// What carries the frames of a link.
+enum Carrier {
+    Wire(Box<Wire>),
+    Air(Box<Air>),
+}
+
+/// `directions[i]` leads away from `ends[i]`.
+struct Wire {
     directions: [LinkDirection; 2],
     state: link_failure::LinkState,
+}
+
+impl LinkEnd {
+    fn new(place: Place, service: LinkServiceOptions) -> Self {
+        LinkEnd { place, service: LinkService::new(service), expire_at_ns: u64::MAX, pump_at_ns: u64::MAX }
+    }
 }
 
 struct PlacedApp {
@@ -120,13 +143,31 @@ struct PlacedApp {
     application: Box<dyn Application>,
 }
 
-/// End 0 or 1 of a link.
+/// A link and the number of its end. A wire has two ends, air one for each node.
 #[derive(Clone, Copy)]
 struct End(LinkId, usize);
 
 impl End {
+    /// The other end of a wire.
     fn opposite(self) -> End {
         End(self.0, 1 - self.1)
+    }
+}
+
+impl Link {
+    /// The wire, if it is one.
+    fn wire(&self) -> Option<&Wire> {
+        match &self.carrier {
+            Carrier::Wire(wire) => Some(wire),
+            Carrier::Air(_) => None,
+        }
+    }
+
+    fn wire_mut(&mut self) -> Option<&mut Wire> {
+        match &mut self.carrier {
+            Carrier::Wire(wire) => Some(wire),
+            Carrier::Air(_) => None,
+        }
     }
 }
 
@@ -134,7 +175,9 @@ enum Event {
     StartApplication(AppId),
     WakeApplication(AppId),
     ApplicationSends(AppId, LpHeaders, Vec<u8>),
-    FrameArrives { at: End, frame: Rc<[u8]>, name: Option<Rc<NameBuf>> },
+    FrameArrives { at: End, frame: Vec<u8>, name: Option<Rc<NameBuf>> },
+    TryAir(End),
+    AirFrameEnds(LinkId, u64),
     ExpireFragments(End),
     PumpLink(End),
     LinkError(End),
@@ -155,6 +198,8 @@ pub struct Network {
     face_ends: Vec<Vec<End>>,
     /// By node, until when it stands still.
     stands_until_ns: Vec<u64>,
+    /// Where nodes are.
+    tracks: Vec<Track>,
     /// For each packet that was sent to no face, its node.
     sent_to_no_face: Vec<NodeId>,
     trace: Trace,
@@ -173,6 +218,7 @@ impl Network {
             apps: Vec::new(),
             face_ends: Vec::new(),
             stands_until_ns: Vec::new(),
+            tracks: Vec::new(),
             sent_to_no_face: Vec::new(),
             trace: Trace::new(trace_limit),
             seed,
@@ -202,8 +248,8 @@ impl Network {
     /// Joins two nodes by a link with the same options in both directions.
     pub fn connect(&mut self, a: NodeId, b: NodeId, options: LinkOptions) -> Connection {
         let tokens = !options.drops_pit_tokens;
-        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, tokens, holder_of_host(b.0));
-        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, tokens, holder_of_host(a.0));
+        let face_a = self.nodes[a.0].add_face(FaceScope::NonLocal, LinkType::PointToPoint, tokens, holder_of_host(b.0));
+        let face_b = self.nodes[b.0].add_face(FaceScope::NonLocal, LinkType::PointToPoint, tokens, holder_of_host(a.0));
         let policy = LinkPolicy { reliability: options.reliability, ..LinkPolicy::default() };
         let service =
             LinkServiceOptions { fragmentation: true, mtu: options.mtu, policy, ..LinkServiceOptions::default() };
@@ -238,7 +284,7 @@ impl Network {
     ) -> Attachment {
         let app = AppId(self.apps.len());
         // No tokens until the application has sent NDNLPv2.
-        let face = self.nodes[node.0].add_face(scope, false, holder);
+        let face = self.nodes[node.0].add_face(scope, LinkType::PointToPoint, false, holder);
         let options = LinkOptions { delay_ns: APPLICATION_DELAY_NS, mtu: MAX_PACKET_BYTES, ..LinkOptions::default() };
         let service = LinkServiceOptions::default();
         let link = self.add_link([Place::Face(node, face), Place::App(app)], options, service);
@@ -252,13 +298,9 @@ impl Network {
     fn add_link(&mut self, places: [Place; 2], options: LinkOptions, service: LinkServiceOptions) -> LinkId {
         let id = LinkId(self.links.len());
         let directions = [0, 1].map(|direction| LinkDirection::new(options, self.sub_seed(b'l', 2 * id.0 + direction)));
-        let ends = places.map(|place| LinkEnd {
-            place,
-            service: LinkService::new(service),
-            expire_at_ns: u64::MAX,
-            pump_at_ns: u64::MAX,
-        });
-        self.links.push(Link { ends, directions, state: Default::default() });
+        let ends = places.into_iter().map(|place| LinkEnd::new(place, service)).collect();
+        let wire = Wire { directions, state: Default::default() };
+        self.links.push(Link { ends, carrier: Carrier::Wire(Box::new(wire)), tap: None });
         id
     }
 
@@ -274,6 +316,11 @@ impl Network {
         let now_ns = self.now_ns();
         let consequences = self.nodes[node.0].add_route(now_ns, &parse(prefix), face, cost);
         self.carry_out(node, consequences);
+    }
+
+    /// Removes a route of [`Network::add_route`].
+    pub fn remove_route(&mut self, node: NodeId, prefix: &str, face: FaceId) {
+        self.nodes[node.0].remove_route(&parse(prefix), face);
     }
 
     /// The application at `face` announces a prefix for `expiration_ms`, as by `rib/announce`.
@@ -303,16 +350,34 @@ impl Network {
 
     /// Cuts or mends a link. The nodes get no notice.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) {
-        for direction in &mut self.links[link.0].directions {
-            direction.set_up(up);
-        }
+        self.change_link(link, |direction| direction.set_up(up));
     }
 
     /// Sets the probability that a frame vanishes, in both directions.
     pub fn set_loss(&mut self, link: LinkId, loss: f64) {
-        for direction in &mut self.links[link.0].directions {
-            direction.set_loss(loss);
-        }
+        self.change_link(link, |direction| direction.set_loss(loss));
+    }
+
+    /// Sets the propagation delay of a link, in both directions. Frames on their way arrive as before.
+    pub fn set_delay(&mut self, link: LinkId, delay_ns: u64) {
+        self.change_link(link, |direction| direction.set_delay(delay_ns));
+    }
+
+    /// Sets the rate at which bytes leave, in both directions. Frames that wait leave as before.
+    pub fn set_bandwidth(&mut self, link: LinkId, bits_per_s: Option<u64>) {
+        self.change_link(link, |direction| direction.set_bandwidth(bits_per_s));
+    }
+
+    /// Shows each frame that is given to a link from now on, whether it arrives or not. The first node of a wire is end
+    /// 0; nodes on air have the order in which they joined.
+    pub fn tap(&mut self, link: LinkId, tap: FrameTap) {
+        self.links[link.0].tap = Some(tap);
+    }
+
+    /// Changes both directions of a wire.
+    fn change_link(&mut self, link: LinkId, change: impl FnMut(&mut LinkDirection)) {
+        let wire = self.links[link.0].wire_mut().expect("the link is a wire");
+        wire.directions.iter_mut().for_each(change);
     }
 
     /// Schedules an action of the test.
@@ -340,9 +405,11 @@ impl Network {
             Event::WakeApplication(app) => self.call(app, |application, io| application.wake(io)),
             Event::ApplicationSends(app, headers, packet) => {
                 let end = End(self.apps[app.0].link, 1);
-                self.send_packet(end, &headers, &packet);
+                self.send_packet(end, &headers, packet);
             }
-            Event::FrameArrives { at, frame, name } => self.frame_arrives(at, &frame, name),
+            Event::FrameArrives { at, frame, name } => self.frame_arrives(at, frame, name),
+            Event::TryAir(end) => self.try_air(end),
+            Event::AirFrameEnds(link, transmission) => self.air_frame_ends(link, transmission),
             Event::ExpireFragments(end) => self.expire_fragments(end),
             Event::PumpLink(end) => self.pump_link(end),
             Event::LinkError(end) => self.link_error(end),
@@ -390,10 +457,10 @@ impl Network {
         }
         for Sent { face, headers, wire: packet } in consequences.sent {
             match self.end_of(node, face) {
-                Some(end) => self.send_packet(end, &headers, &packet),
+                Some(end) => self.send_packet(end, &headers, packet),
                 None => {
                     self.sent_to_no_face.push(node);
-                    let name = packet_name(headers.packet(&packet));
+                    let name = self.trace.name_of(headers.packet(&packet));
                     self.record(node, face, TraceKind::LinkDropped(LinkDrop::NoSuchFace), name);
                 }
             }
@@ -407,119 +474,13 @@ impl Network {
         self.face_ends[node.0].get(index as usize).copied()
     }
 
-    /// Passes a network packet to the link service of `end`, and its frames to the link.
-    fn send_packet(&mut self, end: End, headers: &LpHeaders, packet: &[u8]) {
-        let name = packet_name(headers.packet(packet));
-        self.record_at(end, TraceKind::Sent, name.clone());
-        let now_ns = self.now_ns();
-        let mut frames: Vec<Rc<[u8]>> = Vec::new();
-        let Link { ends, directions, .. } = &mut self.links[end.0.0];
-        let headers = &directions[end.1].let_through(headers);
-        let encoded = ends[end.1].service.encode(now_ns, headers, packet, |header, slice| {
-            frames.push([header, slice].concat().into());
-        });
-        self.send_frames(end, frames, &name);
-        if let Err(reason) = encoded {
-            self.record_at(end, TraceKind::LinkDropped(reason), name);
-        }
-        self.schedule_pump(end);
-    }
-
-    /// Passes frames to the link; `name` is their packet's name, if they have a packet.
-    fn send_frames(&mut self, end: End, frames: Vec<Rc<[u8]>>, name: &Option<Rc<NameBuf>>) {
-        let now_ns = self.now_ns();
-        let direction = &mut self.links[end.0.0].directions[end.1];
-        let mut losses: Vec<LinkLoss> = Vec::new();
-        for frame in frames {
-            self.trace.digest_frame(&frame);
-            match direction.send(now_ns, frame.len()) {
-                Ok(arrivals) => {
-                    for at_ns in [Some(arrivals.first_ns), arrivals.second_ns].into_iter().flatten() {
-                        let (frame, name) = (Rc::clone(&frame), name.clone());
-                        self.queue.schedule(at_ns, Event::FrameArrives { at: end.opposite(), frame, name });
-                    }
-                }
-                Err(loss) => losses.push(loss),
-            }
-        }
-        for loss in losses {
-            self.record_at(end, TraceKind::LinkLost(loss), name.clone());
-            self.note_link_loss(end);
-        }
-    }
-
-    fn frame_arrives(&mut self, at: End, frame: &[u8], name: Option<Rc<NameBuf>>) {
-        let now_ns = self.now_ns();
-        let Link { ends, directions, .. } = &mut self.links[at.0.0];
-        if !directions[1 - at.1].arrive() {
-            return self.record_at(at.opposite(), TraceKind::LinkLost(LinkLoss::Down), name);
-        }
-        let (place, service) = (ends[at.1].place, &mut ends[at.1].service);
-        let evicted_before = service.counters().drops[LinkDrop::ReassemblyEvicted as usize];
-        let received = match service.receive(now_ns, frame) {
-            Ok(Received::Packet { headers, start, len }) => Some((headers, frame[start..start + len].to_vec())),
-            Ok(Received::Reassembled { headers, packet }) => Some((headers, packet.to_vec())),
-            Ok(Received::Incomplete | Received::Idle) => None,
-            Err(reason) => {
-                self.record_at(at, TraceKind::LinkDropped(reason), name.clone());
-                None
-            }
-        };
-        let service = &self.links[at.0.0].ends[at.1].service;
-        let evicted = service.counters().drops[LinkDrop::ReassemblyEvicted as usize] - evicted_before;
-        for _ in 0..evicted {
-            self.record_at(at, TraceKind::LinkDropped(LinkDrop::ReassemblyEvicted), None);
-        }
-        self.schedule_expiry(at);
-        self.schedule_pump(at);
-        let Some((headers, packet)) = received else { return };
-        match place {
-            Place::Face(node, face) => self.router_receives(at, node, face, headers, packet),
-            Place::App(app) => {
-                self.record_at(at, TraceKind::Received, name);
-                self.call(app, |application, io| application.receive(io, &headers, headers.packet(&packet)));
-            }
-        }
-    }
-
-    fn router_receives(&mut self, at: End, node: NodeId, face: FaceId, headers: LpHeaders, packet: Vec<u8>) {
-        let now_ns = self.now_ns();
-        let link = &self.links[at.0.0];
-        let takes_tokens = link.ends[at.1].service.peer_speaks_lp() && link.directions[at.1].takes_tokens();
-        let consequences = self.nodes[node.0].accept(now_ns, face, headers, packet, takes_tokens);
-        self.carry_out(node, consequences);
-    }
-
-    fn schedule_expiry(&mut self, end: End) {
-        let state = &mut self.links[end.0.0].ends[end.1];
-        if let Some(deadline_ns) = state.service.next_deadline_ns()
-            && deadline_ns < state.expire_at_ns
-        {
-            state.expire_at_ns = deadline_ns;
-            self.queue.schedule(deadline_ns, Event::ExpireFragments(end));
-        }
-    }
-
-    fn expire_fragments(&mut self, end: End) {
-        let now_ns = self.now_ns();
-        let state = &mut self.links[end.0.0].ends[end.1];
-        if state.expire_at_ns > now_ns {
-            return; // replaced by a later one
-        }
-        state.expire_at_ns = u64::MAX;
-        let before = state.service.counters().drops[LinkDrop::ReassemblyTimeout as usize];
-        state.service.expire(now_ns);
-        let given_up = state.service.counters().drops[LinkDrop::ReassemblyTimeout as usize] - before;
-        for _ in 0..given_up {
-            self.record_at(end, TraceKind::LinkDropped(LinkDrop::ReassemblyTimeout), None);
-        }
-        self.schedule_expiry(end);
-    }
-
     fn record_at(&mut self, end: End, kind: TraceKind, name: Option<Rc<NameBuf>>) {
+        if !self.trace.keeps() {
+            return;
+        }
         match self.links[end.0.0].ends[end.1].place {
             Place::Face(node, face) => self.record(node, face, kind, name),
-            // An application is identified by the node and face at its other end.
+            // An application is identified by the node and face at the other end of its wire.
             Place::App(_) => match self.links[end.0.0].ends[1 - end.1].place {
                 Place::Face(node, _) => self.record(node, FaceId::INVALID, kind, name),
                 Place::App(_) => unreachable!("one end of every link is a node's"),
@@ -575,14 +536,18 @@ impl Network {
         self.sent_to_no_face.iter().filter(|&&at| at == node).count() as u64
     }
 
-    /// Both directions of every link, including links to applications.
+    /// Both directions of every wire, including links to applications.
     pub fn link_tallies(&self) -> impl Iterator<Item = &LinkTally> {
-        self.links.iter().flat_map(|link| &link.directions).map(LinkDirection::tally)
+        self.links.iter().filter_map(Link::wire).flat_map(|wire| &wire.directions).map(LinkDirection::tally)
     }
 
     /// The two directions of a link.
+    ///
+    /// # Panics
+    /// If it is air.
     pub fn link_tally(&self, link: LinkId) -> [LinkTally; 2] {
-        self.links[link.0].directions.each_ref().map(|direction| *direction.tally())
+        let wire = self.links[link.0].wire().expect("the link is a wire");
+        wire.directions.each_ref().map(|direction| *direction.tally())
     }
 
     /// An application as its type.

@@ -99,5 +99,7 @@ pub fn is_intact(data: &Data<'_>) -> bool {
 fn content_for(name: &NameBuf, bytes: usize) -> Vec<u8> {
     let seed = name.value().iter().fold(1u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let mut rng = fastrand::Rng::with_seed(seed);
-    (0..bytes).map(|_| rng.u8(..)).collect()
+    let mut content = vec![0; bytes];
+    rng.fill(&mut content);
+    content
 }

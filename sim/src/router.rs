@@ -6,12 +6,12 @@
 use crate::past_lives::{PastLives, displaced};
 use crate::routing::{NewNextHop, RouteNews, Routing};
 use crate::tag_node::TagNode;
-use crate::trace::{NodeId, Trace, TraceEvent, TraceKind, packet_name};
+use crate::trace::{NodeId, Trace, TraceEvent, TraceKind};
 use fastrand::Rng;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_engine::{
     BATCH_PACKETS, Counters, DropReason, Engine, EngineConfig, FaceAttributes, FaceId, FaceScope, FaceTable, Instant,
-    RouteRequest, Strategy,
+    LinkType, RouteRequest, Schedule, Strategy,
 };
 use namewire_management::HolderId;
 use namewire_management::announcements::MAX_LEARNED_LIFETIME_MS;
@@ -19,7 +19,7 @@ use namewire_management::strategy_choice::ResolvedStrategy;
 use namewire_packet::NameBuf;
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::nfd::prefix_announcement::announce_with_digest;
-use namewire_tables::{FibConfig, HashKey};
+use namewire_tables::{FibConfig, HashKey, pages::PageSize};
 use namewire_tagnet::advertisements::AdvertisementRefusal;
 use namewire_tagnet::{TagSet, forwarder::Serves, routing::TagRoutingConfig};
 use namewire_testbed::{Arrival, Decided, Forwarder, Sent};
@@ -36,7 +36,7 @@ pub struct NodeOptions {
     pub engine: EngineConfig,
     /// Most packets of one batch, at most [`BATCH_PACKETS`]. With 1, every drop is traced by name.
     pub batch_packets: usize,
-    /// Time from the arrival of a packet to its batch.
+    /// Time from the arrival of a packet to its batch; with 0, and no jitter, each packet is a batch.
     pub processing_ns: u64,
     /// Additional time, uniform from 0 to this, which mixes the batches of several workers.
     pub processing_jitter_ns: u64,
@@ -52,7 +52,8 @@ impl Default for NodeOptions {
     fn default() -> Self {
         NodeOptions {
             workers: 1,
-            engine: EngineConfig::default(),
+            // Most batches have one packet, and most tables are nearly empty.
+            engine: EngineConfig { schedule: Schedule::Naive, pages: PageSize::Base, ..EngineConfig::default() },
             batch_packets: BATCH_PACKETS,
             processing_ns: 1_000,
             processing_jitter_ns: 0,
@@ -76,6 +77,15 @@ pub(crate) struct Router {
     pub(crate) past: PastLives,
 }
 
+/// A packet from a link or an application.
+pub(crate) struct ReceivedPacket {
+    pub(crate) face: FaceId,
+    pub(crate) headers: LpHeaders,
+    pub(crate) packet: Vec<u8>,
+    /// The peer has shown that it takes PIT tokens.
+    pub(crate) takes_tokens: bool,
+}
+
 /// What waits for a worker.
 struct WorkerQueue {
     inbox: VecDeque<Arrival>,
@@ -90,11 +100,14 @@ impl Router {
         assert!((1..=BATCH_PACKETS).contains(&options.batch_packets), "batch of {}", options.batch_packets);
         let mut rng = Rng::with_seed(seed);
         let key = HashKey::from_seed(rng.u64(..));
+        let mut options = options;
+        options.engine.batch_packets = options.batch_packets;
         let mut forwarder = Forwarder::with_key(options.engine.clone(), options.workers.into(), key, rng.u64(..))
             .expect("address space for the tables");
         let (design, settings) = (options.fib_design, FibDesignOptions::default());
-        forwarder.fib =
-            design.fib(&settings, FibConfig::new(options.fib_capacity_entries), key).expect("memory for the FIB");
+        forwarder.fib = design
+            .fib(&settings, FibConfig { pages: PageSize::Base, ..FibConfig::new(options.fib_capacity_entries) }, key)
+            .expect("memory for the FIB");
         let queue = || WorkerQueue { inbox: VecDeque::new(), batch_scheduled: false, timer_at_ns: u64::MAX };
         let best_route = resolve(&mut forwarder, "best-route");
         Router {
@@ -136,11 +149,11 @@ impl Router {
     }
 
     /// Adds a face; its owner workers alternate.
-    pub(crate) fn add_face(&mut self, scope: FaceScope, tokens: bool, holder: HolderId) -> FaceId {
+    pub(crate) fn add_face(&mut self, scope: FaceScope, link_type: LinkType, tokens: bool, holder: HolderId) -> FaceId {
         let face = FaceId(self.next_face);
         self.next_face += 1;
         let owner = (face.0 % self.queues.len() as u64) as u8;
-        let attributes = FaceAttributes { holder, ..FaceAttributes::new(scope, owner, tokens) };
+        let attributes = FaceAttributes { holder, link_type, ..FaceAttributes::new(scope, owner, tokens) };
         self.forwarder.faces.insert(face, attributes);
         face
     }
@@ -149,6 +162,11 @@ impl Router {
     pub(crate) fn add_route(&mut self, now_ns: u64, prefix: &NameBuf, face: FaceId, cost: u64) -> Consequences {
         let new_next_hops = self.routing.add_route(prefix, face, cost, &mut self.forwarder.fib);
         self.show_next_hops(now_ns, new_next_hops)
+    }
+
+    /// Removes a route. Interests that wait for an answer from there go on waiting.
+    pub(crate) fn remove_route(&mut self, prefix: &NameBuf, face: FaceId) {
+        self.routing.remove_route(prefix, face, &mut self.forwarder.fib);
     }
 
     /// An application at `face` announces a prefix, as by `rib/announce`.
@@ -255,21 +273,24 @@ impl Router {
         self.consequences(sent)
     }
 
-    /// Gives a packet to the first worker that decides it. `takes_tokens`: the peer has shown that it takes PIT tokens.
+    /// Gives a packet to the first worker that decides it: at once, if processing takes no time and the router `runs`.
     pub(crate) fn accept(
         &mut self,
+        received: ReceivedPacket,
         now_ns: u64,
-        face: FaceId,
-        headers: LpHeaders,
-        packet: Vec<u8>,
-        takes_tokens: bool,
+        runs: bool,
+        trace: &mut Trace,
     ) -> Consequences {
+        let ReceivedPacket { face, headers, packet, takes_tokens } = received;
         let owner = self.faces().get(face).map(|attributes| attributes.owner);
         if owner.is_some() && takes_tokens {
             self.forwarder.send_tokens(face);
         }
         let arrival = self.forwarder.dispatch(owner.unwrap_or(0), face, headers, packet);
-        Consequences { batches: self.enqueue(now_ns, arrival).into_iter().collect(), ..Consequences::default() }
+        match self.enqueue(now_ns, arrival) {
+            Some((worker, at_ns)) if at_ns == now_ns && runs => self.run_batch(worker, now_ns, trace),
+            batch => Consequences { batches: batch.into_iter().collect(), ..Consequences::default() },
+        }
     }
 
     /// Puts a packet into the inbox of its worker; returns when its batch is due, if it has none scheduled yet.
@@ -292,11 +313,11 @@ impl Router {
         batches.extend(queue.batch_scheduled.then_some((worker, now_ns + self.options.processing_ns)));
         let mut only_name = None;
         for Arrival { face, headers, wire, .. } in &batch {
-            let name = packet_name(headers.packet(wire));
+            let name = trace.name_of(headers.packet(wire));
             only_name = name.clone().filter(|_| count == 1);
             trace.record(TraceEvent { at_ns: now_ns, node: self.id, face: *face, kind: TraceKind::Received, name });
         }
-        let before = self.forwarder.engines[usize::from(worker)].counters();
+        let before = self.drops_before(worker, trace);
         let Decided { mut sent, handed_over } = self.at(now_ns).decide(worker, &mut batch);
         for index in std::mem::take(&mut self.forwarder.out.tag_frames) {
             self.receive_tags(now_ns, &batch[usize::from(index)], &mut sent, trace);
@@ -315,7 +336,7 @@ impl Router {
     /// Passes a frame to the tag node, and records why a tag packet went nowhere.
     fn receive_tags(&mut self, now_ns: u64, arrival: &Arrival, sent: &mut Vec<Sent>, trace: &mut Trace) {
         if let Err(why) = self.tags.receive(now_ns, &self.forwarder.faces, arrival, sent) {
-            let (kind, name) = (TraceKind::TagDropped(why), packet_name(&arrival.wire));
+            let (kind, name) = (TraceKind::TagDropped(why), trace.name_of(&arrival.wire));
             trace.record(TraceEvent { at_ns: now_ns, node: self.id, face: arrival.face, kind, name });
         }
     }
@@ -327,7 +348,7 @@ impl Router {
             return Consequences::default();
         }
         queue.timer_at_ns = u64::MAX;
-        let before = self.forwarder.engines[usize::from(worker)].counters();
+        let before = self.drops_before(worker, trace);
         let sent = self.at(now_ns).worker(worker).run_timers();
         self.record_drops(worker, &before, None, trace);
         self.consequences(sent)
@@ -354,7 +375,13 @@ impl Router {
         Consequences { sent, batches: Vec::new(), timers, tags_at_ns }
     }
 
-    fn record_drops(&self, worker: u8, before: &Counters, name: Option<Rc<NameBuf>>, trace: &mut Trace) {
+    /// The counters of a worker, if drops are traced: reading them costs as much as a small packet.
+    fn drops_before(&self, worker: u8, trace: &Trace) -> Option<Counters> {
+        trace.keeps().then(|| self.forwarder.engines[usize::from(worker)].counters())
+    }
+
+    fn record_drops(&self, worker: u8, before: &Option<Counters>, name: Option<Rc<NameBuf>>, trace: &mut Trace) {
+        let Some(before) = before else { return };
         let after = self.forwarder.engines[usize::from(worker)].counters();
         let (at_ns, node, face) = (self.forwarder.now.0, self.id, FaceId::INVALID);
         for reason in DropReason::ALL {

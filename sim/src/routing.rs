@@ -57,6 +57,13 @@ impl Routing {
         self.publish(vec![prefix.clone()], fib)
     }
 
+    /// Removes a route of [`Routing::add_route`].
+    pub(crate) fn remove_route(&mut self, prefix: &NameBuf, face: FaceId, fib: &mut Fib) {
+        if self.rib.remove(prefix.as_name(), face, ORIGIN_STATIC) {
+            self.publish(vec![prefix.clone()], fib);
+        }
+    }
+
     /// Every announcement is trusted: the tests are about learning.
     pub(crate) fn take_news(&mut self, now_ns: u64, news: RouteNews, fib: &mut Fib) -> Vec<NewNextHop> {
         match news {

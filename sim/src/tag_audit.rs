@@ -127,7 +127,7 @@ impl TagLedger {
                 self.lost += 1;
                 *router.sent.entry(event.face).or_default() += 1;
             }
-            TraceKind::LinkLost(_) | TraceKind::LinkDropped(_) => {
+            TraceKind::LinkLost(_) | TraceKind::AirLost(_) | TraceKind::LinkDropped(_) => {
                 journey.ended += 1;
                 self.lost += 1;
             }

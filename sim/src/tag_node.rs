@@ -25,8 +25,9 @@ const MS_NS: u64 = 1_000_000;
 
 pub(crate) struct TagNode {
     pub(crate) routing: TagRouting,
-    tables: LiveTables,
-    reader: LiveTablesReader,
+    /// Made for the first tag packet: most nodes of most networks see none.
+    tables: Option<(LiveTables, LiveTablesReader)>,
+    descriptors_max: usize,
     buffers: Buffers,
     neighbours: BTreeSet<FaceId>,
     /// What this router's clock shows at the beginning of the simulation.
@@ -61,11 +62,10 @@ impl TagNode {
             keys: BTreeMap::new(),
         };
         let config = config.unwrap_or(&in_no_tree);
-        let tables = LiveTables::new(config.limits.descriptors).expect("address space for the tables");
         TagNode {
             routing: TagRouting::new(config, seed, START_NS / MS_NS),
-            reader: tables.reader(),
-            tables,
+            tables: None,
+            descriptors_max: config.limits.descriptors,
             buffers: Buffers::default(),
             neighbours: BTreeSet::new(),
             clock_ms: 0,
@@ -119,10 +119,9 @@ impl TagNode {
             self.hear(now_ns, face, wire);
             return Ok(());
         }
-        self.update_tables();
+        let (reader, buffers) = self.tables_up_to_date();
         let packet = TagPacket::parse(wire).map_err(|_| TagDrop::Malformed)?;
         let attributes = faces.get(face).ok_or(TagDrop::NotOnTree)?;
-        let TagNode { reader, buffers, .. } = self;
         let pinned = reader.pin();
         let arrival = Arrival { face, is_application: attributes.is_local() };
         let passage = Passage { tables: &pinned.view(), faces, arrival, headers };
@@ -135,8 +134,13 @@ impl TagNode {
     }
 
     /// Brings the tables up to date. No reader is pinned meanwhile, so that each change is complete at once.
-    fn update_tables(&mut self) {
-        let TagNode { routing, tables, .. } = self;
+    fn tables_up_to_date(&mut self) -> (&mut LiveTablesReader, &mut Buffers) {
+        let TagNode { routing, tables, descriptors_max, buffers, .. } = self;
+        let (tables, reader) = tables.get_or_insert_with(|| {
+            let tables = LiveTables::new(*descriptors_max).expect("address space for the tables");
+            let reader = tables.reader();
+            (tables, reader)
+        });
         if routing.take_trees_changed() {
             tables.set_trees(routing.tree_tables().cloned().collect(), routing.may_push().clone());
         }
@@ -146,6 +150,7 @@ impl TagNode {
         if tables.wants_build() {
             tables.build(routing.entries()).expect("memory for the descriptors of a test");
         }
+        (reader, buffers)
     }
 
     /// When [`TagNode::run`] should be called, if no earlier call is scheduled.

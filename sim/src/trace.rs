@@ -2,15 +2,17 @@
 //!
 //! A running digest covers every event, frame bytes included: two runs with equal digests had the same events. The
 //! first events are kept, up to a limit, each with the name it concerns, so that a test can follow the packets of one
-//! name.
+//! name. Names of events that are not kept are not read.
 
+use crate::air::AirLoss;
 use crate::link::LinkLoss;
+use foldhash::fast::{FixedState, FoldHasher};
 use namewire_engine::{DropReason, FaceId};
 use namewire_links::LinkDrop;
 use namewire_packet::tag::{TagAddress, TagPacket};
 use namewire_packet::{Name, NameBuf, tlv};
 use namewire_tagnet::forwarder::TagDrop;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 /// Identifies a node of a network.
@@ -26,6 +28,8 @@ pub enum TraceKind {
     Received,
     /// A frame did not arrive.
     LinkLost(LinkLoss),
+    /// A frame did not reach a node on a shared medium, or did not leave.
+    AirLost(AirLoss),
     /// A link service refused a frame or a packet.
     LinkDropped(LinkDrop),
     /// An engine dropped a packet. The name is known if the packet was alone in its batch.
@@ -51,21 +55,33 @@ pub struct TraceEvent {
 }
 
 /// The events of one run.
-#[derive(Debug)]
 pub struct Trace {
     events: Vec<TraceEvent>,
     limit: usize,
     not_kept: u64,
-    hasher: DefaultHasher,
+    hasher: FoldHasher<'static>,
 }
 
 impl Trace {
-    /// A trace that keeps the first `limit` events.
+    /// A trace that keeps the first `limit` events. With 0 it has no digest either: that takes a tenth of a run.
     pub(crate) fn new(limit: usize) -> Self {
-        Trace { events: Vec::new(), limit, not_kept: 0, hasher: DefaultHasher::new() }
+        Trace { events: Vec::new(), limit, not_kept: 0, hasher: FixedState::default().build_hasher() }
+    }
+
+    /// Whether events are looked at.
+    pub(crate) fn keeps(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// The name of a packet, if its event would be kept.
+    pub(crate) fn name_of(&self, packet: &[u8]) -> Option<Rc<NameBuf>> {
+        if self.events.len() < self.limit { packet_name(packet) } else { None }
     }
 
     pub(crate) fn record(&mut self, event: TraceEvent) {
+        if !self.keeps() {
+            return;
+        }
         event.hash(&mut self.hasher);
         if self.events.len() < self.limit {
             self.events.push(event);
@@ -76,7 +92,9 @@ impl Trace {
 
     /// Adds the bytes of a frame to the digest.
     pub(crate) fn digest_frame(&mut self, frame: &[u8]) {
-        frame.hash(&mut self.hasher);
+        if self.keeps() {
+            frame.hash(&mut self.hasher);
+        }
     }
 
     /// The events kept, in order.
@@ -89,7 +107,7 @@ impl Trace {
         self.not_kept
     }
 
-    /// A digest of all events. Comparable between runs of one build.
+    /// A digest of all events, if any are kept. Comparable between runs of one build.
     pub fn digest(&self) -> u64 {
         self.hasher.finish()
     }
@@ -101,7 +119,7 @@ impl Trace {
 }
 
 /// The name that stands for a packet in the trace; the rest of an Interest or Data is not checked.
-pub(crate) fn packet_name(packet: &[u8]) -> Option<Rc<NameBuf>> {
+fn packet_name(packet: &[u8]) -> Option<Rc<NameBuf>> {
     let name = match TagPacket::parse(packet) {
         Ok(packet) => tag_packet_name(&packet),
         Err(_) => {

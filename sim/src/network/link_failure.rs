@@ -4,7 +4,7 @@
 //! if the far end's forwarder has stopped, after a round trip. A persistent face then closes with its routes. A
 //! permanent face is down until the link works again, and its routes stay. [`Network::set_persistency`] chooses.
 
-use super::{End, Event, LinkId, Network, Place};
+use super::{End, Event, LinkId, Network, Place, Wire};
 use crate::router::Consequences;
 use crate::trace::NodeId;
 use namewire_engine::FaceId;
@@ -33,12 +33,12 @@ pub(super) struct LinkState {
 impl Network {
     /// Sets how both faces of a link react to errors. Until it is called, they do not notice errors.
     pub fn set_persistency(&mut self, link: LinkId, persistency: FacePersistency) {
-        self.links[link.0].state.persistency = [Some(persistency); 2];
+        self.links[link.0].wire_mut().expect("the link is a wire").state.persistency = [Some(persistency); 2];
     }
 
     /// Lets a link fail with errors for its ends, or mends it.
     pub fn set_link_failure(&mut self, link: LinkId, failure: Option<LinkFailure>) {
-        self.links[link.0].state.failure = failure;
+        self.links[link.0].wire_mut().expect("the link is a wire").state.failure = failure;
         self.set_link_up(link, failure.is_none());
         if failure.is_none() {
             let at_ns = self.now_ns() + RETRY_NS;
@@ -50,7 +50,7 @@ impl Network {
 
     /// A frame could not leave `end`, or was lost.
     pub(super) fn note_link_loss(&mut self, end: End) {
-        let link = &self.links[end.0.0];
+        let Some(link) = self.links[end.0.0].wire() else { return };
         let round_trip_ns = link.directions.iter().map(|direction| direction.delay_ns()).sum::<u64>();
         let error_at_ns = match (link.state.failure, end.1) {
             (Some(LinkFailure::CannotSend), _) => self.now_ns(),
@@ -65,7 +65,7 @@ impl Network {
         let Some((node, face)) = self.face_at(end) else { return };
         let is_up = self.nodes[node.0].faces().get(face).is_some_and(|attributes| attributes.is_up);
         let now_ns = self.now_ns();
-        let state = &self.links[end.0.0].state;
+        let Some(Wire { state, .. }) = self.links[end.0.0].wire() else { return };
         let consequences = match state.persistency[end.1] {
             _ if !is_up || state.failure.is_none() => return,
             None => return,
@@ -79,7 +79,8 @@ impl Network {
     pub(super) fn link_mended(&mut self, end: End) {
         let Some((node, face)) = self.face_at(end) else { return };
         let is_down = self.nodes[node.0].faces().get(face).is_some_and(|attributes| !attributes.is_up);
-        let consequences = match is_down && self.links[end.0.0].state.failure.is_none() {
+        let works = self.links[end.0.0].wire().is_some_and(|wire| wire.state.failure.is_none());
+        let consequences = match is_down && works {
             true => self.nodes[node.0].set_face_up(self.queue.now_ns(), face, true),
             false => Consequences::default(),
         };

@@ -1,7 +1,5 @@
 //! Reliability of links: Acks and retransmissions, which need no new packet.
 
-use std::rc::Rc;
-
 use super::{End, Event, Network};
 
 impl Network {
@@ -24,8 +22,8 @@ impl Network {
             return; // replaced by an earlier one, which has run
         }
         state.pump_at_ns = u64::MAX;
-        let mut frames: Vec<Rc<[u8]>> = Vec::new();
-        state.service.pump(now_ns, true, |header, slice| frames.push([header, slice].concat().into()));
+        let mut frames = Vec::new();
+        state.service.pump(now_ns, true, |header, slice| frames.push([header, slice].concat()));
         self.send_frames(end, frames, &None);
         self.schedule_pump(end);
     }
