@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::ensure;
 
+use namewire_drawing::figure;
+
 use crate::peers::{self, Peers};
 use crate::record::{Record, Row};
 
@@ -120,27 +122,6 @@ fn recorded<'a>(peers: &'a [Peers], like: &Row) -> impl Iterator<Item = (&'a str
         .flat_map(|figure| figure.values.iter().map(|(subject, &value)| (subject.as_str(), value)))
 }
 
-/// A number with about four significant digits and a comma between thousands.
-pub(crate) fn figure(value: f64) -> String {
-    let decimals = match value.abs() {
-        size if size >= 1_000.0 || size == 0.0 => 0,
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        _ => 3,
-    };
-    let plain = format!("{value:.decimals$}");
-    let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
-    let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
-    let mut grouped = String::from(sign);
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,20 +156,6 @@ mod tests {
             ],
             headline: std::collections::BTreeMap::new(),
             notes: vec!["a note".to_owned()],
-        }
-    }
-
-    #[test]
-    fn numbers_are_grouped_and_short() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (0.1234, "0.123"),
-            (12.345, "12.35"),
-            (999.96, "1000.0"),
-            (1_633_000.0, "1,633,000"),
-            (-4_321.0, "-4,321"),
-        ] {
-            assert_eq!(figure(value), expected.replace("1000.0", "1,000.0"));
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 
 use super::comparison::{Compared, ComparedFigure, Records, Verdict, compare};
 use super::{Paper, PaperResult};
-use crate::terminal::figure;
+use namewire_drawing::figure;
 
 /// Follows the name of a record whose sources have changed since.
 pub(super) const STALE: &str = " (stale)";

@@ -5,14 +5,12 @@
 //! CSV.
 //!
 //! * [`plots`]: which rows of which record become which plot (`lab/plots.json`).
-//! * [`draw`]: a plot as SVG, with or without the library's legend that mutes series, and as PNG.
 //! * [`page`]: the page.
 //!
 //! The page and `lab/README.md` have the same text about each paper: both are made from [`crate::paper_results`].
 //!
 //! Limits: pages of more than [`PAGE_BYTES_MAX`] are refused; rows that no plot shows are in the CSV files alone.
 
-mod draw;
 mod page;
 mod plots;
 
@@ -20,6 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
+use namewire_drawing::draw;
 
 use crate::paper_results::Records;
 use crate::record::{Record, write_whole};
@@ -38,8 +37,8 @@ pub fn write(records: &Records, dir: &Path) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     for plot in &plots {
         let file = |extension: &str| folder.join(format!("{}.{extension}", plot.spec.id));
-        write_whole(&file("svg"), draw::svg(plot).as_bytes())?;
-        write_whole(&file("png"), &draw::png(plot)?)?;
+        write_whole(&file("svg"), draw::svg(&plot.chart).as_bytes())?;
+        write_whole(&file("png"), &draw::png(&plot.chart).map_err(anyhow::Error::msg)?)?;
     }
     for record in records.0.values() {
         write_whole(&folder.join(format!("{}.csv", record.experiment)), &rows_as_csv(record)?)?;
@@ -130,8 +129,8 @@ mod tests {
         }
         assert_eq!(plots.len(), plots::count_specs());
         // A pattern that finds one size of several makes a line of one point.
-        for plot in plots.iter().filter(|plot| !plot.is_by_category()) {
-            assert!(plot.series.iter().any(|series| series.points.len() > 1), "{}", plot.spec.id);
+        for plot in plots.iter().filter(|plot| !plot.chart.is_by_category()) {
+            assert!(plot.chart.series.iter().any(|series| series.points.len() > 1), "{}", plot.spec.id);
         }
         Ok(())
     }

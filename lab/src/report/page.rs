@@ -2,15 +2,13 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::draw;
 use super::plots::Plot;
 use crate::experiments;
 use crate::paper_results::{self, Compared, Paper, PaperResult, Records, Verdict, cells, compare, verdict_text};
 use crate::peers::{self, Peers};
 use crate::record::Record;
-use crate::terminal::figure;
+use namewire_drawing::{PAGE_STYLE, draw, figure};
 
-const STYLE: &str = include_str!("style.css");
 const TITLE: &str = "Results of namewire-lab";
 
 /// A table or figure of a paper, and what became of it.
@@ -37,7 +35,7 @@ pub fn page(records: &Records, plots: &[Plot]) -> anyhow::Result<String> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (TITLE) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(PAGE_STYLE)) }
             }
             body {
                 header {
@@ -211,11 +209,11 @@ fn headline(record: &Record) -> Markup {
 
 fn drawn(plot: &Plot) -> Markup {
     let spec = &plot.spec;
-    let (place, value) = if plot.is_by_category() { (&spec.y, &spec.x) } else { (&spec.x, &spec.y) };
+    let (place, value) = if plot.chart.is_by_category() { (&spec.y, &spec.x) } else { (&spec.x, &spec.y) };
     html! {
         figure {
             h3 { (spec.title) }
-            (PreEscaped(draw::on_page(plot)))
+            (PreEscaped(draw::on_page(&plot.chart)))
             figcaption class="faint" {
                 @if let Some(like) = &spec.like { "In the form of " (like) ". " }
                 "Bars: spread of the repetitions. A click in the legend mutes a curve. "
@@ -232,11 +230,11 @@ fn drawn(plot: &Plot) -> Markup {
                             th scope="col" class="n" { (value.label) } th scope="col" class="n" { "low" } th scope="col" class="n" { "high" }
                         } }
                         tbody {
-                            @for series in &plot.series {
+                            @for series in &plot.chart.series {
                                 @for point in &series.points {
                                     tr {
                                         td { (series.name) @if !series.is_ours && !series.name.ends_with("(others)") { " (others)" } }
-                                        td { (plot.place_name(point)) }
+                                        td { (plot.chart.place_name(point)) }
                                         td class="n" { (figure(point.value)) }
                                         td class="n" { (figure(point.low)) }
                                         td class="n" { (figure(point.high)) }

@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, ensure};
+use namewire_drawing::{Axis, Chart, Point, Series};
 use regex_lite::Regex;
 use serde::Deserialize;
 
@@ -37,43 +38,18 @@ pub struct PlotSpec {
     pub like: Option<String>,
 }
 
-/// An axis. In a plot by category, x is the axis of values, and y that of categories.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Axis {
-    pub label: String,
-    #[serde(default)]
-    pub log: bool,
-}
-
 /// A plot with its points.
 #[derive(Clone, Debug)]
 pub struct Plot {
     pub spec: PlotSpec,
-    /// In the order of the rows.
-    pub series: Vec<Series>,
-    /// In the order of the rows; empty if the plot has an x axis of numbers.
-    pub categories: Vec<String>,
+    pub chart: Chart,
 }
 
-/// One curve.
-#[derive(Clone, Debug)]
-pub struct Series {
-    pub name: String,
-    /// Not a figure of others.
-    pub is_ours: bool,
-    pub points: Vec<Point>,
-}
-
-/// One row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// The number on the x axis, or the place among the categories.
-    pub at: f64,
-    pub value: f64,
-    /// Of the repetitions.
-    pub low: f64,
-    pub high: f64,
+impl Plot {
+    fn new(spec: PlotSpec, series: Vec<Series>, categories: Vec<String>) -> Self {
+        let (title, x, y) = (spec.title.clone(), spec.x.clone(), spec.y.clone());
+        Plot { spec, chart: Chart { title, x, y, series, categories } }
+    }
 }
 
 const PLOTS: &str = include_str!("../../plots.json");
@@ -121,9 +97,9 @@ pub fn ratios(records: &Records) -> anyhow::Result<Vec<Plot>> {
             like: None,
         };
         let series = vec![Series { name: "ours over the paper's".to_owned(), is_ours: true, points }];
-        Plot { spec, series, categories }
+        Plot::new(spec, series, categories)
     };
-    Ok(records.0.keys().map(of_experiment).filter(|plot| !plot.categories.is_empty()).collect())
+    Ok(records.0.keys().map(of_experiment).filter(|plot| !plot.chart.categories.is_empty()).collect())
 }
 
 /// `None` without a row of ours.
@@ -186,7 +162,7 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
         series.name.push_str(" (others)");
     }
     ensure_distinct(&series)?;
-    Ok(Some(Plot { spec, series, categories }))
+    Ok(Some(Plot::new(spec, series, categories)))
 }
 
 #[cfg(test)]
@@ -215,34 +191,6 @@ fn ensure_distinct(series: &[Series]) -> anyhow::Result<()> {
         ensure!(places.values().all(|&rows| rows == 1), "two rows are at one place of the curve {name:?}");
     }
     Ok(())
-}
-
-impl Plot {
-    pub fn is_by_category(&self) -> bool {
-        !self.categories.is_empty()
-    }
-
-    /// What a point's place is called.
-    pub fn place_name(&self, point: &Point) -> String {
-        let category = self.categories.get(point.at as usize).filter(|_| self.is_by_category());
-        category.cloned().unwrap_or_else(|| crate::terminal::figure(point.at))
-    }
-
-    /// The plot in a sentence, for those who do not see it.
-    pub fn description(&self) -> String {
-        let values = || self.series.iter().flat_map(|series| &series.points).map(|point| point.value);
-        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-        let axis = if self.is_by_category() { &self.spec.x } else { &self.spec.y };
-        format!(
-            "{}. {} curves: {}. {} from {} to {}. The table below has all values.",
-            self.spec.title,
-            self.series.len(),
-            self.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; "),
-            axis.label,
-            crate::terminal::figure(least),
-            crate::terminal::figure(most)
-        )
-    }
 }
 
 #[cfg(test)]
@@ -284,18 +232,18 @@ mod tests {
     #[test]
     fn rows_become_points_in_order() -> anyhow::Result<()> {
         let plot = plot(spec(r"^speed \| (?P<x>[\d,]+) names \| (?P<series>.*)$"), &records()?)?.context("points")?;
-        let points = |place: usize| plot.series[place].points.iter().map(|p| (p.at, p.value)).collect::<Vec<_>>();
+        let points = |place: usize| plot.chart.series[place].points.iter().map(|p| (p.at, p.value)).collect::<Vec<_>>();
         assert_eq!((points(0), points(1)), (vec![(1000.0, 1.0), (2000.0, 3.0)], vec![(1000.0, 2.0)]));
-        assert_eq!(plot.series[1].name, "b");
+        assert_eq!(plot.chart.series[1].name, "b");
         Ok(())
     }
 
     #[test]
     fn categories_are_in_the_order_of_the_rows() -> anyhow::Result<()> {
         let plot = plot(spec(r"^speed \| (?P<category>.*) \| a$"), &records()?)?.context("points")?;
-        assert_eq!(plot.categories, ["2,000 names", "1,000 names", "none"]);
-        assert_eq!(plot.place_name(&plot.series[0].points[1]), "1,000 names");
-        assert!(plot.description().contains("here"));
+        assert_eq!(plot.chart.categories, ["2,000 names", "1,000 names", "none"]);
+        assert_eq!(plot.chart.place_name(&plot.chart.series[0].points[1]), "1,000 names");
+        assert!(plot.chart.description().contains("here"));
         Ok(())
     }
 

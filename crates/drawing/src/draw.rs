@@ -1,4 +1,4 @@
-//! Draws a plot with the library kuva.
+//! Draws a chart with the library kuva.
 //!
 //! Lines with a mark and the spread of the repetitions at each point; figures of others are dashed. In a plot by
 //! category the values are marks on a line for each category. On the page, colours of axes and text are those of the
@@ -11,8 +11,7 @@ use kuva::prelude::{Layout, LegendPosition, LinePlot, MarkerShape, ScatterPlot, 
 use kuva::render::plots::Plot as KuvaPlot;
 use kuva::render::render::render_multiple;
 
-use super::plots::{Plot, Series};
-use crate::terminal::figure;
+use crate::chart::{Chart, Series, figure};
 
 /// Colours that differ for those who do not tell red from green, too (Okabe and Ito), dark enough on white.
 const COLORS: [&str; 8] = ["#0072b2", "#c04000", "#007a5a", "#a0528a", "#8a6d00", "#3a7fb0", "#b02020", "#555555"];
@@ -30,18 +29,18 @@ const LEGEND_AROUND_HEIGHT: f64 = 60.0;
 const PNG_SCALE: f32 = 2.0;
 
 /// A file of its own.
-pub fn svg(plot: &Plot) -> String {
-    SvgBackend::new().render_scene(&render_multiple(curves(plot), titled(plot)))
+pub fn svg(chart: &Chart) -> String {
+    SvgBackend::new().render_scene(&render_multiple(curves(chart), titled(chart)))
 }
 
 /// # Errors
 /// If the library cannot.
-pub fn png(plot: &Plot) -> anyhow::Result<Vec<u8>> {
-    kuva::render_to_raster(curves(plot), titled(plot), PNG_SCALE).map_err(anyhow::Error::msg)
+pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
+    kuva::render_to_raster(curves(chart), titled(chart), PNG_SCALE).map_err(|error| error.to_string())
 }
 
 /// For the page: series of the legend can be muted, and points say their values.
-pub fn on_page(plot: &Plot) -> String {
+pub fn on_page(chart: &Chart) -> String {
     let theme = Theme {
         background: "var(--paper)".to_owned(),
         axis_color: "var(--ink)".to_owned(),
@@ -52,9 +51,9 @@ pub fn on_page(plot: &Plot) -> String {
         legend_border: "var(--line)".to_owned(),
         ..Theme::light()
     };
-    let layout = layout(plot).with_theme(theme).with_interactive();
-    let scene = render_multiple(curves(plot), layout);
-    let label = plot.description().replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    let layout = layout(chart).with_theme(theme).with_interactive();
+    let scene = render_multiple(curves(chart), layout);
+    let label = chart.description().replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
     let start = format!("<svg role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {} {}\" ", scene.width, scene.height);
     without_controls(&SvgBackend::new().render_scene(&scene)).replacen("<svg ", &start, 1)
 }
@@ -67,32 +66,32 @@ fn without_controls(svg: &str) -> String {
 }
 
 /// A file stands alone.
-fn titled(plot: &Plot) -> Layout {
-    layout(plot).with_title(plot.spec.title.clone()).with_title_size(14)
+fn titled(chart: &Chart) -> Layout {
+    layout(chart).with_title(chart.title.clone()).with_title_size(14)
 }
 
-fn layout(plot: &Plot) -> Layout {
-    let mut layout = Layout::auto_from_plots(&curves(plot))
+fn layout(chart: &Chart) -> Layout {
+    let mut layout = Layout::auto_from_plots(&curves(chart))
         .with_width(WIDTH)
-        .with_x_label(plot.spec.x.label.clone())
-        .with_y_label(plot.spec.y.label.clone())
+        .with_x_label(chart.x.label.clone())
+        .with_y_label(chart.y.label.clone())
         .with_tick_format(TickFormat::Custom(Arc::new(tick)))
         .with_legend_position(LegendPosition::OutsideRightTop);
-    if plot.spec.x.log {
+    if chart.x.log {
         layout = layout.with_log_x();
     }
-    if plot.spec.y.log {
+    if chart.y.log {
         layout = layout.with_log_y();
     }
-    let legend_height = LEGEND_AROUND_HEIGHT + LEGEND_LINE_HEIGHT * plot.series.len() as f64;
-    if !plot.is_by_category() {
+    let legend_height = LEGEND_AROUND_HEIGHT + LEGEND_LINE_HEIGHT * chart.series.len() as f64;
+    if !chart.is_by_category() {
         return layout.with_height(legend_height.max(HEIGHT));
     }
-    let lines = plot.categories.len() as f64;
+    let lines = chart.categories.len() as f64;
     layout
         .with_height(legend_height.max(AROUND_HEIGHT + CATEGORY_HEIGHT * lines))
         // The library names lines from below.
-        .with_y_categories(plot.categories.iter().rev().cloned().collect())
+        .with_y_categories(chart.categories.iter().rev().cloned().collect())
         .with_y_axis_min(0.5)
         .with_y_axis_max(lines + 0.5)
 }
@@ -113,16 +112,16 @@ fn tick(value: f64) -> String {
     format!("{digits}{unit}")
 }
 
-fn curves(plot: &Plot) -> Vec<KuvaPlot> {
-    plot.series.iter().enumerate().flat_map(|(place, series)| curve(plot, place, series)).collect()
+fn curves(chart: &Chart) -> Vec<KuvaPlot> {
+    chart.series.iter().enumerate().flat_map(|(place, series)| curve(chart, place, series)).collect()
 }
 
-fn curve(plot: &Plot, place: usize, series: &Series) -> Vec<KuvaPlot> {
+fn curve(chart: &Chart, place: usize, series: &Series) -> Vec<KuvaPlot> {
     // After as many curves as there are colours, the marks are others.
     let (color, mark) = (COLORS[place % COLORS.len()], MARKS[(place + place / COLORS.len()) % MARKS.len()]);
-    let by_category = plot.is_by_category();
+    let by_category = chart.is_by_category();
     // Categories count from 1, the first at the top.
-    let category = |at: f64| plot.categories.len() as f64 - at;
+    let category = |at: f64| chart.categories.len() as f64 - at;
     let points: Vec<(f64, f64)> = series
         .points
         .iter()
@@ -134,7 +133,7 @@ fn curve(plot: &Plot, place: usize, series: &Series) -> Vec<KuvaPlot> {
     let told = series
         .points
         .iter()
-        .map(|point| format!("{}, {}: {}", series.name, plot.place_name(point), figure(point.value)));
+        .map(|point| format!("{}, {}: {}", series.name, chart.place_name(point), figure(point.value)));
     let mut marks = ScatterPlot::new()
         .with_data(points.clone())
         .with_color(color)
@@ -146,7 +145,7 @@ fn curve(plot: &Plot, place: usize, series: &Series) -> Vec<KuvaPlot> {
     if is_spread {
         marks = if by_category { marks.with_x_err_asymmetric(spread) } else { marks.with_y_err_asymmetric(spread) };
     }
-    let has_legend = plot.series.len() > 1;
+    let has_legend = chart.series.len() > 1;
     if by_category {
         return vec![if has_legend { marks.with_legend(series.name.clone()) } else { marks }.into()];
     }
