@@ -35,6 +35,9 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
+/// The number that stands for all nodes.
+const EVERYBODY: u64 = u64::MAX;
+
 const ETHERTYPE_NDN: [u8; 2] = [0x86, 0x24];
 const ETHERNET_HEADER_BYTES: usize = 14;
 
@@ -85,17 +88,47 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// If the file cannot be written.
     pub fn frame(&mut self, interface: u32, frame: &CaptureFrame) -> io::Result<()> {
-        let kept = (ETHERNET_HEADER_BYTES + frame.bytes.len()) as u32;
-        let len = ETHERNET_HEADER_BYTES as u32 + u32::try_from(frame.len).unwrap_or(u32::MAX >> 1);
+        let (peer, router) = (frame.face.0, 0);
+        let (destination, source) = if frame.is_sent { (peer, router) } else { (router, peer) };
+        let flags = if frame.is_sent { OUTBOUND } else { INBOUND };
+        self.ethernet_frame(interface, frame.time_ns, [destination, source], flags, frame.len, &frame.bytes)
+    }
+
+    /// Adds a whole frame that a node sent to another one, or to all if there is no other. Nodes have numbers from 1.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn frame_between(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        source: u64,
+        destination: Option<u64>,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let destination = destination.unwrap_or(EVERYBODY);
+        self.ethernet_frame(interface, time_ns, [destination, source], OUTBOUND, bytes.len() as u64, bytes)
+    }
+
+    fn ethernet_frame(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        addresses: [u64; 2],
+        flags: u32,
+        len: u64,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let kept = (ETHERNET_HEADER_BYTES + bytes.len()) as u32;
+        let len = ETHERNET_HEADER_BYTES as u32 + u32::try_from(len).unwrap_or(u32::MAX >> 1);
         let mut body = Vec::new();
         body.extend(interface.to_le_bytes());
-        time(&mut body, frame.time_ns);
+        time(&mut body, time_ns);
         body.extend([kept, len].map(u32::to_le_bytes).as_flattened());
-        let (peer, router) = (address(frame.face.0), address(0));
-        let (destination, source) = if frame.is_sent { (peer, router) } else { (router, peer) };
-        body.extend([&destination[..], &source, &ETHERTYPE_NDN, &frame.bytes].concat());
+        let [destination, source] = addresses.map(address);
+        body.extend([&destination[..], &source, &ETHERTYPE_NDN, bytes].concat());
         pad(&mut body);
-        option(&mut body, EPB_FLAGS, &if frame.is_sent { OUTBOUND } else { INBOUND }.to_le_bytes());
+        option(&mut body, EPB_FLAGS, &flags.to_le_bytes());
         option(&mut body, OPTION_END, &[]);
         self.block(ENHANCED_PACKET, &body)
     }
@@ -132,6 +165,9 @@ impl<W: Write> PcapngWriter<W> {
 
 /// A locally administered address with the number of a face; 0 stands for the router.
 fn address(face: u64) -> [u8; 6] {
+    if face == EVERYBODY {
+        return [0xff; 6];
+    }
     let [.., a, b, c, d] = face.to_be_bytes();
     [0x02, 0, a, b, c, d]
 }
