@@ -81,6 +81,8 @@ ARROWS = {
             "nfdc", "ndnsec", "ndn-tools", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "links", "tagnet", "testbed"},
+    "drawing": set(),
+    "scenario": {"packet", "designs", "engine", "configuration", "capture", "client", "drawing", "sim"},
 }
 MAY_USE_EVERYTHING = {"lab", "fuzz", "worker-loom", "tables-loom"}
 # Functions with more than 60 lines of code, and why.

@@ -56,7 +56,6 @@ pub mod router_control;
 pub mod router_process;
 mod sample_table;
 #[cfg(feature = "complete")]
-pub mod scenario;
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;

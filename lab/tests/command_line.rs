@@ -58,30 +58,6 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
     assert!(same.status.success() && text(&same.stdout).contains("0 rows differ"), "{}", text(&same.stdout));
 }
 
-fn sim(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_namewire-sim")).args(arguments).output().expect("the simulator starts")
-}
-
-#[test]
-fn a_scenario_becomes_a_record() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let out = dir.path().to_str().expect("a UTF-8 path");
-    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/failover.toml");
-    let run = sim(&["run", scenario, "--out", out]);
-    assert!(run.status.success(), "{}", text(&run.stderr));
-    let record = Record::read(&dir.path().join("failover.json")).expect("the record is there");
-    assert!(record.headline["satisfied_share"] > 0.99, "{:?}", record.headline);
-    let taken = |case: &str| {
-        let row = record.rows.iter().find(|row| row.case == case && row.metric == "sent").expect("a link");
-        row.value.as_ref().expect("a count").median
-    };
-    assert!(taken("link left to lower") > 3_000.0, "the longer way takes over");
-    assert!(taken("link left to upper") > 3_000.0, "the shorter way comes first");
-    assert_eq!(record.command, "namewire-sim run failover.toml --seed 1");
-    let missing = sim(&["run", "nowhere.toml"]);
-    assert!(!missing.status.success() && text(&missing.stderr).contains("nowhere.toml"));
-}
-
 /// The baseline is this program itself, so both sides of each row agree where the result is a computation.
 #[test]
 fn an_earlier_program_is_measured_beside_this_one() {
