@@ -75,7 +75,6 @@ impl<'s> Names<'s> {
         }
     }
 
-    /// N.B. the file of movements may name more nodes; where one is given, the check is when the network is built.
     fn node(&self, name: &str) -> anyhow::Result<()> {
         ensure!(self.nodes.contains(name), "no node is called {name:?}");
         Ok(())
@@ -92,13 +91,14 @@ fn ends<'n>(a: &'n str, b: &'n str) -> (&'n str, &'n str) {
 }
 
 impl Scenario {
-    /// Every node, in the order in which the file first names it: nodes, links, media.
+    /// Every node, in the order in which they are first named: nodes, links, media, and then movements.
     pub fn node_names(&self) -> Vec<&str> {
         let mut seen = HashSet::new();
         let of_links = self.link.iter().flat_map(|link| [link.a.as_str(), link.b.as_str()]);
         let of_air = self.air.iter().flat_map(|air| air.nodes.iter().map(String::as_str));
         let own = self.node.iter().map(|node| node.name.as_str());
-        own.chain(of_links).chain(of_air).filter(|name| seen.insert(*name)).collect()
+        let moving = self.tracks.keys().map(String::as_str);
+        own.chain(of_links).chain(of_air).chain(moving).filter(|name| seen.insert(*name)).collect()
     }
 }
 

@@ -4,10 +4,12 @@ use crate::comparison::{Comparison, compare};
 use crate::csv_files;
 use crate::file::Scenario;
 use crate::generate::constellation::{Constellation, Station};
+use crate::generate::failures::Failures;
 use crate::generate::{LinkRow, graphs};
 use crate::page;
 use crate::results::Results;
 use crate::run::{RunOptions, run};
+use crate::topology;
 use crate::world::OwnStrategies;
 use anyhow::{Context as _, ensure};
 use clap::{Args, Parser, Subcommand};
@@ -119,6 +121,30 @@ enum Make {
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
+    /// Links that break and are mended at random times: DIR/changes.csv
+    Failures(Box<FailuresArguments>),
+}
+
+#[derive(Args)]
+struct FailuresArguments {
+    /// The links, a file as a scenario has it
+    #[arg(long, value_name = "FILE", default_value = "links.csv")]
+    links: PathBuf,
+    /// How long a link works, on average
+    #[arg(long, default_value = "10min")]
+    mean_up: Span,
+    /// How long it is down, on average
+    #[arg(long, default_value = "30s")]
+    mean_down: Span,
+    /// Nothing fails before
+    #[arg(long, default_value = "0s")]
+    start: Span,
+    #[arg(long, default_value = "10min")]
+    duration: Span,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
 }
 
 #[derive(Args)]
@@ -258,10 +284,24 @@ fn make_command(make: &Make) -> anyhow::Result<()> {
             write_links(&graphs::geometric(*nodes, *links, *side, *seed)?, out)
         }
         Make::Grid { width, height, spacing, out } => write_links(&graphs::grid(*width, *height, *spacing)?, out),
+        Make::Failures(arguments) => make_failures(arguments),
         Make::Hubs { nodes, links, delay, seed, out } => {
             write_links(&graphs::hubs(*nodes, *links, *delay, *seed)?, out)
         }
     }
+}
+
+fn make_failures(arguments: &FailuresArguments) -> anyhow::Result<()> {
+    let FailuresArguments { links, mean_up, mean_down, start, duration, seed, out } = arguments;
+    let [mean_up_s, mean_down_s, start_s, duration_s] =
+        [mean_up, mean_down, start, duration].map(|span| span.0.as_secs_f64());
+    let failures = Failures { mean_up_s, mean_down_s, start_s, duration_s, seed: *seed };
+    let changes = failures.of(&topology::links(links)?)?;
+    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let file = out.join("changes.csv");
+    csv_files::write_rows(&file, changes.iter())?;
+    println!("{} failures; written to {}", changes.len() / 2, file.display());
+    Ok(())
 }
 
 fn make_constellation(arguments: &ConstellationArguments) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 //! Each run is a process of its own: runs share nothing, so they use all processors. The result of a variant is the
 //! mean over its seeds with the 95 % interval of Student's t.
 
-use crate::csv_files::{SUMMARY, SummaryRow, TIMELINE, TimelineRow, read_rows, write_rows};
+use crate::csv_files::{SUMMARY, SummaryRow, TIMELINE, TimelineRow, read_rows, rounded, write_rows};
 use crate::page::{self, Section, section, thinned};
 use anyhow::{Context as _, ensure};
 use maud::html;
@@ -217,6 +217,7 @@ fn summary(variant: &Variant, folders: &[&Path]) -> anyhow::Result<Vec<Row>> {
     let rows = order.into_iter().map(|key| {
         let of_seeds = &values[&key];
         let (mean, low, high) = interval(of_seeds);
+        let [mean, low, high] = [mean, low, high].map(rounded);
         let (about, metric, unit) = key;
         Row { variant: variant.name.clone(), about, metric, unit, mean, low, high, seeds: of_seeds.len() }
     });

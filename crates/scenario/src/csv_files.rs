@@ -79,7 +79,7 @@ fn timeline(results: &Results, bin_s: f64) -> impl Iterator<Item = TimelineRow> 
 }
 
 /// Six decimals: nanoseconds of a millisecond.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 

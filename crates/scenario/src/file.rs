@@ -3,10 +3,10 @@
 //! `docs/simulator.md` explains every key. [`Scenario::read`] refuses unknown keys, impossible values, and names of
 //! nodes and media that do not exist; what a file of links or changes holds is checked when it is read.
 
-use crate::check;
-use crate::topology;
+use crate::{check, movement, topology};
 use anyhow::{Context as _, ensure};
 use namewire_configuration::units::{Bytes, Span};
+use namewire_sim::Track;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,9 @@ pub struct Scenario {
     /// Links whose frames are kept, each as `A B` or the name of a medium.
     #[serde(default)]
     pub capture: Vec<String>,
+    /// What the movement file says.
+    #[serde(skip)]
+    pub tracks: BTreeMap<String, Track>,
 }
 
 /// How nodes get routes.
@@ -370,6 +373,9 @@ impl Scenario {
         scenario.find_files(folder);
         if let Some(file) = &scenario.links_file {
             scenario.link.append(&mut topology::links(file)?);
+        }
+        if let Some(file) = &scenario.movement_file {
+            scenario.tracks = movement::tracks(file)?;
         }
         check::check(&scenario)?;
         Ok(scenario)

@@ -1,11 +1,9 @@
 //! World: the network that a scenario describes, with its applications.
 //!
-//! Nodes have the order of [`Scenario::node_names`], and then that of the movement file. All times of the scenario
-//! count from [`World::origin_ns`].
+//! Nodes have the order of [`Scenario::node_names`]. All times of the scenario count from [`World::origin_ns`].
 
 use crate::check::name_of;
 use crate::file::{Air, ConsumerKind, Link, LinkSettings, Node, NodeSettings, Producer, Routing, Scenario};
-use crate::movement;
 use crate::routes::Routes;
 use crate::sync_member::{Publications, SyncMember, SyncOptions};
 use crate::wishes::{self, Hours};
@@ -18,7 +16,7 @@ use namewire_sim::{
     AirOptions, AirRange, AppId, Fetcher, FetcherOptions, LinkId, LinkOptions, Network, NodeId, NodeOptions, Requester,
     Track,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -112,10 +110,9 @@ impl World {
             wire_by_ends: HashMap::new(),
         };
         world.net.set_event_limit(u64::MAX);
-        let tracks = scenario.movement_file.as_deref().map(movement::tracks).transpose()?.unwrap_or_default();
-        world.add_nodes(scenario, &tracks)?;
+        world.add_nodes(scenario)?;
         world.add_wires(scenario);
-        world.add_airs(scenario, &tracks)?;
+        world.add_airs(scenario)?;
         world.set_strategies(scenario, own)?;
         for producer in &scenario.producer {
             world.add_producer(producer)?;
@@ -128,17 +125,14 @@ impl World {
         Ok(world)
     }
 
-    fn add_nodes(&mut self, scenario: &Scenario, tracks: &BTreeMap<String, Track>) -> anyhow::Result<()> {
+    fn add_nodes(&mut self, scenario: &Scenario) -> anyhow::Result<()> {
         let described: HashMap<&str, &Node> = scenario.node.iter().map(|node| (node.name.as_str(), node)).collect();
-        let named = scenario.node_names();
-        let known: std::collections::HashSet<&str> = named.iter().copied().collect();
-        let moving = tracks.keys().map(String::as_str).filter(|name| !known.contains(name));
-        for name in named.iter().copied().chain(moving) {
+        for name in scenario.node_names() {
             let node = described.get(name).copied();
             let options = node_options(node, &scenario.node_defaults).with_context(|| format!("node {name}"))?;
             let id = self.net.add_node(options);
             let still = node.and_then(|node| Some(Track::still(node.x?, node.y?)));
-            if let Some(track) = tracks.get(name).cloned().or(still) {
+            if let Some(track) = scenario.tracks.get(name).cloned().or(still) {
                 self.net.place(id, track.from_ns(self.origin_ns));
             }
             self.places.insert(name.to_owned(), self.nodes.len());
@@ -162,12 +156,12 @@ impl World {
         }
     }
 
-    fn add_airs(&mut self, scenario: &Scenario, tracks: &BTreeMap<String, Track>) -> anyhow::Result<()> {
+    fn add_airs(&mut self, scenario: &Scenario) -> anyhow::Result<()> {
         for air in &scenario.air {
             let link = self.net.add_air(air_options(air));
             let has_place = |name: &&str| {
                 let node = scenario.node.iter().find(|node| node.name == **name);
-                tracks.contains_key(*name) || node.is_some_and(|node| node.x.is_some() && node.y.is_some())
+                scenario.tracks.contains_key(*name) || node.is_some_and(|node| node.x.is_some() && node.y.is_some())
             };
             let placed: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).filter(has_place).collect();
             let members = if air.nodes.is_empty() { placed } else { air.nodes.iter().map(String::as_str).collect() };

@@ -4,8 +4,10 @@
 //! | --- | --- |
 //! | satellites and ground stations, with links that change | [`constellation`] |
 //! | routers in a plane, on a grid, and with few hubs | [`graphs`] |
+//! | links of any network that break and are mended | [`failures`] |
 
 pub mod constellation;
+pub mod failures;
 pub mod graphs;
 
 /// A link of `links.csv`.
