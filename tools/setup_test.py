@@ -302,6 +302,17 @@ class SetUp(unittest.TestCase):
         self.assertIn("apt-get install -y --no-install-recommends prometheus", machine.said)
         self.assertIn("Prometheus is not tested here: this failed", machine.said)
 
+    def test_mininet_comes_without_switches_or_its_test_is_left_out(self):
+        machine = self.machine(is_root=True)
+        machine.has("apt-get", machine.brings("mnexec"), note=True)
+        self.assertEqual(machine.setup("mininet").status, 0, machine.said)
+        self.assertEqual(machine.called()[-1], "apt-get install -y --no-install-recommends mininet")
+        machine = self.machine(is_root=False)
+        machine.has("apt-get", note=True)
+        self.assertEqual(machine.setup("mininet").status, 3, machine.said)
+        self.assertEqual(len(machine.said.splitlines()), 1)
+        self.assertEqual(machine.called(), [])
+
     def test_without_root_other_processors_and_workflows_are_left_out(self):
         for part, said in (("arm64", "programs for arm64 are not tested"), ("workflows", "the workflows are not checked")):
             machine = self.machine()
