@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build quick lab install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build quick lab sim install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -34,6 +34,7 @@ help:
 	@echo 'make test-crates  the library for programs: packages, documentation, changes that break programs; part of make system'
 	@echo 'make book      the guide as a book with a search, target/book/index.html (installs mdbook into the checkout)'
 	@echo 'make lab       the experiments, target/release/namewire-lab: see lab/README.md'
+	@echo 'make sim       the simulator, target/release/namewire-sim: see docs/simulator.md'
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make records   renews the records of lab/record whose code has changed, and the table of the papers (hours)'
@@ -65,6 +66,10 @@ build:
 lab:
 	@tools/setup.sh rust
 	cargo build --release --locked --package namewire-lab
+
+sim:
+	@tools/setup.sh rust
+	cargo build --release --locked --package namewire-scenario
 
 # What a package has beside the program, as the program itself says it.
 PACKAGE_FILES := $(TARGET)/package

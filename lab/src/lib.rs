@@ -10,7 +10,6 @@
 //! * `terminal`: a record as text; `report`: all records as a page with plots. Both compare our figures with those of
 //!   others.
 //! * `power`: the power of a router by its load, for the experiment of that name and for users' own machines.
-//! * `scenario`: simulated networks from a file, for the program `namewire-sim`.
 //! * `attack`: the attacks that `hostile` runs against a router, and `knock`: honest clients at the same time.
 //! * `load`, `router_process`, `router_control`, `process`: a real router in a separate process, and the load that
 //!   another process generates.

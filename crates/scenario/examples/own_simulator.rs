@@ -1,6 +1,6 @@
 //! A simulator that knows one more strategy (docs/simulator.md).
 //!
-//! `cargo run --release -p namewire-scenario --example own_simulator -- run scenario.toml --vary strategy=two-copies,asf`
+//! `cargo run --release -p namewire-scenario --example own_simulator -- run FILE --vary strategy=two-copies,asf`
 
 use namewire_engine::{DropReason, FaceId, Strategy, StrategyContext};
 use namewire_scenario::{OwnStrategies, command_line};

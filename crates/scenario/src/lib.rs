@@ -44,4 +44,4 @@ mod wishes;
 mod world;
 
 pub use file::Scenario;
-pub use world::OwnStrategies;
+pub use world::{OwnStrategies, default_node};

@@ -341,6 +341,11 @@ impl ConsumerKind {
     }
 }
 
+/// What a node is of which the scenario says nothing.
+pub fn default_node() -> NodeOptions {
+    node_options(None, &NodeSettings::default()).expect("the defaults are valid")
+}
+
 fn node_options(node: Option<&Node>, defaults: &NodeSettings) -> anyhow::Result<NodeOptions> {
     let own =
         |get: fn(&Node) -> Option<String>, default: &Option<String>| node.and_then(get).or_else(|| default.clone());

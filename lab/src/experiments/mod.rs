@@ -30,6 +30,8 @@ mod repo;
 pub mod ring_crossing;
 mod router_observed;
 mod router_sockets;
+#[cfg(feature = "complete")]
+mod simulator;
 mod string_differentiation;
 #[cfg(feature = "complete")]
 mod tag_locators;
@@ -92,6 +94,8 @@ const ALL: &[Entry] = &[
     Entry::new::<tag_traffic::Size>(tag_traffic::FILE, tag_traffic::run),
     #[cfg(feature = "complete")]
     Entry::new::<repo::Size>(repo::FILE, repo::run),
+    #[cfg(feature = "complete")]
+    Entry::new::<simulator::Size>(simulator::FILE, simulator::run),
 ];
 
 /// The experiment with this id.

@@ -1,7 +1,7 @@
 //! Failures: links that break and are mended at random times.
 //!
-//! Each link works for a time and is down for a time, both exponential with the given means, from a generator of its own.
-//! So a link fails at the same times whatever other links there are before it in the file.
+//! Each link works for a time and is down for a time, both exponential with the given means, from a generator of its
+//! own. So a link fails at the same times whatever other links there are before it in the file.
 
 use super::constellation::ChangeRow;
 use crate::file::Link;
