@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   frame of A  ──gap──slots──▓▓▓▓▓▓▓▓▓▓──gap──slots──     A waits until it hears nobody, then `gap` and
-//!   frame of B  ─────waits────          ──gap──slots──▓▓   a random number of slots
+//!   frame of B  ──gap──slots……waits………………──gap──slots──▓▓   a random number of slots; B goes on counting
 //! ```
 //!
 //! A node notices a frame of another after one slot: two nodes whose slots end together send together. A node that
@@ -159,17 +159,18 @@ struct Member {
     node: NodeId,
     queue: VecDeque<AirFrame>,
     queued_bytes: u64,
-    /// An attempt to send is scheduled.
-    tries: bool,
+    /// When it tries to send; `u64::MAX`: nothing waits.
+    try_at_ns: u64,
+    /// Slots before that, of which none has passed while others send.
+    slots_left: u64,
     sends_until_ns: u64,
-    /// The transmissions that it hears: number, beginning and end.
+    /// The transmissions that it hears.
     hears: Vec<Heard>,
     tally: AirTally,
 }
 
 struct Heard {
     transmission: u64,
-    began_ns: u64,
     ends_ns: u64,
 }
 
@@ -185,14 +186,13 @@ struct Receiver {
     is_damaged: bool,
 }
 
-/// What becomes of an attempt to send.
-pub(crate) enum Attempt {
-    /// The air is in use: try again then.
-    Later { at_ns: u64 },
-    /// The frame leaves.
-    Sends { transmission: u64, ends_ns: u64 },
-    /// Nothing waits any more.
-    Nothing,
+/// A frame leaves.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Leaves {
+    pub(crate) transmission: u64,
+    pub(crate) ends_ns: u64,
+    /// Those who hear it and wait for the air, and when they try now.
+    pub(crate) later: Vec<(usize, u64)>,
 }
 
 /// A transmission that has ended.
@@ -226,7 +226,8 @@ impl Air {
             node,
             queue: VecDeque::new(),
             queued_bytes: 0,
-            tries: false,
+            try_at_ns: u64::MAX,
+            slots_left: 0,
             sends_until_ns: 0,
             hears: Vec::new(),
             tally: AirTally::default(),
@@ -240,7 +241,6 @@ impl Air {
 
     /// A frame waits for the air. Returns when to try, if no attempt is scheduled.
     pub(crate) fn push(&mut self, member: usize, frame: AirFrame, now_ns: u64) -> Result<Option<u64>, AirLoss> {
-        let at_ns = now_ns + self.wait_ns();
         let state = &mut self.members[member];
         let bytes = frame.bytes.len() as u64;
         if state.queued_bytes + bytes > self.options.queue_bytes {
@@ -249,47 +249,55 @@ impl Air {
         }
         state.queued_bytes += bytes;
         state.queue.push_back(frame);
-        let is_first = !std::mem::replace(&mut state.tries, true);
-        Ok(is_first.then_some(at_ns))
+        let waits_already = state.try_at_ns != u64::MAX || state.sends_until_ns > now_ns;
+        Ok((!waits_already).then(|| self.wait(member, now_ns)))
     }
 
-    /// The node tries to send its first frame. `place_of` tells where a node is now.
-    pub(crate) fn attempt(&mut self, member: usize, now_ns: u64, place_of: impl Fn(NodeId) -> [f64; 2]) -> Attempt {
-        let slot_ns = if self.options.range.is_some() { self.options.slot_ns } else { 0 };
-        let state = &self.members[member];
-        let noticed = state.hears.iter().filter(|heard| heard.began_ns + slot_ns <= now_ns).map(|heard| heard.ends_ns);
-        let busy_until_ns = noticed.chain([state.sends_until_ns]).max().unwrap_or(0);
-        if busy_until_ns > now_ns {
-            return Attempt::Later { at_ns: busy_until_ns + self.wait_ns() };
-        }
+    /// Begins to wait for the air; returns when to try.
+    fn wait(&mut self, member: usize, now_ns: u64) -> u64 {
+        let slots = self.rng.u64(0..=self.options.slots);
+        let AirOptions { gap_ns, slot_ns, .. } = self.options;
         let state = &mut self.members[member];
-        let Some(frame) = state.queue.pop_front() else {
-            state.tries = false;
-            return Attempt::Nothing;
-        };
+        let heard_until_ns = state.hears.iter().map(|heard| heard.ends_ns).max().unwrap_or(0);
+        state.slots_left = slots;
+        state.try_at_ns = now_ns.max(heard_until_ns) + gap_ns + slots * slot_ns;
+        state.try_at_ns
+    }
+
+    /// The node sends its first frame, unless it tries at another time by now. `place_of` tells where a node is.
+    pub(crate) fn attempt(
+        &mut self,
+        member: usize,
+        now_ns: u64,
+        place_of: impl Fn(NodeId) -> [f64; 2],
+    ) -> Option<Leaves> {
+        let state = &mut self.members[member];
+        if state.try_at_ns != now_ns {
+            return None;
+        }
+        state.try_at_ns = u64::MAX;
+        let frame = state.queue.pop_front()?;
         state.queued_bytes -= frame.bytes.len() as u64;
         state.tally.sent += 1;
         let bits = frame.bytes.len() as u128 * 8;
         let bytes_ns = (bits * 1_000_000_000 / u128::from(self.options.bandwidth_bits_per_s.max(1))) as u64;
         let ends_ns = now_ns + self.options.preamble_ns + bytes_ns;
         state.sends_until_ns = ends_ns;
-        let transmission = self.begin(member, frame, now_ns, ends_ns, place_of);
-        Attempt::Sends { transmission, ends_ns }
+        Some(self.begin(member, frame, (now_ns, ends_ns), place_of))
     }
 
-    /// A transmission begins: who hears it, and what does it damage?
+    /// A transmission begins: who hears it, what does it damage, and who waits for its end?
     fn begin(
         &mut self,
         sender: usize,
         frame: AirFrame,
-        now_ns: u64,
-        ends_ns: u64,
+        (now_ns, ends_ns): (u64, u64),
         place_of: impl Fn(NodeId) -> [f64; 2],
-    ) -> u64 {
+    ) -> Leaves {
         let transmission = self.next_transmission;
         self.next_transmission += 1;
         let [x, y] = place_of(self.members[sender].node);
-        let mut receivers = Vec::new();
+        let (mut receivers, mut later) = (Vec::new(), Vec::new());
         for member in (0..self.members.len()).filter(|member| *member != sender) {
             let distance_m = match self.options.range {
                 None => 0.0,
@@ -302,13 +310,31 @@ impl Air {
                 continue;
             }
             let is_damaged = self.is_damaged(member, now_ns);
-            self.members[member].hears.push(Heard { transmission, began_ns: now_ns, ends_ns });
+            self.members[member].hears.push(Heard { transmission, ends_ns });
             receivers.push(Receiver { member, distance_m, is_damaged });
+            later.extend(self.put_off(member, now_ns).map(|at_ns| (member, at_ns)));
         }
         // Who sends does not hear.
         self.damage_what_is_heard(sender, now_ns);
         self.transmissions.insert(transmission, Transmission { sender, frame, receivers });
-        transmission
+        Leaves { transmission, ends_ns, later }
+    }
+
+    /// A member that waits hears a frame begin: it keeps the slots that have not passed, and tries after the frame. It
+    /// does not notice a frame within the slot in which it sends itself.
+    fn put_off(&mut self, member: usize, now_ns: u64) -> Option<u64> {
+        let AirOptions { gap_ns, slot_ns, range, .. } = self.options;
+        let unnoticed_ns = if range.is_some() { slot_ns } else { 0 };
+        let state = &mut self.members[member];
+        if state.try_at_ns == u64::MAX || state.try_at_ns < now_ns + unnoticed_ns {
+            return None;
+        }
+        let counts_from_ns = state.try_at_ns - state.slots_left * slot_ns;
+        let passed = now_ns.saturating_sub(counts_from_ns).checked_div(slot_ns).unwrap_or(0);
+        state.slots_left = state.slots_left.saturating_sub(passed);
+        let heard_until_ns = state.hears.iter().map(|heard| heard.ends_ns).max().unwrap_or(now_ns);
+        state.try_at_ns = heard_until_ns + gap_ns + state.slots_left * slot_ns;
+        Some(state.try_at_ns)
     }
 
     /// Whether a frame that begins now is damaged at a member; those that the member hears are then damaged too.
@@ -354,14 +380,8 @@ impl Air {
             }
             outcomes.push((member, outcome));
         }
-        let wait_ns = self.wait_ns();
-        let state = &mut self.members[sender];
-        state.tries = !state.queue.is_empty();
-        Ended { sender, frame, outcomes, try_at_ns: state.tries.then_some(now_ns + wait_ns) }
-    }
-
-    fn wait_ns(&mut self) -> u64 {
-        self.options.gap_ns + self.rng.u64(0..=self.options.slots) * self.options.slot_ns
+        let try_at_ns = (!self.members[sender].queue.is_empty()).then(|| self.wait(sender, now_ns));
+        Ended { sender, frame, outcomes, try_at_ns }
     }
 }
 
@@ -392,74 +412,111 @@ mod tests {
         (air, places.to_vec())
     }
 
-    fn try_at(air: &mut Air, places: &[f64], member: usize, now_ns: u64) -> Attempt {
-        air.attempt(member, now_ns, |node| [places[node.0], 0.0])
+    /// A frame of a member waits from `from_ns` on; returns when it tries.
+    fn push(air: &mut Air, member: usize, from_ns: u64) -> u64 {
+        air.push(member, frame(), from_ns).expect("room").expect("it did not wait before")
     }
 
-    fn sends(attempt: Attempt) -> (u64, u64) {
-        match attempt {
-            Attempt::Sends { transmission, ends_ns } => (transmission, ends_ns),
-            Attempt::Later { .. } | Attempt::Nothing => panic!("it does not send"),
-        }
+    fn sends(air: &mut Air, places: &[f64], member: usize, now_ns: u64) -> Leaves {
+        air.attempt(member, now_ns, |node| [places[node.0], 0.0]).expect("it is its time")
     }
 
     #[test]
     fn a_frame_takes_its_time_and_reaches_those_in_range() {
         let (mut air, places) = air(&[0.0, 40.0, 200.0], AirOptions::default());
-        assert!(air.push(0, frame(), 0).is_ok_and(|at_ns| at_ns.is_some()));
-        let (first, ends_ns) = sends(try_at(&mut air, &places, 0, 100));
-        assert_eq!(ends_ns, 100 + 20_000 + 1_000_000, "750 bytes at 6 Mbit/s");
-        let ended = air.end(first, ends_ns);
+        let at_ns = push(&mut air, 0, 0);
+        assert!((34_000..=34_000 + 15 * 9_000).contains(&at_ns));
+        let Leaves { transmission, ends_ns, later } = sends(&mut air, &places, 0, at_ns);
+        assert_eq!((ends_ns, later), (at_ns + 20_000 + 1_000_000, vec![]), "750 bytes at 6 Mbit/s");
+        let ended = air.end(transmission, ends_ns);
         assert_eq!((ended.outcomes, ended.try_at_ns), (vec![(1, Ok(()))], None));
     }
 
     #[test]
-    fn a_node_waits_while_it_hears_another() {
-        let (mut air, places) = air(&[0.0, 40.0], AirOptions::default());
-        for member in [0, 1] {
-            assert!(air.push(member, frame(), 0).is_ok());
-        }
-        let (_, ends_ns) = sends(try_at(&mut air, &places, 0, 0));
-        let Attempt::Later { at_ns } = try_at(&mut air, &places, 1, 9_000) else { panic!("it hears the other") };
-        assert!((ends_ns + 34_000..=ends_ns + 34_000 + 15 * 9_000).contains(&at_ns));
+    fn a_node_waits_while_it_hears_another_and_then_for_the_slots_that_were_left() {
+        let options = AirOptions { slots: 1_000, ..AirOptions::default() };
+        let (mut air, places) = air(&[0.0, 40.0], options);
+        let mut times = [push(&mut air, 0, 0), push(&mut air, 1, 0)];
+        let first = usize::from(times[1] < times[0]);
+        let Leaves { ends_ns, later, .. } = sends(&mut air, &places, first, times[first]);
+        let left_ns = times[1 - first] - times[first];
+        assert_eq!(later, [(1 - first, ends_ns + 34_000 + left_ns)], "{times:?}");
+        assert!(air.attempt(1 - first, times[1 - first], |_| [0.0; 2]).is_none(), "not any more");
+        times[1 - first] = later[0].1;
+        assert!(air.attempt(1 - first, times[1 - first], |_| [0.0; 2]).is_some());
     }
 
     #[test]
     fn frames_collide_where_both_are_heard() {
         // 0 and 2 do not hear each other; 1 hears both; 3 hears 2 alone.
         let (mut air, places) = air(&[0.0, 80.0, 160.0, 200.0], AirOptions::default());
-        for member in [0, 2] {
-            assert!(air.push(member, frame(), 0).is_ok());
-        }
-        let (first, first_ends_ns) = sends(try_at(&mut air, &places, 0, 0));
-        let (second, second_ends_ns) = sends(try_at(&mut air, &places, 2, 500_000));
-        assert_eq!(air.end(first, first_ends_ns).outcomes, [(1, Err(AirLoss::Collision))]);
-        let outcomes = air.end(second, second_ends_ns).outcomes;
+        let (at_0_ns, at_2_ns) = (push(&mut air, 0, 0), push(&mut air, 2, 500_000));
+        let first = sends(&mut air, &places, 0, at_0_ns);
+        let second = sends(&mut air, &places, 2, at_2_ns);
+        assert_eq!(air.end(first.transmission, first.ends_ns).outcomes, [(1, Err(AirLoss::Collision))]);
+        let outcomes = air.end(second.transmission, second.ends_ns).outcomes;
         assert_eq!(outcomes, [(1, Err(AirLoss::Collision)), (3, Ok(()))]);
         assert_eq!(air.tally_of(NodeId(1)).map(|tally| tally.lost), Some([2, 0, 0]));
     }
 
     #[test]
     fn nodes_that_begin_within_a_slot_collide_and_receive_nothing() {
-        let (mut air, places) = air(&[0.0, 10.0], AirOptions::default());
-        for member in [0, 1] {
-            assert!(air.push(member, frame(), 0).is_ok());
-        }
-        let (first, ends_ns) = sends(try_at(&mut air, &places, 0, 0));
-        let (second, _) = sends(try_at(&mut air, &places, 1, 8_999));
-        assert_eq!(air.end(first, ends_ns).outcomes, [(1, Err(AirLoss::Collision))]);
-        assert_eq!(air.end(second, ends_ns + 8_999).outcomes, [(0, Err(AirLoss::Collision))]);
+        let (mut air, places) = air(&[0.0, 10.0], AirOptions { slots: 0, ..AirOptions::default() });
+        let (at_0_ns, at_1_ns) = (push(&mut air, 0, 0), push(&mut air, 1, 8_999));
+        let first = sends(&mut air, &places, 0, at_0_ns);
+        let second = sends(&mut air, &places, 1, at_1_ns);
+        assert_eq!(air.end(first.transmission, first.ends_ns).outcomes, [(1, Err(AirLoss::Collision))]);
+        assert_eq!(air.end(second.transmission, second.ends_ns).outcomes, [(0, Err(AirLoss::Collision))]);
     }
 
     #[test]
     fn on_a_segment_nobody_collides() {
-        let (mut air, places) = air(&[0.0, 9e9], AirOptions { range: None, ..AirOptions::default() });
-        for member in [0, 1] {
-            assert!(air.push(member, frame(), 0).is_ok());
+        let options = AirOptions { range: None, slots: 0, ..AirOptions::default() };
+        let (mut air, places) = air(&[0.0, 9e9], options);
+        let (at_0_ns, at_1_ns) = (push(&mut air, 0, 0), push(&mut air, 1, 0));
+        assert_eq!(at_0_ns, at_1_ns);
+        let first = sends(&mut air, &places, 0, at_0_ns);
+        assert_eq!(first.later, [(1, first.ends_ns + 34_000)]);
+        assert_eq!(air.end(first.transmission, first.ends_ns).outcomes, [(1, Ok(()))]);
+    }
+
+    /// Bianchi 2000, for a window that does not grow: a station with frames without end sends in a slot with the
+    /// probability τ = 2 / (W + 1), and so of n stations that hear each other, a frame collides with 1 − (1 − τ)^(n − 1).
+    #[test]
+    fn as_many_frames_collide_as_theory_says() {
+        for stations in [2_usize, 5, 10] {
+            let (mut air, places) = air(&vec![0.0; stations], AirOptions::default());
+            let mut agenda = std::collections::BTreeSet::new();
+            for member in 0..stations {
+                air.push(member, frame(), 0).expect("room");
+                agenda.insert((
+                    air.push(member, frame(), 0).map_or(0, |_| air.members[member].try_at_ns),
+                    1,
+                    member,
+                    0,
+                ));
+            }
+            while let Some((now_ns, kind, member, transmission)) = agenda.pop_first() {
+                if now_ns > 60_000_000_000 {
+                    break;
+                }
+                if kind == 0 {
+                    let ended = air.end(transmission, now_ns);
+                    // There is always one more.
+                    let _ = air.push(ended.sender, frame(), now_ns);
+                    agenda.extend(ended.try_at_ns.map(|at_ns| (at_ns, 1, ended.sender, 0)));
+                } else if let Some(leaves) = air.attempt(member, now_ns, |node| [places[node.0], 0.0]) {
+                    agenda.insert((leaves.ends_ns, 0, member, leaves.transmission));
+                    agenda.extend(leaves.later.iter().map(|&(member, at_ns)| (at_ns, 1, member, 0)));
+                }
+            }
+            let sum = |count: fn(&AirTally) -> u64| air.members.iter().map(|member| count(&member.tally)).sum::<u64>();
+            // Each frame reaches all others, or is lost at all others.
+            let sent = sum(|tally| tally.sent) as f64 * (stations - 1) as f64;
+            let collided = sum(|tally| tally.lost[AirLoss::Collision as usize]) as f64 / sent;
+            let theory = 1.0 - (1.0 - 2.0 / 17.0_f64).powi(stations as i32 - 1);
+            assert!((collided - theory).abs() < 0.03, "{stations} stations: {collided} where theory has {theory}");
         }
-        let (first, ends_ns) = sends(try_at(&mut air, &places, 0, 0));
-        assert!(matches!(try_at(&mut air, &places, 1, 0), Attempt::Later { .. }));
-        assert_eq!(air.end(first, ends_ns).outcomes, [(1, Ok(()))]);
     }
 
     #[test]

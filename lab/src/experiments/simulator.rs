@@ -5,9 +5,9 @@
 //! millisecond. Every Data is new, so each crosses the whole path. The scenario is a file as users write it, run by the
 //! code that `namewire-sim run` runs.
 //!
-//! Subjects: stores of 1,000 Data by the router's own policy and by LRU, and no stores. A run in which not all Data come
-//! is no result. Memory: what the process holds after it has made the routers of a network without links, divided by
-//! their number.
+//! Subjects: stores of 1,000 Data by the router's own policy and by LRU, and no stores. A run in which not all Data
+//! come is no result. Memory: what the process holds after it has made the routers of a network without links, divided
+//! by their number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

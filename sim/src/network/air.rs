@@ -1,7 +1,7 @@
 //! Air between nodes: who joins it, where the nodes are, and its events.
 
 use super::{Carrier, End, Event, Link, LinkEnd, LinkId, Network, Place, holder_of_host};
-use crate::air::{Air, AirFrame, AirOptions, AirTally, Attempt, Ended, Track};
+use crate::air::{Air, AirFrame, AirOptions, AirTally, Ended, Track};
 use crate::trace::{NodeId, TraceKind};
 use namewire_engine::{FaceId, FaceScope, LinkType};
 use namewire_links::LinkOptions as LinkServiceOptions;
@@ -75,12 +75,10 @@ impl Network {
         let Network { queue, links, tracks, .. } = self;
         let Carrier::Air(air) = &mut links[end.0.0].carrier else { return };
         let now_ns = queue.now_ns();
-        match air.attempt(end.1, now_ns, |node| place_at(tracks, node, now_ns)) {
-            Attempt::Later { at_ns } => queue.schedule(at_ns, Event::TryAir(end)),
-            Attempt::Sends { transmission, ends_ns } => {
-                queue.schedule(ends_ns, Event::AirFrameEnds(end.0, transmission));
-            }
-            Attempt::Nothing => {}
+        let Some(leaves) = air.attempt(end.1, now_ns, |node| place_at(tracks, node, now_ns)) else { return };
+        queue.schedule(leaves.ends_ns, Event::AirFrameEnds(end.0, leaves.transmission));
+        for (member, at_ns) in leaves.later {
+            queue.schedule(at_ns, Event::TryAir(End(end.0, member)));
         }
     }
 
