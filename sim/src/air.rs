@@ -481,7 +481,7 @@ mod tests {
     }
 
     /// Bianchi 2000, for a window that does not grow: a station with frames without end sends in a slot with the
-    /// probability τ = 2 / (W + 1), and so of n stations that hear each other, a frame collides with 1 − (1 − τ)^(n − 1).
+    /// probability τ = 2 / (W + 1). Of n stations that hear each other, a frame collides with 1 − (1 − τ)^(n − 1).
     #[test]
     fn as_many_frames_collide_as_theory_says() {
         for stations in [2_usize, 5, 10] {
