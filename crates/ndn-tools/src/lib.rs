@@ -10,13 +10,14 @@
 //! | how is a command line read, and how are options listed? | `command_line` |
 //! | how does a program connect and sign? | `environment` |
 //! | how do numbers and packets look? | `text` |
-//! | what does a program do? | a file per program: `ping`, `ping_server`, `peek`, `poke`, `get`, `serve` |
+//! | what does a program do? | a file per program: `ping`, `ping_server`, `peek`, `poke`, `get`, `serve`, `dump` |
 //!
 //! The commands of `namewire` do some of the same work with other options. [`pinging`] and [`answers`] hold what both
 //! share.
 
 pub mod answers;
 mod command_line;
+mod dump;
 mod environment;
 mod get;
 mod peek;
@@ -52,11 +53,13 @@ pub enum Program {
     Get,
     /// `ndnputchunks`, lately `ndnserve`.
     Serve,
+    /// `ndndump`.
+    Dump,
 }
 
 impl Program {
     /// Every program, by the name of its link.
-    pub const NAMES: [(&str, Program); 8] = [
+    pub const NAMES: [(&str, Program); 9] = [
         ("ndnping", Program::Ping),
         ("ndnpingserver", Program::PingServer),
         ("ndnpeek", Program::Peek),
@@ -65,6 +68,7 @@ impl Program {
         ("ndnget", Program::Get),
         ("ndnputchunks", Program::Serve),
         ("ndnserve", Program::Serve),
+        ("ndndump", Program::Dump),
     ];
 
     /// The program of this name.
@@ -82,6 +86,7 @@ impl Program {
             Program::Poke => poke::run(&call).await,
             Program::Get => get::run(&call).await,
             Program::Serve => serve::run(&call).await,
+            Program::Dump => dump::run(&call),
         };
         match ended {
             Ok(code) => code,

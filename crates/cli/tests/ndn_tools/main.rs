@@ -6,6 +6,7 @@
 //! A line `$ A + B` starts A, runs B as soon as A has its route, and waits for the end of A. `$ A & B` kills A instead,
 //! because it ends by no other means. The output and the exit code of A come before those of B. `$ A < text` gives A
 //! standard input. `''` is an empty word. `/nowhere` has no route, and `/silent` leads to a node that answers nothing.
+//! Files of captured frames (file `frames.rs`) are in the folder of the session.
 //!
 //! To record again, with the programs of ndn-tools in a folder:
 //!
@@ -13,6 +14,7 @@
 //! NDN_TOOLS=/usr/bin NDN_TOOLS_SESSION=ping cargo test -p namewire-cli --test commands ndn_tools::record -- --ignored
 //! ```
 
+mod frames;
 mod masks;
 
 use crate::{
@@ -57,6 +59,7 @@ impl Stage {
         let uri = format!("udp4://{}", silent.local_addr().unwrap());
         router.ask(&["face", "create", &uri]);
         router.ask(&["route", "add", "/silent", &uri]);
+        frames::write(directory);
         let masks = Masks::new(&programs);
         Stage { router, programs, home: directory.to_owned(), masks, _silent: silent }
     }
@@ -155,6 +158,11 @@ fn peek_and_poke() {
 #[test]
 fn catchunks_and_putchunks() {
     replay("chunks");
+}
+
+#[test]
+fn dump() {
+    replay("dump");
 }
 
 #[test]
