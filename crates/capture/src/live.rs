@@ -153,3 +153,46 @@ pub fn usual_interface() -> String {
     });
     found.map_or_else(|| ANY.to_owned(), |one| one.interface_name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// The payloads of ours that pass, up to the last one. `None` where this test has no privileges.
+    fn seen(interface: &str) -> Option<(u16, Vec<u8>)> {
+        let mut live = match LiveCapture::open(interface) {
+            Err(OpenError::NoPermission(..)) => return None,
+            opened => opened.unwrap_or_else(|error| panic!("{error}")),
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mark: [u8; 16] = std::array::from_fn(|_| fastrand::u8(..));
+        for number in 0..3 {
+            socket.send_to(&[&mark[..], &[number]].concat(), socket.local_addr().unwrap()).unwrap();
+        }
+        let mut numbers = Vec::new();
+        while numbers.last() != Some(&2) {
+            let frame = live.next_frame().unwrap();
+            let (marked, number) = frame.bytes.split_at(frame.bytes.len().saturating_sub(1));
+            if marked.ends_with(&mark) {
+                numbers.extend_from_slice(number);
+            }
+        }
+        Some((live.link(), numbers))
+    }
+
+    #[test]
+    fn a_frame_on_the_loopback_interface_comes_once() {
+        for (interface, link) in [("lo", link_type::ETHERNET), (ANY, link_type::LINUX_SLL)] {
+            if let Some(seen) = seen(interface) {
+                assert_eq!(seen, (link, vec![0, 1, 2]));
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_interface_gets_the_words_of_libpcap() {
+        let error = LiveCapture::open("nosuch0").err().unwrap();
+        assert_eq!(error.to_string(), "nosuch0: No such device exists (No such device exists)");
+    }
+}

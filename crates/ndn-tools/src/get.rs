@@ -314,6 +314,10 @@ fn ended(error: FetchError) -> Stop {
         FetchError::ApplicationNack(name) => {
             Stop::error(APPLICATION_NACK, format!("Application generated Nack: Name: {name}"))
         }
+        // A reader that has seen enough, such as `head`, is told nothing.
+        FetchError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Stop { code: FAILED, message: String::new() }
+        }
         FetchError::BadDigest(_) | FetchError::NotInManifest(_) => Stop::error(INVALID_DATA, error),
         FetchError::Connection(ExpressError::Closed(reason))
         | FetchError::NotFound { cause: ExpressError::Closed(reason), .. } => {
@@ -405,6 +409,7 @@ mod tests {
         }
         assert_eq!(ended(FetchError::ApplicationNack(name.clone())).code, APPLICATION_NACK);
         assert_eq!(ended(FetchError::BadDigest(name)).code, INVALID_DATA);
+        assert_eq!(ended(FetchError::Output(io::ErrorKind::BrokenPipe.into())).message, "");
     }
 
     #[test]
