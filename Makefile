@@ -78,6 +78,12 @@ define package_files
 @mkdir -p $(PACKAGE_FILES)/completions
 @$(1) manual $(PACKAGE_FILES)/man
 @for shell in bash zsh fish; do $(1) completions $$shell > $(PACKAGE_FILES)/completions/$$shell || exit 1; done
+@$(1) links $(PACKAGE_FILES)/links --program namewire
+@rm $(PACKAGE_FILES)/links/nfdc # an alternative, by the scripts of the package namewire
+@mkdir $(PACKAGE_FILES)/nfd
+@for name in start stop status; do \
+	sed 's|@SYSCONFDIR@|/etc|' packaging/nfd/nfd-$$name > $(PACKAGE_FILES)/nfd/nfd-$$name || exit 1; \
+done
 endef
 package-files: build
 	$(call package_files,$(NAMEWIRE))
@@ -130,6 +136,7 @@ CARGO_DEB := --package namewire-cli --no-build --quiet
 deb: package-files
 	@tools/setup.sh deb
 	.tools/bin/cargo-deb $(CARGO_DEB) --dbgsym --output $(TARGET)/debian/
+	.tools/bin/cargo-deb $(CARGO_DEB) --variant nfd --output $(TARGET)/debian/
 
 # Part of `make system`.
 TRIED := $(TARGET)/installed
@@ -154,13 +161,13 @@ test-install:
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-deb: package-files
-	$(call say,test-deb: the package in a bare root: install, forward, upgrade, remove)
+	$(call say,test-deb: the packages in a bare root: install, forward, upgrade, remove; the names of NFD)
 	@tools/setup.sh deb
 	.tools/bin/cargo-deb $(CARGO_DEB) --strip --fast --deb-version 0.0.9 --output $(TARGET)/debian-older/
 	@$(MAKE) --no-print-directory deb
 	@tools/setup.sh bare-root
-	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/*.deb $(TARGET)/debian/*.ddeb $(TARGET)/bare-root \
-		|| [ $$? = 3 ]
+	@packaging/test_deb.py $(TARGET)/debian-older/*.deb $(TARGET)/debian/namewire_*.deb $(TARGET)/debian/*.ddeb \
+		$(TARGET)/debian/namewire-nfd_*.deb $(TARGET)/bare-root || [ $$? = 3 ]
 
 # The version of the package and of the image.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -171,6 +178,7 @@ rpm: package-files
 	@install --strip $(NAMEWIRE) $(PACKAGE_FILES)/namewire
 	@mkdir -p $(TARGET)/rpm
 	.tools/bin/cargo-generate-rpm $(CARGO_RPM) --output $(TARGET)/rpm/
+	.tools/bin/cargo-generate-rpm $(CARGO_RPM) --variant nfd --output $(TARGET)/rpm/
 
 # Part of `make system`. Status 3: what it needs cannot be had here, as it has said.
 test-rpm: deb rpm
@@ -179,7 +187,7 @@ test-rpm: deb rpm
 	.tools/bin/cargo-generate-rpm $(CARGO_RPM) --set-metadata 'version = "0.0.9"' --output $(TARGET)/rpm-older/
 	@tools/setup.sh bare-root
 	@packaging/test_rpm.py $(TARGET)/rpm-older/*.rpm $(TARGET)/rpm/namewire-$(VERSION)-*.rpm \
-		$(TARGET)/debian/namewire_*.deb $(TARGET)/bare-root || [ $$? = 3 ]
+		$(TARGET)/debian/namewire_*.deb $(TARGET)/rpm/namewire-nfd-$(VERSION)-*.rpm $(TARGET)/bare-root || [ $$? = 3 ]
 
 # Programs that need no library, in a folder of their own, because their target is another.
 STATIC := $(TARGET)/static

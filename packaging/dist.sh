@@ -28,11 +28,14 @@ rm -rf "${tree%/*}"
 
 CARGO_TARGET_DIR=$target/static .tools/bin/cargo-deb --package namewire-cli --target "$architecture-unknown-linux-musl" \
     --no-build --no-strip --quiet --output "$dist/"
+CARGO_TARGET_DIR=$target/static .tools/bin/cargo-deb --package namewire-cli --target "$architecture-unknown-linux-musl" \
+    --variant nfd --no-build --no-strip --quiet --output "$dist/"
 install -m 755 "$program" "$pages/namewire"
 # cargo-generate-rpm makes times that are later than SOURCE_DATE_EPOCH equal to it, and leaves earlier ones.
 touch --date "@$SOURCE_DATE_EPOCH" README.md CHANGELOG.md LICENSE* packaging/namewire.toml packaging/systemd/* \
-    packaging/socket/*
+    packaging/socket/* packaging/nfd/*
 .tools/bin/cargo-generate-rpm --package crates/cli --arch "$architecture" --auto-req disabled --output "$dist/"
+.tools/bin/cargo-generate-rpm --package crates/cli --arch "$architecture" --variant nfd --output "$dist/"
 
 packaging/write_image.py "$program" "$architecture" "$version" "$target/dist-image.tar"
 gzip --no-name --best <"$target/dist-image.tar" >"$dist/$name-image.tar.gz"

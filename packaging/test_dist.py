@@ -63,12 +63,13 @@ def in_bare_root(bare: Path, dist: Path, folder: Path) -> None:
     print("a user of a bare root installed it, a file went through, and removed it")
 
     of_dpkg = root.run("dpkg", "--print-architecture").stdout.strip()
-    package = next(dist.glob(f"*_{of_dpkg}.deb")).name
-    root.run("dpkg", "--install", f"/release/{package}")
+    package, names = (next(dist.glob(f"{name}_*_{of_dpkg}.deb")).name for name in ("namewire", "namewire-nfd"))
+    root.run("dpkg", "--install", f"/release/{package}", f"/release/{names}")
     root.run("namewire", "config", "check", f"/{CONFIGURATION}")
-    print(f"{package}: installed")
+    root.run("ndnping", "-V")
+    print(f"{package} and {names}: installed")
     if shutil.which("rpm"):
-        package = next(dist.glob(f"*.{platform.machine()}.rpm"))
+        package = next(dist.glob(f"namewire-[0-9]*.{platform.machine()}.rpm"))
         requires = subprocess.run(["rpm", "--query", "--package", "--requires", package], check=True, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         assert "useradd" in requires and ".so" not in requires, f"{package.name} requires {requires}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the rpm package with the Debian package, installs it into a bare root, forwards packets, upgrades, removes.
 
-Usage: test_rpm.py OLDER.rpm NEWER.rpm PACKAGE.deb FOLDER. It needs root, rpm, and mmdebstrap for the bare root
+Usage: test_rpm.py OLDER.rpm NEWER.rpm PACKAGE.deb NFD.rpm FOLDER. It needs root, rpm, and mmdebstrap for the bare root
 (bare_root.py). The root is a Debian, whose database of rpm is empty: so `rpm` does not look for required packages, and
 the test looks for the required programs and libraries itself. Exit status 3: what the test needs cannot be had here.
 """
@@ -87,8 +87,28 @@ def meets_requirements(root: Root) -> None:
             assert name in ("rpmlib", "rtld", "config"), f"an unexpected requirement: {required}"
 
 
+def check_names(root: Root, package: Path) -> None:
+    """Installs the names of NFD's programs beside a file that another program has under one of them."""
+    for relation in ("--conflicts", "--provides"):
+        named = output("rpm", "--query", "--package", relation, package)
+        assert "nfd" in named and "ndn-tools" in named, f"{relation}: {named}"
+    strange, ndnping = root.folder / "usr/bin/ndnpeek", root.folder / "usr/bin/ndnping"
+    strange.write_text("of another program")
+    rpm(root, "--install", "--nodeps", package)
+    assert str(ndnping.readlink()) == "namewire" and strange.read_text() == "of another program"
+    for name in ("nfd", "nfdc", "ndnping", "ndncatchunks", "ndndump"):
+        root.run(name, "-V")
+    root.run("namewire", "config", "check", "--nfd-conf", "/etc/ndn/nfd.conf.sample")
+    rpm(root, "--upgrade", "--nodeps", "--replacepkgs", package)
+    assert ndnping.is_symlink(), "an upgrade removed the links"
+    rpm(root, "--erase", "namewire-nfd")
+    assert not ndnping.is_symlink() and strange.exists()
+    strange.unlink()
+    print(f"{package.name}: links made and removed, and nothing else")
+
+
 def main() -> None:
-    older, newer, deb, folder = (Path(argument).resolve() for argument in sys.argv[1:5])
+    older, newer, deb, names, folder = (Path(argument).resolve() for argument in sys.argv[1:6])
     bare = template("the rpm package", folder)
     if not shutil.which("rpm"):
         missing("the rpm package", "rpm is missing")
@@ -121,10 +141,13 @@ def main() -> None:
     rpm(root, "--upgrade", "--nodeps", "--replacepkgs", newer)
     compare(root, deb, folder / "deb")
 
+    check_names(root, names)
     rpm(root, "--erase", "namewire")
     left = sorted(root.files() - before - DISTRIBUTION)
     # As usual for rpm: what the service wrote stays, and so does its user, whose number nothing else should get.
-    assert left == ["var/lib/namewire", "var/lib/namewire/state.toml"], f"left after the package was removed: {left}"
+    state = {"var/lib/namewire", "var/lib/namewire/state.toml"}
+    # The commands since the state was written, if there were any.
+    assert state <= set(left) <= state | {"var/lib/namewire/state.toml.commands"}, f"left after removal: {left}"
     assert root.users() == users | {"ndn"}, f"users left: {root.users() - users}"
     print("removed: only the router's state and its user are left")
     shutil.rmtree(root.folder)

@@ -74,7 +74,7 @@ ARROWS = {
     "printing": set(),
     "nfdc": {"packet", "client", "security", "printing"},
     "ndnsec": {"packet", "client", "security", "printing"},
-    "ndn-tools": {"packet", "client", "security", "printing", "nfdc"},
+    "ndn-tools": {"packet", "capture", "client", "security", "printing", "nfdc"},
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "repo", "files", "security",
               "printing", "ndn-tools"},
     "cli": {"packet", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",

@@ -20,9 +20,43 @@ pub enum CongestionControl {
     Fixed,
 }
 
+/// The constants by which a window changes. Those of the standards are the default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowTuning {
+    /// Slow start ends here at the latest, in segments.
+    pub slow_start_threshold: f64,
+    /// AIMD: segments by which the window grows each round trip.
+    pub aimd_step: f64,
+    /// AIMD: factor on the window when it decreases.
+    pub aimd_beta: f64,
+    /// AIMD: a window that decreases goes back to the initial one, and starts slowly.
+    pub resets: bool,
+    /// CUBIC: factor on the window when it decreases.
+    pub cubic_beta: f64,
+    /// CUBIC: a window that shrinks twice in a row makes room for others (RFC 9438 §4.7).
+    pub fast_convergence: bool,
+    /// CongestionMarks have no effect.
+    pub ignores_marks: bool,
+    /// Each sign of congestion decreases the window, not only the first one of a round trip.
+    pub heeds_each_sign: bool,
+}
+
+impl Default for WindowTuning {
+    fn default() -> Self {
+        WindowTuning {
+            slow_start_threshold: f64::INFINITY,
+            aimd_step: 1.0,
+            aimd_beta: 0.5,
+            resets: false,
+            cubic_beta: 0.7,
+            fast_convergence: true,
+            ignores_marks: false,
+            heeds_each_sign: false,
+        }
+    }
+}
+
 const CUBIC_C: f64 = 0.4;
-const CUBIC_BETA: f64 = 0.7;
-const AIMD_BETA: f64 = 0.5;
 const WINDOW_MIN: f64 = 2.0;
 /// Round trips must grow by an eighth, within these bounds, to end slow start.
 const HYSTART_GROWTH_MIN: Duration = Duration::from_millis(4);
@@ -32,6 +66,8 @@ const HYSTART_GROWTH_MAX: Duration = Duration::from_millis(16);
 #[derive(Clone, Debug)]
 pub struct CongestionWindow {
     control: CongestionControl,
+    tuning: WindowTuning,
+    initial: f64,
     window: f64,
     window_max: f64,
     slow_start_threshold: f64,
@@ -48,12 +84,19 @@ pub struct CongestionWindow {
 impl CongestionWindow {
     /// A window of `initial` segments that never exceeds `max`.
     pub fn new(control: CongestionControl, initial: usize, max: usize) -> Self {
+        CongestionWindow::tuned(control, WindowTuning::default(), initial, max)
+    }
+
+    /// As [`CongestionWindow::new`], with other constants.
+    pub fn tuned(control: CongestionControl, tuning: WindowTuning, initial: usize, max: usize) -> Self {
         let window = initial.max(1) as f64;
         CongestionWindow {
             control,
+            tuning,
+            initial: window,
             window,
             window_max: (max as f64).max(window),
-            slow_start_threshold: f64::INFINITY,
+            slow_start_threshold: tuning.slow_start_threshold,
             window_before_decrease: window,
             epoch: None,
             reno_window: window,
@@ -67,6 +110,11 @@ impl CongestionWindow {
         self.window as usize
     }
 
+    /// The window with its fraction, and where slow start ends.
+    pub fn exact(&self) -> (f64, f64) {
+        (self.window, self.slow_start_threshold)
+    }
+
     /// How often it decreased.
     pub fn decreases(&self) -> u64 {
         self.decreases
@@ -78,16 +126,16 @@ impl CongestionWindow {
             return;
         }
         if self.window < self.slow_start_threshold {
-            self.window += 1.0;
+            self.window += if self.control == CongestionControl::Aimd { self.tuning.aimd_step } else { 1.0 };
             if rtt.is_some_and(|rtt| self.delay_grew(rtt)) {
                 self.slow_start_threshold = self.window;
             }
         } else if self.control == CongestionControl::Aimd {
-            self.window += 1.0 / self.window;
+            self.window += self.tuning.aimd_step / self.window;
         } else {
             self.grow_cubic(now, srtt.unwrap_or_default());
         }
-        self.window = self.window.min(self.window_max);
+        self.window = self.window.min(self.window_max).max(1.0);
     }
 
     /// A sign of congestion, the only one within this round trip.
@@ -96,12 +144,13 @@ impl CongestionWindow {
             return;
         }
         self.decreases += 1;
-        let beta = if self.control == CongestionControl::Cubic { CUBIC_BETA } else { AIMD_BETA };
-        // Fast convergence: a window that shrinks twice in a row makes room for others.
+        let is_cubic = self.control == CongestionControl::Cubic;
+        let beta = if is_cubic { self.tuning.cubic_beta } else { self.tuning.aimd_beta };
+        let shrinks_again = self.window < self.window_before_decrease;
         self.window_before_decrease =
-            if self.window < self.window_before_decrease { self.window * (1.0 + beta) / 2.0 } else { self.window };
-        self.window = (self.window * beta).max(WINDOW_MIN);
-        self.slow_start_threshold = self.window;
+            if self.tuning.fast_convergence && shrinks_again { self.window * (1.0 + beta) / 2.0 } else { self.window };
+        self.slow_start_threshold = (self.window * beta).max(WINDOW_MIN).min(self.window_max);
+        self.window = if self.tuning.resets && !is_cubic { self.initial } else { self.slow_start_threshold };
         self.reno_window = self.window;
         self.epoch = None;
     }
@@ -117,7 +166,8 @@ impl CongestionWindow {
         let time_s = (now.duration_since(epoch) + srtt).as_secs_f64();
         let k_s = ((self.window_before_decrease - self.slow_start_threshold).max(0.0) / CUBIC_C).cbrt();
         let cubic = CUBIC_C * (time_s - k_s).powi(3) + self.window_before_decrease;
-        self.reno_window += 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) / self.window;
+        let beta = self.tuning.cubic_beta;
+        self.reno_window += 3.0 * (1.0 - beta) / (1.0 + beta) / self.window;
         // At most half as much again per round trip (RFC 9438 §4.4).
         let target = cubic.max(self.reno_window).min(self.window * 1.5);
         if target > self.window {
@@ -181,6 +231,27 @@ mod tests {
         assert_eq!(window.slow_start_threshold, f64::INFINITY);
         window.on_data(now, Some(ms(15)), None);
         assert_eq!(window.slow_start_threshold, 5.0);
+    }
+
+    #[test]
+    fn the_constants_of_a_window_can_be_others() {
+        let now = Instant::now();
+        let tuning =
+            WindowTuning { slow_start_threshold: 8.0, aimd_step: 3.0, resets: true, ..WindowTuning::default() };
+        let mut window = CongestionWindow::tuned(CongestionControl::Aimd, tuning, 2, 1000);
+        (0..2).for_each(|_| window.on_data(now, None, None));
+        assert_eq!(window.exact(), (8.0, 8.0), "slow start by the step, up to the threshold");
+        (0..8).for_each(|_| window.on_data(now, None, None));
+        assert_eq!(window.segments(), 10, "a little under three segments more in a round trip");
+        window.on_congestion();
+        assert_eq!(window.segments(), 2, "the initial one");
+        let tuning = WindowTuning { cubic_beta: 0.9, aimd_step: f64::NAN, ..WindowTuning::default() };
+        let mut cubic = CongestionWindow::tuned(CongestionControl::Cubic, tuning, 100, 1000);
+        cubic.on_congestion();
+        assert_eq!(cubic.segments(), 90);
+        let mut aimd = CongestionWindow::tuned(CongestionControl::Aimd, tuning, 2, 5);
+        aimd.on_data(now, None, None);
+        assert!((1..=5).contains(&aimd.segments()), "nonsense stays within the bounds");
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! What a caller says of a fetch, what it learns of it, and why it fails.
 
 use crate::{
-    client::Client, congestion_window::CongestionControl, express_error::ExpressError, rate_limit::RateLimit,
+    client::Client,
+    congestion_window::{CongestionControl, WindowTuning},
+    express_error::ExpressError,
+    fetch_event::FetchWatch,
+    rate_limit::RateLimit,
     validator::Validator,
 };
 use namewire_packet::{Data, NackReason, NameBuf};
@@ -21,6 +25,8 @@ pub enum Discovery {
     FirstSegment,
     /// A prefix Interest for metadata or any segment, fresh or not, as repositories hold them.
     AnySegment,
+    /// The version in the name; without one the one that metadata tells, and nothing else.
+    Metadata,
     /// The name is complete up to the segment number.
     None,
 }
@@ -36,6 +42,8 @@ pub struct FetchOptions {
     pub window_initial: usize,
     /// Largest window, in segments.
     pub window_max: usize,
+    /// The constants by which it changes.
+    pub window_tuning: WindowTuning,
     /// How often one segment is requested again before the fetch fails.
     pub retries_max: u32,
     /// Lower bound of the retransmission time-out.
@@ -44,6 +52,8 @@ pub struct FetchOptions {
     pub rto_max: Duration,
     /// InterestLifetime of segment Interests, in milliseconds.
     pub lifetime_ms: u64,
+    /// MustBeFresh in each Interest for a segment.
+    pub must_be_fresh: bool,
     /// Check the digest of DigestSha256 segments, if there is no `validator`.
     pub verify_digests: bool,
     /// Accept only segments and metadata that this trust schema accepts; `None`: no key is checked.
@@ -70,6 +80,8 @@ pub struct FetchOptions {
     pub reconnect: Duration,
     /// Most bytes of content per second, of this fetch and of all others that have the same limit.
     pub rate_limit: Option<Arc<RateLimit>>,
+    /// Learns what happens.
+    pub watch: Option<FetchWatch>,
 }
 
 impl Default for FetchOptions {
@@ -79,10 +91,12 @@ impl Default for FetchOptions {
             congestion_control: CongestionControl::Cubic,
             window_initial: 2,
             window_max: 1024,
+            window_tuning: WindowTuning::default(),
             retries_max: 15,
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(4),
             lifetime_ms: 4000,
+            must_be_fresh: false,
             verify_digests: true,
             validator: None,
             size_bytes_max: u64::MAX,
@@ -95,6 +109,7 @@ impl Default for FetchOptions {
             waits_for_producer: false,
             reconnect: Duration::ZERO,
             rate_limit: None,
+            watch: None,
         }
     }
 }

@@ -60,6 +60,7 @@ mod data_buf;
 pub mod discovery;
 mod express_error;
 mod face;
+mod fetch_event;
 mod fetch_options;
 mod incoming_interest;
 #[cfg(feature = "key-chain")]
@@ -97,6 +98,7 @@ pub use connection::ConnectionEvent;
 pub use data_buf::DataBuf;
 pub use express_error::ExpressError;
 pub use face::{FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX};
+pub use fetch_event::{FetchEvent, FetchWatch};
 pub use fetch_options::{Discovery, FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX};
 pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, Responder};
 #[cfg(feature = "key-chain")]

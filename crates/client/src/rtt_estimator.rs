@@ -65,6 +65,11 @@ impl RttEstimator {
     pub fn srtt(&self) -> Option<Duration> {
         self.estimate.smoothed_ns().map(Duration::from_nanos)
     }
+
+    /// Variation of the round-trip times; 0 before the first sample.
+    pub fn variation(&self) -> Duration {
+        Duration::from_nanos(self.estimate.variation_ns())
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::{
     connection::Backoff,
     data_buf::DataBuf,
     express_error::ExpressError,
+    fetch_event::FetchEvent,
     fetch_options::{FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX, require_trust},
     loss_detection::{LossDetector, repeat_after},
     manifest::Manifest,
@@ -150,7 +151,12 @@ impl<'a> Transfer<'a> {
         let repeats = Repeats::of(&base);
         client.face().lock().fetches.add(&repeats);
         Transfer {
-            window: CongestionWindow::new(options.congestion_control, options.window_initial, options.window_max),
+            window: CongestionWindow::tuned(
+                options.congestion_control,
+                options.window_tuning,
+                options.window_initial,
+                options.window_max,
+            ),
             rtt: RttEstimator::new(options.rto_min.min(rto_limit), options.rto_max.min(rto_limit)),
             losses: LossDetector::new(),
             client,
@@ -231,7 +237,7 @@ impl<'a> Transfer<'a> {
             let mut name = self.base.clone();
             name.push_segment(segment);
             let mut interest = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(self.options.lifetime_ms);
-            if wanted.must_be_fresh {
+            if wanted.must_be_fresh || self.options.must_be_fresh {
                 interest = interest.must_be_fresh(true);
             }
             let hint = self.options.hint_of(self.source);
@@ -240,7 +246,10 @@ impl<'a> Transfer<'a> {
             }
             let completion = Completion::Tagged(segment, self.sender.clone());
             match self.client.send_interest(&interest.build(), completion, slot).await {
-                Ok(outstanding) => self.note_sent(segment, wanted, outstanding),
+                Ok(outstanding) => {
+                    self.tell(&FetchEvent::Requested { segment, retries: wanted.attempts });
+                    self.note_sent(segment, wanted, outstanding);
+                }
                 Err(ExpressError::Closed(_)) if self.options.can_reconnect() => {
                     self.lose(segment, wanted);
                     self.reconnect().await?;
@@ -399,13 +408,17 @@ impl<'a> Transfer<'a> {
                 let in_flight = &self.in_flight;
                 let last_sent = |segment| in_flight.get(&segment).filter(|w| !w.is_pausing).map(|w| w.sent_at);
                 self.losses.answered(segment, wanted.attempts, wanted.sent_at, now, last_sent);
-                let rtt = (wanted.attempts == 1).then(|| now.duration_since(wanted.sent_at));
+                let round_trip = now.duration_since(wanted.sent_at);
+                let is_sample = wanted.attempts == 1;
+                let rtt = is_sample.then_some(round_trip);
                 rtt.into_iter().for_each(|rtt| self.rtt.add_sample(rtt));
-                if data.congestion_mark > 0 {
-                    self.progress.congestion_marks += 1;
-                    self.decrease_window(wanted.sent_at);
+                self.tell(&FetchEvent::Received { segment, round_trip, is_sample, estimate: &self.rtt });
+                self.progress.congestion_marks += u64::from(data.congestion_mark > 0);
+                if data.congestion_mark > 0 && !self.options.window_tuning.ignores_marks {
+                    self.decrease_window(wanted.sent_at, data.congestion_mark);
                 } else {
                     self.window.on_data(now, rtt, self.rtt.srtt());
+                    self.tell(&FetchEvent::Window(self.window.exact().0));
                 }
                 self.accept(segment, data).await
             }
@@ -451,7 +464,7 @@ impl<'a> Transfer<'a> {
         wanted.outstanding = None;
         let pause = match reason {
             NackReason::Congestion => {
-                self.decrease_window(wanted.sent_at);
+                self.decrease_window(wanted.sent_at, 0);
                 self.rtt.rto()
             }
             NackReason::Duplicate => Duration::ZERO, // a fresh nonce will do
@@ -486,7 +499,7 @@ impl<'a> Transfer<'a> {
             }
             let Some(wanted) = self.in_flight.remove(&segment) else { continue };
             self.progress.losses += 1;
-            self.decrease_window(wanted.sent_at);
+            self.decrease_window(wanted.sent_at, 0);
             self.lose(segment, wanted);
         }
         let is_probe_due = self.losses.probe_due(overdue, self.rtt.srtt(), rto).is_some_and(|due| due <= now);
@@ -538,7 +551,7 @@ impl<'a> Transfer<'a> {
                 }
                 self.progress.timeouts += 1;
                 let may_not_exist = self.is_open_ended() && Some(segment) > self.highest;
-                window_decreased |= may_not_exist || self.decrease_window(wanted.sent_at);
+                window_decreased |= may_not_exist || self.decrease_window(wanted.sent_at, 0);
             }
             self.lose(segment, wanted);
         }
@@ -620,13 +633,22 @@ impl<'a> Transfer<'a> {
     }
 
     /// At most once per round trip: a loss of a segment sent before the last decrease is no news. True if it decreased.
-    fn decrease_window(&mut self, sent_at: Instant) -> bool {
-        let is_new = self.last_decrease.is_none_or(|last| sent_at > last);
+    /// `mark` is the CongestionMark that says so; 0: a loss or a Nack does.
+    fn decrease_window(&mut self, sent_at: Instant, mark: u64) -> bool {
+        let heeds_each = self.options.window_tuning.heeds_each_sign;
+        let is_new = heeds_each || self.last_decrease.is_none_or(|last| sent_at > last);
         if is_new {
             self.window.on_congestion();
             self.last_decrease = Some(Instant::now());
+            let (window, threshold) = self.window.exact();
+            self.tell(&FetchEvent::Congestion { mark, window, threshold });
+            self.tell(&FetchEvent::Window(window));
         }
         is_new
+    }
+
+    fn tell(&self, event: &FetchEvent<'_>) {
+        self.options.watch.iter().for_each(|watch| watch.tell(event));
     }
 
     /// Accepts a segment: verifies it and keeps it until its turn.

@@ -27,6 +27,7 @@ use crate::{
     connection::Backoff,
     data_buf::DataBuf,
     express_error::ExpressError,
+    fetch_event::FetchEvent,
     fetch_options::{Discovery, FetchError, FetchOptions, require_trust},
     pending_interest::{Completion, Outcome},
 };
@@ -85,7 +86,8 @@ pub(crate) async fn discover(client: &Client, name: &NameBuf, options: &FetchOpt
     let has_version = name.as_name().last().is_some_and(|last| last.version().is_some());
     let asks = match options.discovery {
         Discovery::Auto if !has_version => vec![Ask::prefix(name, true), Ask::metadata(name)],
-        Discovery::Auto | Discovery::None => {
+        Discovery::Metadata if !has_version => vec![Ask::metadata(name)],
+        Discovery::Auto | Discovery::Metadata | Discovery::None => {
             return Ok(Found { base: name.clone(), first: Discovered::Name, is_from_cache: false });
         }
         Discovery::FirstSegment => vec![Ask::prefix(name, true)],
@@ -93,8 +95,11 @@ pub(crate) async fn discover(client: &Client, name: &NameBuf, options: &FetchOpt
     };
     let start = Instant::now();
     let mut search = Search::new(client, name, options, asks);
-    // The cache is asked within the same time.
-    let patience = options.patience - CACHE_PATIENCE.min(options.patience / 4);
+    let patience = match options.discovery {
+        // The cache is asked within the same time.
+        Discovery::Auto => options.patience - CACHE_PATIENCE.min(options.patience / 4),
+        _ => options.patience,
+    };
     let cause = match search.run(start + patience).await? {
         Ok(found) => return Ok(found),
         Err(cause) => cause,
@@ -303,6 +308,9 @@ impl<'a> Search<'a> {
             Ok(data) => {
                 (ask.due, ask.outstanding) = (None, Vec::new());
                 let is_metadata = ask.is_metadata;
+                if let Some(watch) = self.options.watch.as_ref().filter(|_| is_metadata) {
+                    watch.tell(&FetchEvent::Metadata(&data.data()));
+                }
                 self.refused = self.consider(is_metadata, data).await.err().or(self.refused.take());
                 Ok(())
             }
@@ -320,6 +328,7 @@ impl<'a> Search<'a> {
 
     /// Nobody has an answer now; somebody may soon.
     fn nacked(&mut self, index: usize, reason: NackReason) {
+        let is_only_ask = self.asks.len() == 1;
         let ask = &mut self.asks[index];
         ask.nacks += 1;
         ask.outstanding.clear();
@@ -329,7 +338,7 @@ impl<'a> Search<'a> {
             _ => (NACK_PAUSE * (1 << (ask.nacks - 1).min(10))).min(NACK_PAUSE_LAST),
         };
         ask.due = (!gives_up).then(|| Instant::now() + pause);
-        if !ask.is_metadata {
+        if !ask.is_metadata || is_only_ask {
             self.cause = ExpressError::Nack(reason);
         }
     }

@@ -4,12 +4,17 @@ mod loopback;
 
 use loopback::{Forwarder, Weather};
 use namewire_client::{
-    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, PublishOptions, RateLimit,
-    Reply, SegmentFetch, SegmentPublisher, Validator, congestion_window::CongestionControl,
+    Client, DataBuf, Discovery, ExpressError, FetchError, FetchOptions, FetchProgress, FetchWatch, PublishOptions,
+    RateLimit, Reply, SegmentFetch, SegmentPublisher, Validator, congestion_window::CongestionControl,
 };
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, content_type};
 use namewire_security::{PrivateKey, Signer, ValidityPeriod, issue_certificate, trust::AnchorCertificate};
-use std::{collections::HashMap, io::Write, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io::Write,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use tokio::time::Instant;
 
 fn name(uri: &str) -> NameBuf {
@@ -90,6 +95,46 @@ async fn a_file_arrives_whole_and_in_order() {
     let (got, progress) = fetch(&consumer, "/file", options).await.unwrap();
     assert!(got == content);
     assert_eq!(progress.segments, 376);
+}
+
+/// Tools for people who study transfers ask for metadata alone, for fresh segments, and watch what happens.
+#[tokio::test]
+async fn a_fetch_by_metadata_alone_can_be_watched() {
+    let forwarder = Forwarder::new(Weather::default());
+    let (consumer, server) = (forwarder.attach_memory(), forwarder.attach_memory());
+    let mut publisher = SegmentPublisher::of_bytes(&bytes(300), &name("/file"), chunks(100)).unwrap();
+    let mut stream = publisher.open(&server).await.unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Some(incoming) = stream.next().await {
+            let (interest, reply) = (incoming.interest(), publisher.answer(&incoming.interest()));
+            let flags = (interest.can_be_prefix(), interest.must_be_fresh());
+            seen.lock().unwrap().push((interest.name().len(), flags));
+            let Reply::Data(wire) = reply else { panic!("{}", interest.name()) };
+            incoming.respond(&wire).await.unwrap();
+        }
+        drop(server);
+    });
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&events);
+    let watch = FetchWatch::new(move |event| noted.lock().unwrap().push(format!("{event:?}")));
+    let options = FetchOptions {
+        discovery: Discovery::Metadata,
+        must_be_fresh: true,
+        window_initial: 1,
+        window_max: 1,
+        watch: Some(watch),
+        ..FetchOptions::default()
+    };
+    assert!(fetch(&consumer, "/file", options).await.unwrap().0 == bytes(300));
+    let fresh_segment = (3, (false, true));
+    assert_eq!(*asked.lock().unwrap(), [(2, (true, true)), fresh_segment, fresh_segment, fresh_segment]);
+    let events = events.lock().unwrap();
+    let kinds: Vec<&str> = events.iter().map(|event| event.split(['(', ' ']).next().unwrap()).collect();
+    let of_segment = ["Requested", "Received", "Window"];
+    assert_eq!(kinds, [&["Metadata"][..], &of_segment, &of_segment, &of_segment].concat(), "{events:?}");
+    assert!(events[5].contains("segment: 1"), "{}", events[5]);
 }
 
 /// A repository fetches packets, not content: a part of them, without a version, in any order.

@@ -39,6 +39,15 @@ pub(crate) fn name(text: &str) -> Result<NameBuf, Stop> {
     text.parse().map_err(Stop::usage)
 }
 
+/// Checks `--naming-convention`.
+pub(crate) fn check_naming(convention: Option<&str>) -> Result<(), Stop> {
+    match convention {
+        None | Some("" | "typed" | "t" | "2") => Ok(()),
+        Some("marker" | "m" | "1") => Err(Stop::usage("names by markers are not supported: use 'typed'")),
+        Some(other) => Err(Stop::usage(format!("'{other}' is not a valid naming convention"))),
+    }
+}
+
 /// The signer of `--signing-info`: `id:NAME`, `key:NAME` or `cert:NAME`. Without it, the default identity signs; if
 /// there is none, a digest does.
 pub(crate) fn signer(info: &str) -> Result<Signer, Stop> {

@@ -10,19 +10,22 @@
 //! | how is a command line read, and how are options listed? | `command_line` |
 //! | how does a program connect and sign? | `environment` |
 //! | how do numbers and packets look? | `text` |
-//! | what does a program do? | a file per program: `ping`, `ping_server`, `peek`, `poke`, … |
+//! | what does a program do? | a file per program: `ping`, `ping_server`, `peek`, `poke`, `get`, `serve`, `dump` |
 //!
 //! The commands of `namewire` do some of the same work with other options. [`pinging`] and [`answers`] hold what both
 //! share.
 
 pub mod answers;
 mod command_line;
+mod dump;
 mod environment;
+mod get;
 mod peek;
 mod ping;
 mod ping_server;
 pub mod pinging;
 mod poke;
+mod serve;
 mod text;
 
 use namewire_printing::output::write_out;
@@ -46,15 +49,26 @@ pub enum Program {
     Peek,
     /// `ndnpoke`.
     Poke,
+    /// `ndncatchunks`, lately `ndnget`.
+    Get,
+    /// `ndnputchunks`, lately `ndnserve`.
+    Serve,
+    /// `ndndump`.
+    Dump,
 }
 
 impl Program {
     /// Every program, by the name of its link.
-    pub const NAMES: [(&str, Program); 4] = [
+    pub const NAMES: [(&str, Program); 9] = [
         ("ndnping", Program::Ping),
         ("ndnpingserver", Program::PingServer),
         ("ndnpeek", Program::Peek),
         ("ndnpoke", Program::Poke),
+        ("ndncatchunks", Program::Get),
+        ("ndnget", Program::Get),
+        ("ndnputchunks", Program::Serve),
+        ("ndnserve", Program::Serve),
+        ("ndndump", Program::Dump),
     ];
 
     /// The program of this name.
@@ -70,6 +84,9 @@ impl Program {
             Program::PingServer => ping_server::run(&call).await,
             Program::Peek => peek::run(&call).await,
             Program::Poke => poke::run(&call).await,
+            Program::Get => get::run(&call).await,
+            Program::Serve => serve::run(&call).await,
+            Program::Dump => dump::run(&call),
         };
         match ended {
             Ok(code) => code,
@@ -85,6 +102,13 @@ impl Program {
 struct Call {
     called: String,
     words: Vec<String>,
+}
+
+impl Call {
+    /// The name by which it was called.
+    fn program(&self) -> &str {
+        self.called.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 /// Why a program ends early: what goes to standard error, and the exit code.

@@ -36,6 +36,11 @@ impl RttEstimate {
         (self.mean_ns > 0).then_some(self.mean_ns)
     }
 
+    /// The variation of the round-trip times.
+    pub fn variation_ns(&self) -> u64 {
+        self.variation_ns
+    }
+
     /// When an answer is overdue, at least `min_ns` once there was a sample.
     #[inline]
     pub fn timeout_ns(&self, min_ns: u64) -> u64 {
@@ -57,7 +62,7 @@ mod tests {
         rtt.add(800);
         assert_eq!((rtt.smoothed_ns(), rtt.timeout_ns(1)), (Some(800), 800 + 4 * 400));
         rtt.add(1600);
-        assert_eq!((rtt.mean_ns, rtt.variation_ns), (900, (3 * 400 + 800) / 4));
+        assert_eq!((rtt.mean_ns, rtt.variation_ns()), (900, (3 * 400 + 800) / 4));
         assert_eq!(rtt.timeout_ns(1_000_000), 1_000_000);
         rtt.add(u64::MAX);
         assert!(rtt.timeout_ns(1) <= MAX_TIMEOUT_NS);

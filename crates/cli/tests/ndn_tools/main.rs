@@ -3,9 +3,10 @@
 //! The files of `tests/ndn_tools_golden` are sessions, in the form of those of `nfdc`, recorded with ndn-tools 24.07
 //! and our router. Each test runs one session with our programs, through links with their names, and compares.
 //!
-//! A line `$ A + B` starts A, runs B as soon as A has its route, and waits for the end of A. The output and the exit
-//! code of A come before those of B. `$ A < text` gives A standard input. `/nowhere` has no route, and `/silent` leads
-//! to a node that answers nothing.
+//! A line `$ A + B` starts A, runs B as soon as A has its route, and waits for the end of A. `$ A & B` kills A instead,
+//! because it ends by no other means. The output and the exit code of A come before those of B. `$ A < text` gives A
+//! standard input. `''` is an empty word. `/nowhere` has no route, and `/silent` leads to a node that answers nothing.
+//! Files of captured frames (file `frames.rs`) are in the folder of the session.
 //!
 //! To record again, with the programs of ndn-tools in a folder:
 //!
@@ -13,6 +14,7 @@
 //! NDN_TOOLS=/usr/bin NDN_TOOLS_SESSION=ping cargo test -p namewire-cli --test commands ndn_tools::record -- --ignored
 //! ```
 
+mod frames;
 mod masks;
 
 use crate::{
@@ -57,6 +59,7 @@ impl Stage {
         let uri = format!("udp4://{}", silent.local_addr().unwrap());
         router.ask(&["face", "create", &uri]);
         router.ask(&["route", "add", "/silent", &uri]);
+        frames::write(directory);
         let masks = Masks::new(&programs);
         Stage { router, programs, home: directory.to_owned(), masks, _silent: silent }
     }
@@ -66,7 +69,8 @@ impl Stage {
         let (line, input) = line.split_once(" < ").unwrap_or((line, ""));
         let mut words = line.split_whitespace();
         let mut process = Command::new(self.programs.join(words.next().unwrap()))
-            .args(words)
+            .args(words.map(|word| if word == "''" { "" } else { word }))
+            .current_dir(&self.home)
             .env("NDN_CLIENT_TRANSPORT", self.router.uri())
             .env("HOME", &self.home)
             .stdin(Stdio::piped())
@@ -79,10 +83,11 @@ impl Stage {
         process
     }
 
-    /// Waits until the last word of a line is a prefix in the FIB. A route is in the RIB before.
+    /// Waits until the last word of a line, without a version, is a prefix in the FIB. A route is in the RIB before.
     fn wait_for_route(&self, line: &str) {
         let line = line.split(" < ").next().unwrap();
-        let prefix = line.split_whitespace().last().unwrap();
+        let name = line.split_whitespace().last().unwrap();
+        let prefix = name.split("/v=").next().unwrap();
         let end = Instant::now() + PATIENCE;
         while !self.router.ask(&["fib", "list"]).contains(prefix) {
             assert!(Instant::now() < end, "{line}: no route");
@@ -91,12 +96,17 @@ impl Stage {
     }
 
     fn run(&self, step: &Step) -> Step {
-        let outputs = match step.command.split_once(" + ") {
-            None => vec![self.start(&step.command).wait_with_output().unwrap()],
+        let command = &step.command;
+        let pair = command.split_once(" + ").or_else(|| command.split_once(" & "));
+        let outputs = match pair {
+            None => vec![self.start(command).wait_with_output().unwrap()],
             Some((first, second)) => {
-                let process = self.start(first);
+                let mut process = self.start(first);
                 self.wait_for_route(first);
                 let second = self.start(second).wait_with_output().unwrap();
+                if command.contains(" & ") {
+                    process.kill().unwrap();
+                }
                 vec![process.wait_with_output().unwrap(), second]
             }
         };
@@ -143,6 +153,21 @@ fn ping() {
 #[test]
 fn peek_and_poke() {
     replay("peek");
+}
+
+#[test]
+fn catchunks_and_putchunks() {
+    replay("chunks");
+}
+
+#[test]
+fn dump() {
+    replay("dump");
+}
+
+#[test]
+fn get_and_serve() {
+    replay("serve");
 }
 
 /// Writes down what the programs of ndn-tools print: see above.

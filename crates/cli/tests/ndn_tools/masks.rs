@@ -20,6 +20,12 @@ impl Masks {
             (r"Nonce=[0-9a-f]{8}", "Nonce=<NONCE>"),
             (r"seq=\d{9,}", "seq=<RANDOM>"),
             (r"v=\d{12,}", "v=<TIME>"),
+            (r", rtt=[0-9.e+-]+ms, rto=[0-9.e+-]+ms$", ", rtt=<MS>ms, rto=<MS>ms"),
+            // Our metadata says that it is one segment.
+            (r"(FreshnessPeriod: 10 milliseconds), FinalBlockId: seg=0\]", "${1}]"),
+            // A busy machine loses some.
+            (r"^(Timeouts: )\d+ \(caused \d+ ", "${1}<COUNT> (caused <COUNT> "),
+            (r"^(Retransmitted segments: )\d+ \([0-9.e+-]+%\)", "${1}<COUNT>"),
             (r"^(ndn\w+ )(?:24\.07|namewire-).*$", "${1}<VERSION>"),
             (r"^\d{8}T\d{6}(?:\.\d+)? - ", "<TIME> - "),
             (r"^(Time elapsed: )\S+ ", "${1}<SECONDS> "),
