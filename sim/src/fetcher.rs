@@ -32,6 +32,8 @@ pub struct FetcherOptions {
     pub interval_ns: u64,
     /// InterestLifetime.
     pub lifetime_ms: u64,
+    /// Until the first loss the window doubles in each round trip, as that of ndncatchunks does.
+    pub slow_start: bool,
 }
 
 /// Counts of a [`Fetcher`].
@@ -185,7 +187,9 @@ impl Fetcher {
         if sent.times == 1 {
             self.add_sample((io.now_ns - sent.at_ns) as f64);
         }
-        self.window = (self.window + 1.0 / self.window).min(self.options.window_max);
+        // Before the first decrease no loss was met.
+        let grows = if self.options.slow_start && self.recovery_point == 0 { 1.0 } else { 1.0 / self.window };
+        self.window = (self.window + grows).min(self.options.window_max);
         if self.received == self.options.segments {
             self.finished_ns = Some(io.now_ns);
         }

@@ -74,7 +74,7 @@ fn triangle(seed: u64, workers: u8, strategy: &str) -> Triangle {
 
 fn options(segments: u64) -> FetcherOptions {
     let prefix = "/p/object".parse().expect("a name");
-    FetcherOptions { prefix, segments, window_max: 32.0, interval_ns: 500_000, lifetime_ms: 4000 }
+    FetcherOptions { prefix, segments, window_max: 32.0, interval_ns: 500_000, lifetime_ms: 4000, slow_start: false }
 }
 
 fn let_die(net: &mut Network, link: LinkId, death: Death) {

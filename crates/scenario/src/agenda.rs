@@ -1,7 +1,9 @@
 //! Agenda: what changes in the network, in the order of time.
 
 use crate::changes::{Change, Changes};
-use crate::file::{Event, Scenario};
+use crate::file::{Event, RandomFailures, Scenario};
+use crate::generate::constellation::ChangeRow;
+use crate::generate::failures::Failures;
 use crate::world::{World, nanos};
 use anyhow::Context as _;
 use std::collections::VecDeque;
@@ -28,10 +30,13 @@ enum Step {
 impl Agenda {
     /// # Errors
     /// If the file of changes is malformed.
-    pub(crate) fn new(scenario: &Scenario, world: &World) -> anyhow::Result<Self> {
+    pub(crate) fn new(scenario: &Scenario, seed: u64, world: &World) -> anyhow::Result<Self> {
         let mut events = Vec::new();
         for event in &scenario.event {
             events.push((nanos(event.at), step(event, world)?));
+        }
+        for failure in failures(scenario, seed)? {
+            events.push((failure.at_ns, Step::Link(failure)));
         }
         events.sort_by_key(|event| event.0);
         let mut file = scenario.changes_file.as_deref().map(Changes::open).transpose()?;
@@ -85,8 +90,7 @@ impl Agenda {
     }
 
     fn change_link(&mut self, now_ns: u64, change: &Change, world: &mut World) -> anyhow::Result<()> {
-        let (a, b) = (world.place(&change.a)?, world.place(&change.b)?);
-        let number = world.wire_between(a, b).with_context(|| format!("{} and {} have no link", change.a, change.b))?;
+        let number = wire_of(change, world)?;
         let wire = &mut world.wires[number];
         let link = wire.link;
         wire.is_up = change.up.unwrap_or(wire.is_up);
@@ -94,7 +98,7 @@ impl Agenda {
         change.up.into_iter().for_each(|up| world.net.set_link_up(link, up));
         change.loss.into_iter().for_each(|loss| world.net.set_loss(link, loss));
         change.delay_ns.into_iter().for_each(|delay_ns| world.net.set_delay(link, delay_ns));
-        change.bandwidth.into_iter().for_each(|bandwidth| world.net.set_bandwidth(link, Some(bandwidth)));
+        change.bandwidth.into_iter().for_each(|bandwidth| world.net.set_bandwidth(link, Some(bandwidth.0)));
         self.changes += 1;
         if world.routes.follow_links() && (change.up.is_some() || change.delay_ns.is_some()) {
             // Changes while routes are being computed wait for these.
@@ -103,10 +107,44 @@ impl Agenda {
         Ok(())
     }
 
+    /// Reads the changes to their end.
+    ///
+    /// # Errors
+    /// If the file of changes is malformed or names what is not there.
+    pub(crate) fn check(mut self, world: &World) -> anyhow::Result<()> {
+        while let Some(change) = self.next_of_file.take() {
+            wire_of(&change, world)?;
+            self.next_of_file = self.file.as_mut().map(Changes::next_change).transpose()?.flatten();
+        }
+        Ok(())
+    }
+
     /// Changes of links so far, and computations of routes.
     pub(crate) fn tally(&self) -> (u64, u64) {
         (self.changes, self.recomputations)
     }
+}
+
+/// The link of a change.
+fn wire_of(change: &Change, world: &World) -> anyhow::Result<usize> {
+    let (a, b) = (world.place(&change.a)?, world.place(&change.b)?);
+    world.wire_between(a, b).with_context(|| format!("{} and {} have no link", change.a, change.b))
+}
+
+/// The random failures of a scenario.
+fn failures(scenario: &Scenario, seed: u64) -> anyhow::Result<Vec<Change>> {
+    let Some(RandomFailures { mean_up, mean_down, start }) = scenario.failures else { return Ok(Vec::new()) };
+    let [mean_up_s, mean_down_s, start_s, duration_s] =
+        [mean_up, mean_down, start, scenario.duration].map(|span| span.0.as_secs_f64());
+    let rows = Failures { mean_up_s, mean_down_s, start_s, duration_s, seed }.of(&scenario.link)?;
+    let change = |row: ChangeRow| Change {
+        at_ns: (row.time * 1e9) as u64,
+        a: row.a,
+        b: row.b,
+        up: Some(row.up == "up"),
+        ..Change::default()
+    };
+    Ok(rows.into_iter().map(change).collect())
 }
 
 fn step(event: &Event, world: &World) -> anyhow::Result<Step> {

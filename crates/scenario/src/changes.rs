@@ -4,13 +4,14 @@
 //! `bandwidth`; an empty cell changes nothing. The file is read while the network runs, so that a day of a
 //! constellation needs no memory.
 
+use crate::bit_rate::BitRate;
 use crate::topology::truth;
 use anyhow::{Context as _, ensure};
 use namewire_configuration::units::Span;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A change of one link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,10 +22,11 @@ pub struct Change {
     pub up: Option<bool>,
     pub delay_ns: Option<u64>,
     pub loss: Option<f64>,
-    pub bandwidth: Option<u64>,
+    pub bandwidth: Option<BitRate>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Row {
     time: f64,
     a: String,
@@ -36,12 +38,13 @@ struct Row {
     #[serde(default)]
     loss: Option<f64>,
     #[serde(default)]
-    bandwidth: Option<u64>,
+    bandwidth: Option<BitRate>,
 }
 
 /// Reads changes in order.
 pub struct Changes {
     rows: csv::DeserializeRecordsIntoIter<BufReader<File>, Row>,
+    file: PathBuf,
     last_ns: u64,
 }
 
@@ -52,7 +55,7 @@ impl Changes {
         let opened = File::open(file).with_context(|| file.display().to_string())?;
         let mut builder = csv::ReaderBuilder::new();
         let reader = builder.trim(csv::Trim::All).comment(Some(b'#')).from_reader(BufReader::new(opened));
-        Ok(Changes { rows: reader.into_deserialize(), last_ns: 0 })
+        Ok(Changes { rows: reader.into_deserialize(), file: file.to_owned(), last_ns: 0 })
     }
 
     /// The next change, or `None` at the end.
@@ -60,6 +63,11 @@ impl Changes {
     /// # Errors
     /// If the line is malformed or its time falls.
     pub fn next_change(&mut self) -> anyhow::Result<Option<Change>> {
+        let line = self.rows.reader().position().line();
+        self.read_change().with_context(|| format!("{}, line {line}", self.file.display()))
+    }
+
+    fn read_change(&mut self) -> anyhow::Result<Option<Change>> {
         let Some(row) = self.rows.next() else { return Ok(None) };
         let Row { time, a, b, up, delay, loss, bandwidth } = row?;
         ensure!((0.0..1e9).contains(&time), "{time} is no time in seconds");
@@ -98,8 +106,14 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused() {
-        for text in ["time,a,b,up\n2,x,y,up\n1,x,y,up\n", "time,a,b,up\n2,x,y,soon\n", "time,a,b,loss\n2,x,y,7\n"] {
-            assert!(changes(text).is_err(), "{text}");
+        for (text, line) in [
+            ("time,a,b,up\n2,x,y,up\n1,x,y,up\n", "line 3"),
+            ("time,a,b,up\n2,x,y,soon\n", "line 2"),
+            ("time,a,b,loss\n2,x,y,7\n", "line 2"),
+            ("time,a,b,los\n2,x,y,0.1\n", "los"),
+        ] {
+            let error = format!("{:#}", changes(text).unwrap_err());
+            assert!(error.contains(line), "{error}");
         }
     }
 }

@@ -18,7 +18,8 @@ const CONTENT_BYTES_MAX: u64 = 8_000;
 pub(crate) fn check(scenario: &Scenario) -> anyhow::Result<()> {
     let has_applications = !scenario.producer.is_empty() && !scenario.consumer.is_empty();
     ensure!(has_applications || !scenario.sync.is_empty(), "a scenario has producers and consumers, or a sync group");
-    ensure!((1..=DURATION_MAX_S).contains(&scenario.duration.0.as_secs().max(1)), "a scenario lasts a year at most");
+    ensure!(scenario.duration.0.as_secs() <= DURATION_MAX_S, "a scenario lasts a year at most");
+    ensure!(!scenario.duration.0.is_zero(), "a scenario lasts a while");
     ensure!(!scenario.bin.0.is_zero(), "a bin has a width");
     ensure!(scenario.next_hops >= 1, "a node has at least one next hop");
     let names = Names::of(scenario);
@@ -26,6 +27,10 @@ pub(crate) fn check(scenario: &Scenario) -> anyhow::Result<()> {
     check_nodes(scenario)?;
     check_links(scenario)?;
     check_air(scenario)?;
+    if let Some(failures) = scenario.failures {
+        let has_times = !failures.mean_up.0.is_zero() && !failures.mean_down.0.is_zero();
+        ensure!(has_times, "links that fail are up and down for a time");
+    }
     for route in &scenario.route {
         names.node(&route.node)?;
         name_of(&route.prefix)?;
@@ -49,6 +54,7 @@ pub(crate) fn check(scenario: &Scenario) -> anyhow::Result<()> {
     }
     for event in &scenario.event {
         check_event(event, &names)?;
+        ensure!(event.at < scenario.duration, "an event at {} is after the end", event.at);
     }
     for captured in &scenario.capture {
         if !names.air.contains(captured.as_str()) {
@@ -128,7 +134,6 @@ fn check_links(scenario: &Scenario) -> anyhow::Result<()> {
         ensure!(a != b, "a link joins {a} with itself");
         ensure!(pairs.insert(ends(a, b)), "{a} and {b} have two links");
         ensure!(link.mtu.unwrap_or(defaults.mtu) >= 64, "an MTU is at least 64");
-        ensure!(link.bandwidth.or(defaults.bandwidth) != Some(0), "a bandwidth is at least a bit per second");
     }
     Ok(())
 }
@@ -139,7 +144,6 @@ fn check_air(scenario: &Scenario) -> anyhow::Result<()> {
         ensure!(names.insert(&air.name), "two media are called {}", air.name);
         let sure_is_less = air.range.is_none_or(|range| range > 0.0 && air.sure.is_none_or(|sure| sure < range));
         ensure!(sure_is_less, "medium {}: a range is above 0, and `sure` below it", air.name);
-        ensure!(air.bandwidth != Some(0), "medium {}: a bandwidth is at least a bit per second", air.name);
         ensure!(air.mtu.is_none_or(|mtu| mtu >= 64), "medium {}: an MTU is at least 64", air.name);
     }
     Ok(())
@@ -147,6 +151,9 @@ fn check_air(scenario: &Scenario) -> anyhow::Result<()> {
 
 fn check_consumer(consumer: &Consumer, names: &Names<'_>) -> anyhow::Result<()> {
     ensure!(consumer.node.is_some() || !consumer.nodes.is_empty(), "a consumer has `node` or `nodes`");
+    ensure!(consumer.node.is_none() || consumer.nodes.is_empty(), "a consumer has `node` or `nodes`, not both");
+    let distinct: HashSet<&String> = consumer.nodes.iter().collect();
+    ensure!(distinct.len() == consumer.nodes.len(), "a consumer names a node twice in `nodes`");
     let everywhere = consumer.nodes == ["*"];
     for node in consumer.node.iter().chain(consumer.nodes.iter().filter(|_| !everywhere)) {
         names.node(node)?;
@@ -160,8 +167,12 @@ fn check_consumer(consumer: &Consumer, names: &Names<'_>) -> anyhow::Result<()> 
     }
     ensure!(consumer.window != Some(0) && consumer.transmissions != Some(0), "window and transmissions are at least 1");
     ensure!(consumer.names.is_none_or(|names| names <= NAMES_MAX), "{NAMES_MAX} names are allowed");
-    ensure!((1..=NAMES_MAX).contains(&consumer.catalogue), "a catalogue has 1 to {NAMES_MAX} names");
-    ensure!(consumer.exponent >= 0.0 && consumer.exponent.is_finite(), "an exponent is at least 0");
+    let is_zipf = consumer.kind == ConsumerKind::Zipf;
+    let has_law = consumer.catalogue.is_some() || consumer.exponent.is_some();
+    ensure!(is_zipf || !has_law, "`catalogue` and `exponent` are of consumers with kind = \"zipf\"");
+    let catalogue = consumer.catalogue.unwrap_or(1);
+    ensure!((1..=NAMES_MAX).contains(&catalogue), "a catalogue has 1 to {NAMES_MAX} names");
+    ensure!(consumer.exponent.is_none_or(|it| it >= 0.0 && it.is_finite()), "an exponent is at least 0");
     Ok(())
 }
 

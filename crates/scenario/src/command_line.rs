@@ -8,7 +8,7 @@ use crate::generate::failures::Failures;
 use crate::generate::{LinkRow, graphs};
 use crate::page;
 use crate::results::Results;
-use crate::run::{RunOptions, run};
+use crate::run::{self, RunOptions};
 use crate::topology;
 use crate::world::OwnStrategies;
 use anyhow::{Context as _, ensure};
@@ -54,7 +54,7 @@ struct RunArguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Run with this many seeds, from --seed on, and compare means
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// Change a key of the scenario, for example link_defaults.loss=0.01 or consumer.0.window=16
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -74,6 +74,9 @@ struct RunArguments {
     /// Where exactly to write the results of one run
     #[arg(long, value_name = "DIR", hide = true)]
     folder: Option<PathBuf>,
+    /// End when standard input does: the process that compares is gone
+    #[arg(long, hide = true)]
+    child: bool,
 }
 
 #[derive(Subcommand)]
@@ -198,7 +201,7 @@ const CITIES: [&str; 8] = [
 pub fn main(own: OwnStrategies) -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run_command(&arguments, &own),
-        Command::Check { scenario, settings } => check_command(&scenario, &settings),
+        Command::Check { scenario, settings } => check_command(&scenario, &settings, &own),
         Command::Make(make) => make_command(&make),
     };
     match result {
@@ -210,8 +213,9 @@ pub fn main(own: OwnStrategies) -> ExitCode {
     }
 }
 
-fn check_command(file: &Path, settings: &[String]) -> anyhow::Result<()> {
+fn check_command(file: &Path, settings: &[String], own: &OwnStrategies) -> anyhow::Result<()> {
     let scenario = Scenario::read(file, settings)?;
+    run::check(&scenario, own).with_context(|| file.display().to_string())?;
     println!("{}: {} nodes, {} links", file.display(), scenario.node_names().len(), scenario.link.len());
     Ok(())
 }
@@ -231,13 +235,17 @@ fn run_command(arguments: &RunArguments, own: &OwnStrategies) -> anyhow::Result<
             jobs: arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
             folder,
         };
+        begin_folder(&comparison.folder)?;
         let page = compare(&comparison, &title, &scenario.question)?;
         println!("written to {}", page.display());
         return Ok(());
     }
     scenario.capture.extend(arguments.capture.iter().cloned());
     let folder = folder.as_path();
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    begin_folder(folder)?;
+    if arguments.child {
+        end_with_the_parent();
+    }
     let (started, mut shown) = (Instant::now(), false);
     let mut progress = |share: f64| {
         if std::io::stderr().is_terminal() && started.elapsed().as_secs() >= 1 {
@@ -248,7 +256,7 @@ fn run_command(arguments: &RunArguments, own: &OwnStrategies) -> anyhow::Result<
         }
     };
     let mut options = RunOptions { captures: Some(folder), progress: Some(&mut progress) };
-    let results = run(&scenario, arguments.seed, own, &mut options)?;
+    let results = run::run(&scenario, arguments.seed, own, &mut options)?;
     if shown {
         eprintln!();
     }
@@ -258,6 +266,29 @@ fn run_command(arguments: &RunArguments, own: &OwnStrategies) -> anyhow::Result<
         .with_context(|| page.display().to_string())?;
     print_results(&results, &page, started);
     Ok(())
+}
+
+/// Standard input is a pipe of the process that started this one, which nobody writes to.
+fn end_with_the_parent() {
+    std::thread::spawn(|| {
+        // Whatever ends the reading, the parent is gone.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
+}
+
+/// The file that says that a folder and all in it are of this program.
+const MARK: &str = "made-by-namewire-sim";
+
+/// A folder for results. Those of an earlier run go: they would be taken for this run's.
+fn begin_folder(folder: &Path) -> anyhow::Result<()> {
+    let what = || folder.display().to_string();
+    let mark = folder.join(MARK);
+    if mark.is_file() {
+        fs::remove_dir_all(folder).with_context(what)?;
+    }
+    fs::create_dir_all(folder).with_context(what)?;
+    fs::write(mark, "namewire-sim removes this folder when it writes new results here.\n").with_context(what)
 }
 
 fn print_results(results: &Results, page: &Path, started: Instant) {
@@ -352,7 +383,7 @@ fn constellation_scenario(arguments: &ConstellationArguments, stations: &[Statio
     );
     for station in &stations[1..] {
         text.push_str(&format!(
-            "\n[[consumer]]\nname = \"{0}\"\nnode = \"{0}\"\nkind = \"ping\"\nprefix = \"/{first}\"\ninterval = \"1s\"\n",
+            "\n[[consumer]]\nname = \"{0}\"\nnode = \"{0}\"\nkind = \"ping\"\nprefix = \"/{first}\"\ninterval = \"1s\"\nrandom_times = true\n",
             station.name
         ));
     }

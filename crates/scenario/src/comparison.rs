@@ -3,12 +3,13 @@
 //! Each run is a process of its own: runs share nothing, so they use all processors. The result of a variant is the
 //! mean over its seeds with the 95 % interval of Student's t.
 
-use crate::csv_files::{SUMMARY, SummaryRow, TIMELINE, TimelineRow, read_rows, rounded, write_rows};
+use crate::bit_rate::BitRate;
+use crate::csv_files::{SUMMARY, SummaryRow, TIMELINE, TimelineRow, read_rows, rounded};
 use crate::page::{self, Section, section, thinned};
 use anyhow::{Context as _, ensure};
 use maud::html;
+use namewire_configuration::units::Span;
 use namewire_drawing::{Axis, Chart, Point, Series, figure};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,14 +19,17 @@ const RUNS_MAX: usize = 10_000;
 /// Groups of consumers that get charts of their own.
 const GROUPS_MAX: usize = 6;
 /// What is drawn by variant, if a run has it.
-const DRAWN: [&str; 6] = [
+const DRAWN: [&str; 7] = [
     "satisfied",
     "latency, median",
     "latency, 95 of 100",
     "content",
-    "time of a file, median",
+    "speed of a file, median",
     "received by the others",
+    "answers of producers per satisfied request",
 ];
+/// Variants that curves over time can tell apart.
+const CURVES_MAX: usize = 6;
 
 /// What to compare.
 pub(crate) struct Comparison {
@@ -39,11 +43,31 @@ pub(crate) struct Comparison {
     pub(crate) folder: PathBuf,
 }
 
-/// A combination of values.
-#[derive(Clone, Debug, PartialEq)]
+/// Units of what is counted.
+const COUNTS: [&str; 5] = ["packets", "frames", "requests", "files", "changes"];
+
+/// A combination of values: the keys that are varied, and the value of each.
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Variant {
-    name: String,
-    settings: Vec<String>,
+    values: Vec<(String, String)>,
+}
+
+impl Variant {
+    /// What tells it from the others. Of one key, the value says enough.
+    fn name(&self) -> String {
+        match &self.values[..] {
+            [(_, value)] => value.clone(),
+            values => {
+                let one = |(key, value): &(String, String)| format!("{}={value}", short(key));
+                values.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+/// The last part of a key.
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// One run of a comparison.
@@ -54,9 +78,9 @@ struct Run<'v> {
 }
 
 /// A line of `comparison.csv`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Row {
-    variant: String,
+#[derive(Clone, Debug, PartialEq)]
+struct Row<'v> {
+    variant: &'v Variant,
     about: String,
     metric: String,
     unit: String,
@@ -68,22 +92,38 @@ struct Row {
 
 /// All combinations of `KEY=VALUE,VALUE`.
 fn variants(vary: &[String]) -> anyhow::Result<Vec<Variant>> {
-    let mut all = vec![Variant { name: String::new(), settings: Vec::new() }];
+    let mut all = vec![Variant::default()];
     for choice in vary {
         let (key, values) = choice.split_once('=').with_context(|| format!("--vary {choice}: KEY=VALUE,VALUE"))?;
-        let values: Vec<&str> = values.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
+        let values = parts(values);
         ensure!(!values.is_empty(), "--vary {choice}: there are no values");
-        let with = |variant: &Variant, value: &str| {
-            let short = key.rsplit('.').next().unwrap_or(key);
-            // The last key and the value say enough; two varied keys are told apart.
-            let own = if vary.len() == 1 { value.to_owned() } else { format!("{short}={value}") };
-            let name = if variant.name.is_empty() { own } else { format!("{}, {own}", variant.name) };
-            let settings = variant.settings.iter().cloned().chain([format!("{key}={value}")]).collect();
-            Variant { name, settings }
+        let with = |variant: &Variant, value: &String| {
+            let mut values = variant.values.clone();
+            values.push((key.to_owned(), value.clone()));
+            Variant { values }
         };
         all = all.iter().flat_map(|variant| values.iter().map(|value| with(variant, value))).collect();
     }
     Ok(all)
+}
+
+/// The parts of a list. Commas in brackets and quotes belong to a part.
+fn parts(text: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut is_quoted) = (vec![String::new()], 0_i32, false);
+    for letter in text.chars() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '[' | '{' if !is_quoted => depth += 1,
+            ']' | '}' if !is_quoted => depth -= 1,
+            ',' if !is_quoted && depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        parts.last_mut().expect("there is one").push(letter);
+    }
+    parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
 /// Runs everything and writes `comparison.csv` and `index.html`; returns the page.
@@ -108,21 +148,28 @@ pub(crate) fn compare(comparison: &Comparison, title: &str, question: &str) -> a
         let folders = runs.iter().filter(|run| run.variant == variant).map(|run| run.folder.as_path());
         let folders: Vec<&Path> = folders.collect();
         rows.append(&mut summary(variant, &folders)?);
-        timelines.push((variant.name.clone(), timeline(&folders)?));
+        timelines.push((variant.name(), timeline(&folders)?));
     }
-    write_rows(&comparison.folder.join("comparison.csv"), rows.iter())?;
+    write_table(&comparison.folder.join("comparison.csv"), &rows)?;
     let mut sections = charts_by_variant(&rows, &variants);
-    sections.append(&mut charts_over_time(&timelines));
+    if variants.len() <= CURVES_MAX {
+        sections.append(&mut charts_over_time(&timelines));
+    }
+    let differs = variants.len() == 1 || differ(&rows, &variants);
+    if !differs {
+        eprintln!("The variants do not differ in any number: does the scenario use what is varied?");
+    }
     let head = html! {
         @if !question.is_empty() { p class="question" { (question) } }
         p class="faint" {
             (format!("{} variants, seeds {}. Values are means over the seeds, with the 95 % interval.",
                 variants.len(), list(&comparison.seeds)))
         }
+        @if !differs { p { b { "The variants do not differ in any number." } } }
     };
     let cells = rows.iter().map(|row| {
         let interval = format!("{} to {}", figure(row.low), figure(row.high));
-        vec![row.about.clone(), row.metric.clone(), row.variant.clone(), figure(row.mean), interval, row.unit.clone()]
+        vec![row.about.clone(), row.metric.clone(), row.variant.name(), figure(row.mean), interval, row.unit.clone()]
     });
     let mut cells: Vec<Vec<String>> = cells.collect();
     // Variants of one number stand below each other.
@@ -132,6 +179,30 @@ pub(crate) fn compare(comparison: &Comparison, title: &str, question: &str) -> a
     let file = comparison.folder.join("index.html");
     std::fs::write(&file, page::whole(title, &head, &sections, &table)).with_context(|| file.display().to_string())?;
     Ok(file)
+}
+
+/// Whether some number is not the same in all variants.
+fn differ(rows: &[Row<'_>], variants: &[Variant]) -> bool {
+    let of = |variant: &Variant| {
+        let own = rows.iter().filter(|row| row.variant == variant);
+        own.map(|row| (&row.about, &row.metric, row.mean.to_bits())).collect::<Vec<_>>()
+    };
+    variants.iter().any(|variant| of(variant) != of(&variants[0]))
+}
+
+/// A column for each varied key, and then the numbers.
+fn write_table(file: &Path, rows: &[Row<'_>]) -> anyhow::Result<()> {
+    let mut writer = csv::Writer::from_path(file).with_context(|| file.display().to_string())?;
+    let keys = rows.first().map(|row| row.variant.values.iter().map(|value| value.0.as_str())).into_iter().flatten();
+    writer.write_record(keys.chain(["about", "metric", "unit", "mean", "low", "high", "seeds"]))?;
+    for Row { variant, about, metric, unit, mean, low, high, seeds } in rows {
+        let values = variant.values.iter().map(|value| value.1.clone());
+        let numbers = [mean, low, high].map(f64::to_string);
+        let names = [about, metric, unit].map(String::clone);
+        writer.write_record(values.chain(names).chain(numbers).chain([seeds.to_string()]))?;
+    }
+    writer.flush()?;
+    Ok(())
 }
 
 fn list(seeds: &[u64]) -> String {
@@ -145,7 +216,7 @@ fn list(seeds: &[u64]) -> String {
 /// A number, so that no two are equal, and what a reader recognises.
 fn folder_name(number: usize, variant: &Variant) -> String {
     let safe = |letter: char| if letter.is_alphanumeric() || "-_.=".contains(letter) { letter } else { '-' };
-    let name: String = variant.name.chars().map(safe).take(100).collect();
+    let name: String = variant.name().chars().map(safe).take(100).collect();
     if name.is_empty() { "runs".to_owned() } else { format!("{}-{name}", number + 1) }
 }
 
@@ -158,7 +229,7 @@ fn run_all(comparison: &Comparison, runs: &[Run<'_>]) -> anyhow::Result<()> {
         while running.len() < comparison.jobs.max(1) {
             let Some(run) = waiting.next() else { break };
             match start(comparison, run) {
-                Ok(child) => running.push((format!("{} seed {}", run.variant.name, run.seed), child)),
+                Ok(child) => running.push((format!("{} seed {}", run.variant.name(), run.seed), child)),
                 Err(error) => return stop(running, Err(error)),
             }
         }
@@ -196,13 +267,21 @@ fn start(comparison: &Comparison, Run { variant, seed, folder }: &Run<'_>) -> an
     let program = std::env::current_exe().context("the path of this program")?;
     let mut command = Command::new(program);
     command.arg("run").arg(&comparison.scenario).args(["--seed", &seed.to_string()]).arg("--folder").arg(folder);
-    for setting in comparison.settings.iter().chain(&variant.settings) {
-        command.args(["--set", setting]);
+    let varied = variant.values.iter().map(|(key, value)| format!("{key}={value}"));
+    for setting in comparison.settings.iter().cloned().chain(varied) {
+        command.args(["--set", &setting]);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("start a run")
+    // The run ends when this process does, whose end closes the pipe.
+    command
+        .arg("--child")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("start a run")
 }
 
-fn summary(variant: &Variant, folders: &[&Path]) -> anyhow::Result<Vec<Row>> {
+fn summary<'v>(variant: &'v Variant, folders: &[&Path]) -> anyhow::Result<Vec<Row<'v>>> {
     let mut order = Vec::new();
     let mut values: BTreeMap<(String, String, String), Vec<f64>> = BTreeMap::new();
     for folder in folders {
@@ -215,11 +294,18 @@ fn summary(variant: &Variant, folders: &[&Path]) -> anyhow::Result<Vec<Row>> {
         }
     }
     let rows = order.into_iter().map(|key| {
-        let of_seeds = &values[&key];
-        let (mean, low, high) = interval(of_seeds);
-        let [mean, low, high] = [mean, low, high].map(rounded);
+        let mut of_seeds = values[&key].clone();
         let (about, metric, unit) = key;
-        Row { variant: variant.name.clone(), about, metric, unit, mean, low, high, seeds: of_seeds.len() }
+        // A count that a run does not name is 0 there.
+        if COUNTS.contains(&unit.as_str()) {
+            of_seeds.resize(folders.len(), 0.0);
+        }
+        let (mean, low, high) = interval(&of_seeds);
+        // Nothing here is below 0, and no share above 100.
+        let most = if unit == "%" { 100.0 } else { f64::INFINITY };
+        let (low, high) = (low.max(0.0).min(mean), high.min(most).max(mean));
+        let [mean, low, high] = [mean, low, high].map(rounded);
+        Row { variant, about, metric, unit, mean, low, high, seeds: of_seeds.len() }
     });
     Ok(rows.collect())
 }
@@ -269,30 +355,61 @@ fn timeline(folders: &[&Path]) -> anyhow::Result<Timeline> {
     Ok(sums.into_iter().map(|(group, bins)| (group, of_group(bins))).collect())
 }
 
-fn charts_by_variant(rows: &[Row], variants: &[Variant]) -> Vec<Section> {
-    let mut sections = Vec::new();
-    for metric in DRAWN {
-        let of_metric = || rows.iter().filter(|row| row.metric == metric);
-        let Some(first) = of_metric().next() else { continue };
-        let mut series: Vec<Series> = Vec::new();
-        for row in of_metric() {
-            let at = variants.iter().position(|variant| variant.name == row.variant).unwrap_or(0) as f64;
-            let place = series.iter().position(|known| known.name == row.about).unwrap_or_else(|| {
-                series.push(Series { name: row.about.clone(), is_ours: true, points: Vec::new() });
-                series.len() - 1
-            });
-            series[place].points.push(Point { at, value: row.mean, low: row.low, high: row.high });
-        }
-        let chart = Chart {
-            title: metric.to_owned(),
-            x: Axis::linear(&format!("{metric} ({})", first.unit)),
-            y: Axis::linear("variant"),
-            series,
-            categories: variants.iter().map(|variant| variant.name.clone()).collect(),
+/// The place of a key whose values are numbers: it is the x axis.
+fn number_axis(variants: &[Variant]) -> Option<usize> {
+    let keys = variants.first()?.values.len();
+    (0..keys).find(|place| {
+        let mut values: Vec<&str> = variants.iter().map(|variant| variant.values[*place].1.as_str()).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len() > 1 && values.iter().all(|value| number(value).is_some())
+    })
+}
+
+/// A number, or a span or size with its unit, in seconds or bytes.
+fn number(value: &str) -> Option<f64> {
+    let span = || value.parse::<Span>().ok().map(|span| span.0.as_secs_f64());
+    let rate = || value.parse::<BitRate>().ok().map(|rate| rate.0 as f64);
+    value.parse().ok().or_else(span).or_else(rate).filter(|number: &f64| number.is_finite())
+}
+
+fn charts_by_variant(rows: &[Row<'_>], variants: &[Variant]) -> Vec<Section> {
+    DRAWN.iter().filter_map(|metric| chart_by_variant(rows, variants, metric)).collect()
+}
+
+/// A metric over the number that is varied, a curve for each of the rest; or by category, if no number is varied.
+fn chart_by_variant(rows: &[Row<'_>], variants: &[Variant], metric: &str) -> Option<Section> {
+    let of_metric = || rows.iter().filter(|row| row.metric == metric);
+    let unit = &of_metric().next()?.unit;
+    let axis = number_axis(variants);
+    let mut series: Vec<Series> = Vec::new();
+    for row in of_metric() {
+        let (at, name) = match axis {
+            None => {
+                let at = variants.iter().position(|variant| variant == row.variant)?;
+                (at as f64, row.about.clone())
+            }
+            Some(place) => {
+                let mut rest = row.variant.values.clone();
+                let (_, value) = rest.remove(place);
+                let others = rest.iter().map(|(_, value)| value.clone());
+                let name: Vec<String> = [row.about.clone()].into_iter().chain(others).collect();
+                (number(&value)?, name.join(", "))
+            }
         };
-        sections.push(Section { chart, note: String::new() });
+        let place = series.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            series.push(Series { name, is_ours: true, points: Vec::new() });
+            series.len() - 1
+        });
+        series[place].points.push(Point { at, value: row.mean, low: row.low, high: row.high });
     }
-    sections
+    series.iter_mut().for_each(|series| series.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
+    let values = Axis::linear(&format!("{metric} ({unit})"));
+    let (x, y, categories) = match axis {
+        Some(place) => (Axis::linear(&variants[0].values[place].0), values, Vec::new()),
+        None => (values, Axis::linear("variant"), variants.iter().map(Variant::name).collect()),
+    };
+    Some(Section { chart: Chart { title: metric.to_owned(), x, y, series, categories }, note: String::new() })
 }
 
 fn charts_over_time(timelines: &[(String, Timeline)]) -> Vec<Section> {
@@ -325,12 +442,20 @@ mod tests {
     #[test]
     fn variants_are_all_combinations() -> anyhow::Result<()> {
         let all = variants(&["strategy=asf,multicast".to_owned(), "link_defaults.loss=0,0.1".to_owned()])?;
-        let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
-        assert_eq!(names[1], "strategy=asf, loss=0.1");
-        assert_eq!((all.len(), all[3].settings.join(" ")), (4, "strategy=multicast link_defaults.loss=0.1".to_owned()));
-        assert_eq!(variants(&["strategy=asf,best-route".to_owned()])?[1].name, "best-route");
+        assert_eq!((all.len(), all[1].name().as_str()), (4, "strategy=asf, loss=0.1"));
+        assert_eq!(number_axis(&all), Some(1));
+        let one = variants(&["strategy=asf,best-route".to_owned()])?;
+        assert_eq!((one[1].name().as_str(), number_axis(&one)), ("best-route", None));
         assert!(variants(&["strategy".to_owned()]).is_err() && variants(&["strategy=".to_owned()]).is_err());
+        let lists = variants(&["consumer.0.nodes=[\"a\"],[\"a\", \"b,c\"]".to_owned()])?;
+        assert_eq!(lists[1].values[0].1, "[\"a\", \"b,c\"]");
         Ok(())
+    }
+
+    #[test]
+    fn numbers_have_units_or_none() {
+        let numbers = ["0.5", "20ms", "3min", "10 Mbit/s", "asf"].map(number);
+        assert_eq!(numbers, [Some(0.5), Some(0.02), Some(180.0), Some(1e7), None]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! `docs/simulator.md` explains every key. [`Scenario::read`] refuses unknown keys, impossible values, and names of
 //! nodes and media that do not exist; what a file of links or changes holds is checked when it is read.
 
+use crate::bit_rate::BitRate;
 use crate::{check, movement, topology};
 use anyhow::{Context as _, ensure};
 use namewire_configuration::units::{Bytes, Span};
@@ -44,6 +45,8 @@ pub struct Scenario {
     /// Nodes with settings of their own; the ends of links and the members of media are nodes in any case.
     #[serde(default)]
     pub node: Vec<Node>,
+    /// Links that break and are mended at random times.
+    pub failures: Option<RandomFailures>,
     /// A file of links, beside those below.
     pub links_file: Option<PathBuf>,
     /// What a link has that says nothing else.
@@ -139,7 +142,7 @@ pub struct LinkSettings {
     /// Probability that a frame is lost.
     pub loss: f64,
     /// Bits per second; without a limit if there is none.
-    pub bandwidth: Option<u64>,
+    pub bandwidth: Option<BitRate>,
     pub queue: Bytes,
     pub mtu: usize,
     /// Both ends retransmit lost frames (NDNLPv2).
@@ -169,12 +172,23 @@ pub struct Link {
     pub delay: Option<Span>,
     pub jitter: Option<Span>,
     pub loss: Option<f64>,
-    pub bandwidth: Option<u64>,
+    pub bandwidth: Option<BitRate>,
     pub queue: Option<Bytes>,
     pub mtu: Option<usize>,
     pub reliability: Option<bool>,
     /// Whether it works at the beginning.
     pub up: Option<bool>,
+}
+
+/// How links fail: each works and is down for random times with these means.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RandomFailures {
+    pub mean_up: Span,
+    pub mean_down: Span,
+    /// Nothing fails before.
+    #[serde(default)]
+    pub start: Span,
 }
 
 /// A medium.
@@ -192,7 +206,7 @@ pub struct Air {
     #[serde(default)]
     pub loss: f64,
     /// Bits per second.
-    pub bandwidth: Option<u64>,
+    pub bandwidth: Option<BitRate>,
     pub queue: Option<Bytes>,
     pub mtu: Option<usize>,
 }
@@ -266,10 +280,8 @@ pub struct Consumer {
     #[serde(default)]
     pub random_times: bool,
     /// Of `zipf`.
-    #[serde(default = "default_catalogue")]
-    pub catalogue: u64,
-    #[serde(default = "default_exponent")]
-    pub exponent: f64,
+    pub catalogue: Option<u64>,
+    pub exponent: Option<f64>,
     /// Most names pending.
     pub window: Option<usize>,
     pub lifetime: Option<Span>,
@@ -308,7 +320,7 @@ pub struct Event {
     pub up: Option<bool>,
     pub loss: Option<f64>,
     pub delay: Option<Span>,
-    pub bandwidth: Option<u64>,
+    pub bandwidth: Option<BitRate>,
     /// A node that loses its state, or stands still for a while.
     pub node: Option<String>,
     #[serde(default)]
@@ -337,13 +349,6 @@ const fn default_freshness() -> Span {
 const fn default_sync_period() -> Span {
     Span::from_secs(30)
 }
-const fn default_catalogue() -> u64 {
-    10_000
-}
-const fn default_exponent() -> f64 {
-    0.8
-}
-
 impl Scenario {
     /// # Errors
     /// If the file cannot be read, is malformed, or names something that is not there. `settings` are changes of the
@@ -467,6 +472,10 @@ mod tests {
             ("[[link]]\na = \"y\"\nb = \"\"\n", "two ends"),
             ("[[link]]\na = \"y\"\nb = \"w\"\nbandwidth = 0\n", "at least a bit"),
             ("[[node]]\nname = \"x\"\n[[node]]\nname = \"x\"\n", "x is described twice"),
+            ("[[consumer]]\nnode = \"x\"\nnodes = [\"y\"]\nprefix = \"/p\"\n", "not both"),
+            ("[[consumer]]\nnodes = [\"x\", \"x\"]\nprefix = \"/p\"\n", "twice"),
+            ("[[consumer]]\nnode = \"x\"\nprefix = \"/p\"\nexponent = 1.0\n", "zipf"),
+            ("[[event]]\nat = \"1h\"\na = \"x\"\nb = \"y\"\nup = false\n", "after the end"),
             ("[[air]]\nname = \"w\"\nnodes = [\"x\", \"z\"]\nrange = 0\n", "range"),
             ("[[sync]]\nprefix = \"/s\"\nnodes = [\"x\", \"z\"]\ninterval = \"1s\"\n", "no node is called \"z\""),
         ] {

@@ -24,6 +24,7 @@
 #![expect(missing_docs, reason = "the fields of a scenario are documented where users read: docs/simulator.md")]
 
 mod agenda;
+pub mod bit_rate;
 pub mod changes;
 mod check;
 pub mod command_line;

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use namewire_drawing::{Axis, Chart, PAGE_STYLE, Point, Series, draw, figure};
 
 /// Points of a curve of a distribution.
-const QUANTILES: usize = 200;
+const QUANTILES: usize = 40;
 /// Most points of a curve over time; more are joined.
 const TIMES_MAX: usize = 1_000;
 

@@ -6,7 +6,7 @@
 use crate::file::ConsumerKind;
 use crate::world::World;
 use namewire_engine::{Counters, DropReason};
-use namewire_sim::{Fetcher, Request, RequestEnd, Requester};
+use namewire_sim::{Fetcher, Producer, Request, RequestEnd, Requester};
 use std::collections::BTreeMap;
 
 /// A number of a run.
@@ -133,15 +133,20 @@ fn count_group(world: &World, name: &str, bins: (u64, usize), results: &mut Resu
             }
         }
         let satisfied = samples.iter().filter(|sample| sample.is_satisfied).count() as f64;
-        let ended = samples.len() as f64;
-        results.put(name, "requests", "requests", ended);
-        results.put(name, "satisfied", "%", percent(satisfied, ended));
-        results.put(name, "ended by a Nack", "%", percent(nacked as f64, ended));
-        results.put(name, "expired", "%", percent(expired as f64, ended));
-        results.put(name, "Interests per request", "packets", transmissions as f64 / ended.max(1.0));
-        if pending > 0 {
-            results.put(name, "pending at the end", "requests", pending as f64);
-        }
+        let all = samples.len() as f64 + pending as f64;
+        results.put(name, "requests", "requests", all);
+        results.put(name, "satisfied", "%", percent(satisfied, all));
+        results.put(name, "ended by a Nack", "%", percent(nacked as f64, all));
+        results.put(name, "expired", "%", percent(expired as f64, all));
+        results.put(name, "pending at the end", "%", percent(pending as f64, all));
+        results.put(
+            name,
+            "Interests per request that ended",
+            "packets",
+            transmissions as f64 / (all - pending as f64).max(1.0),
+        );
+        let active_s = of_group().map(|consumer| consumer.active_s).fold(0.0, f64::max);
+        put_content(name, &samples, active_s, results);
     }
     put_latencies(name, &samples, bins, results);
 }
@@ -157,11 +162,15 @@ fn sample(request: &Request, origin_ns: u64) -> Sample {
 
 /// Of a file, each segment is a request of the time between two arrivals.
 fn count_files(world: &World, name: &str, samples: &mut Vec<Sample>, results: &mut Results) {
-    let (mut took_s, mut unfinished, mut interests, mut again) = (Vec::new(), 0u64, 0u64, 0u64);
+    let (mut took_s, mut speeds, mut unfinished, mut interests, mut again) = (Vec::new(), Vec::new(), 0u64, 0u64, 0u64);
     for consumer in world.consumers.iter().filter(|consumer| consumer.group == name) {
         let fetcher = world.net.application::<Fetcher>(consumer.app);
+        let content_bytes: u64 = fetcher.arrivals().iter().map(|arrival| arrival.content_bytes).sum();
         match fetcher.took_ns() {
-            Some(took_ns) => took_s.push(took_ns as f64 / 1e9),
+            Some(took_ns) => {
+                took_s.push(took_ns as f64 / 1e9);
+                speeds.push(content_bytes as f64 * 8e3 / took_ns.max(1) as f64);
+            }
             None => unfinished += 1,
         }
         interests += fetcher.tally().interests;
@@ -180,6 +189,10 @@ fn count_files(world: &World, name: &str, samples: &mut Vec<Sample>, results: &m
     }
     if let Some(median_s) = rank(&took_s, 50) {
         results.put(name, "time of a file, median", "s", median_s);
+    }
+    speeds.sort_by(f64::total_cmp);
+    if let Some(median) = rank(&speeds, 50) {
+        results.put(name, "speed of a file, median", "Mbit/s", median);
     }
     results.put(name, "sent again", "%", percent(again as f64, interests as f64));
 }
@@ -214,13 +227,6 @@ fn put_latencies(name: &str, samples: &[Sample], (bin_ns, bins): (u64, usize), r
             results.put(name, metric, "ms", value);
         }
     }
-    let content_bytes: u64 = satisfied().map(|sample| sample.content_bytes).sum();
-    if content_bytes > 0 {
-        let first_ns = satisfied().map(|sample| sample.began_ns).min().unwrap_or(0);
-        let last_ns = satisfied().map(|sample| sample.began_ns + sample.took_ns).max().unwrap_or(0);
-        let seconds = (last_ns - first_ns) as f64 / 1e9;
-        results.put(name, "content", "Mbit/s", content_bytes as f64 * 8e-6 / seconds.max(1e-9));
-    }
     let mut by_bin: Vec<(Bin, Vec<f64>)> = vec![Default::default(); bins];
     let place = |at_ns: u64| ((at_ns / bin_ns) as usize).min(bins - 1);
     for sample in samples {
@@ -238,6 +244,14 @@ fn put_latencies(name: &str, samples: &[Sample], (bin_ns, bins): (u64, usize), r
         Bin { latency_median_ms, latency_95_ms, ..bin }
     });
     results.groups.push(Group { name: name.to_owned(), bins: bins.collect(), latencies_ms });
+}
+
+/// Content over the whole time in which the group asks.
+fn put_content(name: &str, samples: &[Sample], active_s: f64, results: &mut Results) {
+    let content_bytes: u64 = samples.iter().map(|sample| sample.content_bytes).sum();
+    if content_bytes > 0 && active_s > 0.0 {
+        results.put(name, "content", "Mbit/s", content_bytes as f64 * 8e-6 / active_s);
+    }
 }
 
 /// The smallest value that this share (in percent) of sorted values does not exceed.
@@ -273,7 +287,18 @@ fn count_nodes(world: &World, results: &mut Results) {
     results.packets = sum.in_interests + sum.in_data + sum.in_nacks;
     let network = "network";
     results.put(network, "packets that routers took", "packets", results.packets as f64);
-    results.put(network, "store hits", "%", percent(sum.cs_hits as f64, (sum.cs_hits + sum.cs_misses) as f64));
+    let satisfied: u64 = results.groups.iter().flat_map(|group| &group.bins).map(|bin| bin.satisfied).sum();
+    let answered: u64 =
+        world.producers.iter().map(|app| world.net.application::<Producer>(*app).tally().answered).sum();
+    if satisfied > 0 {
+        results.put(network, "answers of producers per satisfied request", "Data", answered as f64 / satisfied as f64);
+    }
+    results.put(
+        network,
+        "store hits of all nodes",
+        "%",
+        percent(sum.cs_hits as f64, (sum.cs_hits + sum.cs_misses) as f64),
+    );
     let mut drops: BTreeMap<&str, u64> = BTreeMap::new();
     for reason in DropReason::ALL {
         drops.insert(reason.name(), sum.dropped(reason));

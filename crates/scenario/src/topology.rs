@@ -58,7 +58,7 @@ fn set_cell(link: &mut Link, column: &str, cell: &str) -> anyhow::Result<()> {
         "delay" => link.delay = Some(cell.parse().map_err(text).with_context(what)?),
         "jitter" => link.jitter = Some(cell.parse().map_err(text).with_context(what)?),
         "loss" => link.loss = Some(cell.parse().with_context(what)?),
-        "bandwidth" => link.bandwidth = Some(cell.parse().with_context(what)?),
+        "bandwidth" => link.bandwidth = Some(cell.parse().map_err(text).with_context(what)?),
         "queue" => link.queue = Some(cell.parse().map_err(text).with_context(what)?),
         "mtu" => link.mtu = Some(cell.parse().with_context(what)?),
         "reliability" => link.reliability = Some(cell.parse().with_context(what)?),

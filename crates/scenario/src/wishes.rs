@@ -17,6 +17,10 @@ use std::time::Duration;
 /// Bytes of a line of a file of requests.
 const LINE_BYTES_MAX: usize = 10_000;
 
+/// Names of a catalogue, and the exponent of Zipf's law.
+const CATALOGUE: u64 = 10_000;
+const EXPONENT: f64 = 0.8;
+
 /// A consumer with its defaults filled in.
 pub(crate) struct Plan {
     pub(crate) options: RequesterOptions,
@@ -102,12 +106,15 @@ pub(crate) fn plan(consumer: &Consumer, own: usize, hours: &Hours, mut rng: Rng)
     let wishes: Box<dyn Iterator<Item = Wish>> = match (&consumer.prefix, &consumer.file) {
         (_, Some(file)) => {
             let most = if consumer.kind == ConsumerKind::Names { consumer.names.unwrap_or(NAMES_MAX) } else { most };
-            Box::new(of_file(file, times, hours)?.take(most as usize))
+            Box::new(of_file(file, times, consumer.kind == ConsumerKind::Requests, hours)?.take(most as usize))
         }
         (Some(prefix), None) => {
             let prefix = name_of(prefix)?;
             let numbers: Box<dyn Iterator<Item = u64>> = match consumer.kind {
-                ConsumerKind::Zipf => Box::new(Zipf::new(consumer.catalogue, consumer.exponent).draws(rng)),
+                ConsumerKind::Zipf => Box::new(
+                    Zipf::new(consumer.catalogue.unwrap_or(CATALOGUE), consumer.exponent.unwrap_or(EXPONENT))
+                        .draws(rng),
+                ),
                 _ => Box::new(0..),
             };
             let own = (consumer.kind == ConsumerKind::Ping).then(|| own.to_string());
@@ -183,7 +190,12 @@ impl Zipf {
 
 /// The requests of a file, each a line of a time in seconds and a name, or a name alone. Times count from the start of
 /// the consumer.
-fn of_file(file: &Path, mut times: Times, hours: &Hours) -> anyhow::Result<impl Iterator<Item = Wish> + use<>> {
+fn of_file(
+    file: &Path,
+    mut times: Times,
+    needs_times: bool,
+    hours: &Hours,
+) -> anyhow::Result<impl Iterator<Item = Wish> + use<>> {
     let (start_ns, stop_ns) = (hours.start_ns, hours.stop_ns);
     let opened = BufReader::new(File::open(file).with_context(|| file.display().to_string())?);
     let mut wishes = Vec::new();
@@ -201,6 +213,7 @@ fn of_file(file: &Path, mut times: Times, hours: &Hours) -> anyhow::Result<impl 
                 ensure!((0.0..1e9).contains(&time_s), "{}: {time_s} is no time in seconds", wrong());
                 (start_ns + (time_s * 1e9) as u64, name)
             }
+            None if needs_times => anyhow::bail!("{}: a request has a time and a name", wrong()),
             None => match times.next() {
                 Some(at_ns) => (at_ns, text),
                 None => break,

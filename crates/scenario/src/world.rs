@@ -53,6 +53,7 @@ pub(crate) struct World {
     pub(crate) airs: Vec<PlacedAir>,
     pub(crate) consumers: Vec<PlacedConsumer>,
     pub(crate) groups: Vec<PlacedGroup>,
+    pub(crate) producers: Vec<AppId>,
     pub(crate) routes: Routes,
     places: HashMap<String, usize>,
     wire_by_ends: HashMap<(usize, usize), usize>,
@@ -84,6 +85,8 @@ pub(crate) struct PlacedConsumer {
     pub(crate) group: String,
     pub(crate) kind: ConsumerKind,
     pub(crate) app: AppId,
+    /// Seconds between its start and its stop.
+    pub(crate) active_s: f64,
 }
 
 /// A sync group.
@@ -105,6 +108,7 @@ impl World {
             airs: Vec::new(),
             consumers: Vec::new(),
             groups: Vec::new(),
+            producers: Vec::new(),
             routes: Routes::new(scenario.routing, scenario.next_hops),
             places: HashMap::new(),
             wire_by_ends: HashMap::new(),
@@ -213,6 +217,7 @@ impl World {
         let application = namewire_sim::Producer::of_content(producer.content.0 as usize, millis(producer.freshness));
         let attached = self.net.attach(self.nodes[place].id, application.processing_ns(nanos(producer.processing)));
         self.offer(place, &producer.prefix, attached.face);
+        self.producers.push(attached.app);
         Ok(())
     }
 
@@ -297,7 +302,12 @@ impl World {
                     let plan = wishes::plan(consumer, own, &Hours { start_ns, stop_ns }, rng)?;
                     self.net.attach(self.nodes[place].id, Requester::new(plan.options, plan.wishes)).app
                 };
-                self.consumers.push(PlacedConsumer { group: group.clone(), kind: consumer.kind, app });
+                self.consumers.push(PlacedConsumer {
+                    group: group.clone(),
+                    kind: consumer.kind,
+                    app,
+                    active_s: stop_ns.saturating_sub(start_ns) as f64 / 1e9,
+                });
             }
         }
         Ok(())
@@ -381,7 +391,7 @@ fn link_options(link: &Link, defaults: &LinkSettings) -> LinkOptions {
         delay_ns: nanos(link.delay.unwrap_or(defaults.delay)),
         jitter_ns: nanos(link.jitter.unwrap_or(defaults.jitter)),
         loss: link.loss.unwrap_or(defaults.loss),
-        bandwidth_bits_per_s: link.bandwidth.or(defaults.bandwidth),
+        bandwidth_bits_per_s: link.bandwidth.or(defaults.bandwidth).map(|rate| rate.0),
         queue_bytes: link.queue.unwrap_or(defaults.queue).0,
         mtu: link.mtu.unwrap_or(defaults.mtu),
         reliability: link.reliability.unwrap_or(defaults.reliability),
@@ -394,7 +404,7 @@ fn air_options(air: &Air) -> AirOptions {
     AirOptions {
         range: air.range.map(|range_m| AirRange { sure_m: air.sure.unwrap_or(range_m / 2.0), range_m }),
         loss: air.loss,
-        bandwidth_bits_per_s: air.bandwidth.unwrap_or(usual.bandwidth_bits_per_s),
+        bandwidth_bits_per_s: air.bandwidth.map_or(usual.bandwidth_bits_per_s, |rate| rate.0),
         queue_bytes: air.queue.map_or(usual.queue_bytes, |queue| queue.0),
         mtu: air.mtu.unwrap_or(usual.mtu),
         ..usual
@@ -408,6 +418,7 @@ fn fetcher_options(consumer: &crate::file::Consumer, prefix: NameBuf) -> Fetcher
         window_max: consumer.window.unwrap_or(512) as f64,
         interval_ns: consumer.interval.map_or(0, nanos),
         lifetime_ms: consumer.lifetime.map_or(4_000, millis),
+        slow_start: true,
     }
 }
 
