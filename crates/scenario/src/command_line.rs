@@ -164,9 +164,18 @@ struct ConstellationArguments {
     /// Walker's F: the shift between neighbouring planes
     #[arg(long, default_value_t = 1)]
     phasing: usize,
+    /// Shift every second plane by half a place, as Hypatia does
+    #[arg(long, conflicts_with = "phasing")]
+    stagger: bool,
     /// How high over the horizon a satellite must be
     #[arg(long, value_name = "DEGREES", default_value_t = 25.0)]
     elevation: f64,
+    /// How far from a ground station a satellite may be, if it is above the horizon
+    #[arg(long, value_name = "KM")]
+    range: Option<f64>,
+    /// How far the Earth has turned at the beginning (sidereal time of Greenwich)
+    #[arg(long, value_name = "DEGREES", default_value_t = 0.0)]
+    earth_angle: f64,
     /// Satellites that a ground station uses at a time
     #[arg(long, default_value_t = 1)]
     uplinks: usize,
@@ -347,7 +356,10 @@ fn make_constellation(arguments: &ConstellationArguments) -> anyhow::Result<()> 
         altitude_km: arguments.altitude,
         inclination_deg: arguments.inclination,
         phasing: arguments.phasing,
+        stagger: arguments.stagger,
         elevation_min_deg: arguments.elevation,
+        range_max_km: arguments.range,
+        earth_angle_deg: arguments.earth_angle,
         uplinks: arguments.uplinks,
         step_s: arguments.step.0.as_secs_f64(),
         duration_s: arguments.duration.0.as_secs_f64(),

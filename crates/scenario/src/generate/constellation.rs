@@ -2,20 +2,24 @@
 //!
 //! Source: Walker 1984, for the places of satellites; the links are those of +Grid, as in Hypatia (Kassing et al.
 //! 2020): each satellite has four, to the next and the previous one of its plane and to its neighbours in the planes
-//! beside it. A ground station uses the nearest satellites that are high enough over its horizon, looked up again at
-//! each step.
+//! beside it. A ground station uses the nearest satellites that are high enough over its horizon and near enough,
+//! looked up again at each step.
 //!
 //! ```text
 //!   satellite (p, s) of P planes with S each, at time t:
 //!     Ω = 2π p / P                               ascending node
-//!     u = 2π (s / S + F p / (P S)) + n t         angle from it;  n = √(μ / r³)
+//!     u = 2π (s / S + F p / (P S)) + n t         angle from it;  n = √(μ / r³), r = equator + altitude
 //!     x = r (cos Ω cos u − sin Ω sin u cos i)
 //!     y = r (sin Ω cos u + cos Ω sin u cos i)    z = r sin u sin i
 //! ```
 //!
-//! The Earth is a sphere that turns under the orbits. Left out: drag, eccentricity, and the time that a laser needs to
-//! find its partner. Sines and roots are those of `libm`, and delays are rounded to the microsecond, so the files are
-//! the same on all machines.
+//! With `stagger`, the shift is half a place in every second plane and none in the others, as Hypatia has it: the links
+//! between planes then lead forward and back in turn, not always forward.
+//!
+//! The Earth is the ellipsoid of WGS 84 and turns under the orbits. N.B. With a sphere, stations changed their
+//! satellites seconds too early, and round trips differed from Hypatia's by up to 16 ms meanwhile. Left out: drag,
+//! eccentricity, the pull of the Earth's bulge on orbits, and the time that a laser needs to find its partner. Sines
+//! and roots are those of `libm`, and delays are rounded to the microsecond, so the files are the same on all machines.
 
 use super::{LinkRow, delay_text};
 use anyhow::{Context as _, ensure};
@@ -23,7 +27,9 @@ use libm::{asin, cos, sin, sqrt};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
-const EARTH_RADIUS_M: f64 = 6_371_000.0;
+/// WGS 84: the Earth's radius at the equator, and its flattening.
+const EQUATOR_RADIUS_M: f64 = 6_378_137.0;
+const FLATTENING: f64 = 1.0 / 298.257_223_563;
 /// Gravitational parameter of the Earth, m³/s².
 const MU: f64 = 3.986_004_418e14;
 const EARTH_TURNS_RAD_PER_S: f64 = 7.292_115_9e-5;
@@ -35,12 +41,19 @@ const SATELLITES_MAX: usize = 20_000;
 pub struct Constellation {
     pub planes: usize,
     pub per_plane: usize,
+    /// Over the equator.
     pub altitude_km: f64,
     pub inclination_deg: f64,
     /// Walker's F: how far neighbouring planes are shifted.
     pub phasing: usize,
+    /// Instead of that, every second plane is shifted by half a place.
+    pub stagger: bool,
     /// How high over the horizon a satellite must be.
     pub elevation_min_deg: f64,
+    /// How far from a ground station a satellite may be.
+    pub range_max_km: Option<f64>,
+    /// How far the Earth has turned at the beginning: Greenwich's angle from the node of plane 0.
+    pub earth_angle_deg: f64,
     /// Satellites that a ground station uses at a time.
     pub uplinks: usize,
     pub step_s: f64,
@@ -56,6 +69,12 @@ pub struct Station {
     pub name: String,
     pub latitude_deg: f64,
     pub longitude_deg: f64,
+}
+
+/// A station at a time, in metres from the centre of the Earth, and the direction that is up there.
+struct Ground {
+    place: Vector,
+    up: Vector,
 }
 
 /// A line of the file of changes.
@@ -148,13 +167,15 @@ impl Constellation {
                 }
             }
         }
+        let turned_rad = self.earth_angle_deg.to_radians() + EARTH_TURNS_RAD_PER_S * time_s;
         for station in &self.stations {
-            let ground = station.place(time_s);
+            let ground = station.ground(turned_rad);
             let mut seen: Vec<(f64, usize)> = places
                 .iter()
                 .enumerate()
-                .filter(|(_, place)| elevation_deg(ground, **place) >= self.elevation_min_deg)
-                .map(|(number, place)| (distance(ground, *place), number))
+                .map(|(number, place)| (distance(ground.place, *place), number))
+                .filter(|(far, _)| self.range_max_km.is_none_or(|range_km| *far <= range_km * 1e3))
+                .filter(|(_, number)| ground.elevation_deg(places[*number]) >= self.elevation_min_deg)
                 .collect();
             seen.sort_by(|one, other| one.0.total_cmp(&other.0));
             for (far, number) in seen.into_iter().take(self.uplinks) {
@@ -167,15 +188,19 @@ impl Constellation {
     /// The satellite beside one in the next plane. Between the last plane and the first, the shift of a whole turn is
     /// made good.
     fn neighbour(&self, plane: usize, place: usize) -> usize {
-        let shift = if plane + 1 == self.planes { self.phasing % self.per_plane } else { 0 };
+        let wraps = plane + 1 == self.planes && !self.stagger;
+        let shift = if wraps { self.phasing % self.per_plane } else { 0 };
         (plane + 1) % self.planes * self.per_plane + (place + shift) % self.per_plane
     }
 
     fn satellite(&self, number: usize, time_s: f64) -> Vector {
         let (plane, place) = (number / self.per_plane, number % self.per_plane);
-        let radius_m = EARTH_RADIUS_M + self.altitude_km * 1e3;
+        let radius_m = EQUATOR_RADIUS_M + self.altitude_km * 1e3;
         let node = TAU * plane as f64 / self.planes as f64;
-        let shift = self.phasing as f64 * plane as f64 / (self.planes * self.per_plane) as f64;
+        let shift = match self.stagger {
+            true => (plane % 2) as f64 / (2 * self.per_plane) as f64,
+            false => self.phasing as f64 * plane as f64 / (self.planes * self.per_plane) as f64,
+        };
         let turns_rad_per_s = sqrt(MU / (radius_m * radius_m * radius_m));
         let angle = TAU * (place as f64 / self.per_plane as f64 + shift) + turns_rad_per_s * time_s;
         let tilt = self.inclination_deg.to_radians();
@@ -203,14 +228,22 @@ impl Station {
         Ok(Station { name, latitude_deg, longitude_deg })
     }
 
-    fn place(&self, time_s: f64) -> Vector {
-        let (latitude, longitude) = (self.latitude_deg.to_radians(), self.longitude_deg.to_radians());
-        let turned = longitude + EARTH_TURNS_RAD_PER_S * time_s;
-        [
-            EARTH_RADIUS_M * cos(latitude) * cos(turned),
-            EARTH_RADIUS_M * cos(latitude) * sin(turned),
-            EARTH_RADIUS_M * sin(latitude),
-        ]
+    /// `turned_rad`: how far the Earth has turned.
+    fn ground(&self, turned_rad: f64) -> Ground {
+        let (latitude, longitude) = (self.latitude_deg.to_radians(), self.longitude_deg.to_radians() + turned_rad);
+        let up = [cos(latitude) * cos(longitude), cos(latitude) * sin(longitude), sin(latitude)];
+        // The square of the eccentricity, and the radius of curvature across the meridian.
+        let squashed = FLATTENING * (2.0 - FLATTENING);
+        let across_m = EQUATOR_RADIUS_M / sqrt(1.0 - squashed * up[2] * up[2]);
+        Ground { place: [across_m * up[0], across_m * up[1], across_m * (1.0 - squashed) * up[2]], up }
+    }
+}
+
+impl Ground {
+    /// How high a satellite is over the horizon.
+    fn elevation_deg(&self, satellite: Vector) -> f64 {
+        let height_m: f64 = (0..3).map(|axis| (satellite[axis] - self.place[axis]) * self.up[axis]).sum();
+        asin((height_m / distance(self.place, satellite)).clamp(-1.0, 1.0)).to_degrees()
     }
 }
 
@@ -226,12 +259,6 @@ fn distance(a: Vector, b: Vector) -> f64 {
     sqrt((0..3).map(|axis| (a[axis] - b[axis]) * (a[axis] - b[axis])).sum())
 }
 
-/// How high a satellite is over the horizon of a place on the ground.
-fn elevation_deg(ground: Vector, satellite: Vector) -> f64 {
-    let up: f64 = (0..3).map(|axis| (satellite[axis] - ground[axis]) * ground[axis]).sum();
-    asin((up / (EARTH_RADIUS_M * distance(ground, satellite))).clamp(-1.0, 1.0)).to_degrees()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,7 +271,10 @@ mod tests {
             altitude_km: 550.0,
             inclination_deg: 53.0,
             phasing: 39,
+            stagger: false,
             elevation_min_deg: 25.0,
+            range_max_km: None,
+            earth_angle_deg: 0.0,
             uplinks: 1,
             step_s: 15.0,
             duration_s: 600.0,
@@ -259,13 +289,13 @@ mod tests {
     fn orbits_have_their_height_tilt_and_period() {
         let shell = shell();
         let place = shell.satellite(5, 0.0);
-        assert!((distance(place, [0.0; 3]) - 6_921_000.0).abs() < 1.0);
-        let radius_m: f64 = 6_921_000.0;
+        assert!((distance(place, [0.0; 3]) - 6_928_137.0).abs() < 1.0);
+        let radius_m: f64 = 6_928_137.0;
         let period_s = TAU * (radius_m.powi(3) / MU).sqrt();
         assert!((period_s / 60.0 - 95.5).abs() < 0.5, "{period_s} s");
         assert!(distance(shell.satellite(5, period_s), place) < 1.0);
         let highest = (0..1584).map(|number| shell.satellite(number, 0.0)[2]).fold(0.0, f64::max);
-        let latitude_deg = (highest / 6_921_000.0).asin().to_degrees();
+        let latitude_deg = (highest / 6_928_137.0).asin().to_degrees();
         assert!((52.0..=53.0).contains(&latitude_deg), "{latitude_deg}");
     }
 
@@ -299,6 +329,45 @@ mod tests {
         assert!(files.changes.is_sorted_by_key(|change| change.time));
         assert_eq!(files, shell().files()?);
         Ok(())
+    }
+
+    #[test]
+    fn staggered_planes_are_shifted_in_turn_and_linked_without_a_step() {
+        let shell = Constellation { planes: 4, per_plane: 6, stagger: true, ..shell() };
+        let angle_deg = |number: usize| {
+            let [x, y, z] = shell.satellite(number, 0.0);
+            let tilt = shell.inclination_deg.to_radians();
+            let node = TAU * (number / 6) as f64 / 4.0;
+            let (along, up) = (x * node.cos() + y * node.sin(), z / tilt.sin());
+            up.atan2(along).to_degrees().rem_euclid(360.0).round()
+        };
+        assert_eq!([0, 6, 12, 18, 1].map(angle_deg), [0.0, 30.0, 0.0, 30.0, 60.0]);
+        assert_eq!([0, 1, 2, 3].map(|plane| shell.neighbour(plane, 2)), [8, 14, 20, 2]);
+    }
+
+    #[test]
+    fn a_station_is_on_the_ellipsoid_and_turns_with_the_earth() {
+        let ground =
+            |text: &str, turned_deg: f64| Station::parse(text).expect("a station").ground(f64::to_radians(turned_deg));
+        assert!(distance(ground("pole,90,0", 0.0).place, [0.0, 0.0, 6_356_752.3]) < 0.1);
+        assert!(distance(ground("x,0,-60", 60.0).place, [6_378_137.0, 0.0, 0.0]) < 0.1);
+        let here = ground("x,45,0", 0.0);
+        let over = |height_m: f64| [0, 1, 2].map(|axis| here.place[axis] + height_m * here.up[axis]);
+        assert!((here.elevation_deg(over(5e5)) - 90.0).abs() < 1e-3);
+        // Geodesy's textbook case: the direction to the centre is 0.19 degrees off the vertical at 45 degrees.
+        assert!((here.elevation_deg([0.0; 3]) + 90.0 - 0.192).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_range_leaves_fewer_satellites_than_the_horizon_does() {
+        let seen = |range_max_km: Option<f64>| {
+            let shell = Constellation { uplinks: usize::MAX, range_max_km, ..shell() };
+            let links = shell.links_at(0.0);
+            links.into_iter().filter(|link| link.0.0 == "paris").map(|link| link.1).collect::<Vec<f64>>()
+        };
+        let (all, near) = (seen(None), seen(Some(800.0)));
+        assert!(near.len() < all.len() && !near.is_empty(), "{near:?} of {all:?}");
+        assert!(near.iter().all(|delay_s| delay_s * LIGHT_M_PER_S <= 800e3), "{near:?}");
     }
 
     #[test]
