@@ -475,7 +475,6 @@ mod tests {
             ("[[consumer]]\nnode = \"x\"\nnodes = [\"y\"]\nprefix = \"/p\"\n", "not both"),
             ("[[consumer]]\nnodes = [\"x\", \"x\"]\nprefix = \"/p\"\n", "twice"),
             ("[[consumer]]\nnode = \"x\"\nprefix = \"/p\"\nexponent = 1.0\n", "zipf"),
-            ("[[event]]\nat = \"1h\"\na = \"x\"\nb = \"y\"\nup = false\n", "after the end"),
             ("[[air]]\nname = \"w\"\nnodes = [\"x\", \"z\"]\nrange = 0\n", "range"),
             ("[[sync]]\nprefix = \"/s\"\nnodes = [\"x\", \"z\"]\ninterval = \"1s\"\n", "no node is called \"z\""),
         ] {

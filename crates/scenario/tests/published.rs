@@ -130,7 +130,7 @@ fn an_lru_store_answers_as_many_requests_as_che_says() {
     let hits_percent = |settings: &[&str]| {
         let shorter = [&["duration=2000s"], settings].concat();
         let summary = ran("lru", &shorter, "summary.csv");
-        let row = summary.iter().find(|row| row[1] == "store hits").expect("a row");
+        let row = summary.iter().find(|row| row[1] == "store hits of all nodes").expect("a row");
         row[3].parse::<f64>().expect("a number")
     };
     // Of 40,000 requests; the standard deviation is at most 0.25.
