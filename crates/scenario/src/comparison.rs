@@ -26,7 +26,7 @@ const DRAWN: [&str; 7] = [
     "content",
     "speed of a file, median",
     "received by the others",
-    "answers of producers per satisfied request",
+    "Data of producers per request",
 ];
 /// Variants that curves over time can tell apart.
 const CURVES_MAX: usize = 6;
@@ -373,6 +373,13 @@ fn number(value: &str) -> Option<f64> {
     value.parse().ok().or_else(span).or_else(rate).filter(|number: &f64| number.is_finite())
 }
 
+/// The x axis of a key with numbers: logarithmic where they span two decades.
+fn axis_over(variants: &[Variant], place: usize) -> Axis {
+    let numbers = || variants.iter().filter_map(|variant| number(&variant.values[place].1));
+    let (least, most) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
+    Axis { label: variants[0].values[place].0.clone(), log: least > 0.0 && most >= 100.0 * least }
+}
+
 fn charts_by_variant(rows: &[Row<'_>], variants: &[Variant]) -> Vec<Section> {
     DRAWN.iter().filter_map(|metric| chart_by_variant(rows, variants, metric)).collect()
 }
@@ -406,7 +413,7 @@ fn chart_by_variant(rows: &[Row<'_>], variants: &[Variant], metric: &str) -> Opt
     series.iter_mut().for_each(|series| series.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
     let values = Axis::linear(&format!("{metric} ({unit})"));
     let (x, y, categories) = match axis {
-        Some(place) => (Axis::linear(&variants[0].values[place].0), values, Vec::new()),
+        Some(place) => (axis_over(variants, place), values, Vec::new()),
         None => (values, Axis::linear("variant"), variants.iter().map(Variant::name).collect()),
     };
     Some(Section { chart: Chart { title: metric.to_owned(), x, y, series, categories }, note: String::new() })

@@ -291,7 +291,7 @@ fn count_nodes(world: &World, results: &mut Results) {
     let answered: u64 =
         world.producers.iter().map(|app| world.net.application::<Producer>(*app).tally().answered).sum();
     if satisfied > 0 {
-        results.put(network, "answers of producers per satisfied request", "Data", answered as f64 / satisfied as f64);
+        results.put(network, "Data of producers per request", "Data", answered as f64 / satisfied as f64);
     }
     results.put(
         network,
