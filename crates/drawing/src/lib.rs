@@ -4,14 +4,13 @@
 //! | --- | --- |
 //! | what is a chart? | [`chart`] |
 //! | how is it drawn, on a page, as SVG and as PNG? | [`draw`] |
-//! | what do our pages look like? | [`PAGE_STYLE`] |
+//! | what do our pages look like? | [`page`] |
 //!
 //! The lab and the simulator use it. It knows nothing of NDN.
 
 pub mod chart;
 pub mod draw;
+mod page;
 
 pub use chart::{Axis, Chart, Point, Series, figure};
-
-/// The CSS of a page with charts and tables, light and dark.
-pub const PAGE_STYLE: &str = include_str!("page.css");
+pub use page::page;

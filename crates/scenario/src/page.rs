@@ -2,8 +2,8 @@
 
 use crate::file::Scenario;
 use crate::results::Results;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use namewire_drawing::{Axis, Chart, PAGE_STYLE, Point, Series, draw, figure};
+use maud::{Markup, PreEscaped, html};
+use namewire_drawing::{Axis, Chart, Point, Series, draw, figure};
 
 /// Points of a curve of a distribution.
 const QUANTILES: usize = 40;
@@ -108,31 +108,20 @@ pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -
 }
 
 pub(crate) fn whole(title: &str, head: &Markup, sections: &[Section], table: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(PAGE_STYLE)) }
-            }
-            body {
-                header { h1 { (title) } (head) }
-                main {
-                    div class="plots" {
-                        @for Section { chart, note } in sections.iter().filter(|section| !section.chart.series.is_empty()) {
-                            figure {
-                                h3 { (chart.title) }
-                                (PreEscaped(draw::on_page(chart)))
-                                @if !note.is_empty() { figcaption { (note) } }
-                            }
-                        }
+    let body = html! {
+        header { h1 { (title) } (head) }
+        main {
+            div class="plots" {
+                @for Section { chart, note } in sections.iter().filter(|section| !section.chart.series.is_empty()) {
+                    figure {
+                        h3 { (chart.title) }
+                        (PreEscaped(draw::on_page(chart)))
+                        @if !note.is_empty() { figcaption { (note) } }
                     }
-                    (table)
                 }
             }
+            (table)
         }
     };
-    page.into_string()
+    namewire_drawing::page(title, &body)
 }

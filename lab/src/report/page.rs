@@ -1,13 +1,13 @@
 //! The page of all records.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::plots::Plot;
 use crate::experiments;
 use crate::paper_results::{self, Compared, Paper, PaperResult, Records, Verdict, cells, compare, verdict_text};
 use crate::peers::{self, Peers};
 use crate::record::Record;
-use namewire_drawing::{PAGE_STYLE, draw, figure};
+use namewire_drawing::{draw, figure};
 
 const TITLE: &str = "Results of namewire-lab";
 
@@ -28,26 +28,15 @@ pub fn page(records: &Records, plots: &[Plot]) -> anyhow::Result<String> {
         .into_iter()
         .map(|(source, record)| section(source, record, plots, &answers))
         .collect::<anyhow::Result<Vec<Markup>>>()?;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (TITLE) }
-                style { (PreEscaped(PAGE_STYLE)) }
-            }
-            body {
-                header {
-                    h1 { (TITLE) }
-                    p { (summary(&answers)) }
-                }
-                nav aria-label="Contents" { (contents(records, &papers, &answers)) }
-                main { @for section in &sections { (section) } }
-            }
+    let body = html! {
+        header {
+            h1 { (TITLE) }
+            p { (summary(&answers)) }
         }
+        nav aria-label="Contents" { (contents(records, &papers, &answers)) }
+        main { @for section in &sections { (section) } }
     };
-    Ok(page.into_string())
+    Ok(namewire_drawing::page(TITLE, &body))
 }
 
 /// The source and the record of each experiment, in the order of the lab's table; then the records of users' own
