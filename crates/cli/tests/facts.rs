@@ -223,6 +223,8 @@ fn what_programs_read_keeps_its_name() {
         metrics.lines().filter(|line| line.starts_with("# TYPE")).map(|line| line["# TYPE ".len()..].to_owned()),
     );
     ENDS.iter().for_each(|end| scene.of_command(end, &mut facts));
+    // A face that has just come has no rate yet; the parts of a rate are listed.
+    facts.remove("/events: faces[].rate");
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/facts.txt");
     let now: String = facts.iter().map(|fact| format!("{fact}\n")).collect();
