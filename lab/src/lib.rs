@@ -40,6 +40,7 @@ mod name_sets;
 mod namespaces;
 mod network_graph;
 mod numbered_names;
+#[cfg(feature = "complete")]
 pub mod paper_results;
 mod papers;
 mod peers;
@@ -54,12 +55,12 @@ mod route_load;
 pub mod router_control;
 pub mod router_process;
 mod sample_table;
-#[cfg(feature = "complete")]
 mod split_mix;
 pub mod statistics;
 mod synthetic_names;
 #[cfg(feature = "complete")]
 mod tag_sets;
+#[cfg(feature = "complete")]
 pub mod terminal;
 mod text_lines;
 mod tsc;
