@@ -44,6 +44,7 @@ ARROWS = {
     "packet": set(),
     "node-model": {"packet"},
     "shares": {"packet"},
+    "handover": set(),
     "tables": {"packet"},
     "designs": {"packet", "tables"},
     "dispatch": {"packet", "tables"},

@@ -99,6 +99,14 @@ impl DatagramPort {
         }
     }
 
+    /// Another descriptor of the same socket; `None` for shared memory.
+    pub(crate) fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
+        match self {
+            DatagramPort::Socket(socket) => socket.try_clone().map(Some),
+            DatagramPort::Frames(_) => Ok(None),
+        }
+    }
+
     /// Takes one datagram to send, made of these parts, if the port has memory for it. [`DatagramPort::send_put`] sends
     /// it.
     #[inline]

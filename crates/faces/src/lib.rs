@@ -42,6 +42,6 @@ pub use namewire_links::{
     FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, PeerCredentials, capture, group_holder,
 };
 pub use rx_arena::{RxArena, RxPacket};
-pub use socket_driver::{HolderOf, Lent, SocketDriver, give_pages_back};
-pub use stream::StreamSocket;
+pub use socket_driver::{HandedChannel, HandedFace, HandedListener, HolderOf, Lent, SocketDriver, give_pages_back};
+pub use stream::{StreamRest, StreamSocket};
 pub use waker::Waker;

@@ -21,6 +21,7 @@
 //!   `paths.rs` lets UDP faces follow the MTU of their paths.
 //! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down, `rest.rs` gives
 //!   memory back.
+//! * `handover.rs` describes all faces for another process, and takes over those of another process.
 //! * `captures.rs` lets link services show their frames to captures.
 //!
 //! Cost: a batch takes one read and one write per stream face, and one `recvmmsg` and one `sendmmsg` per 64 datagrams.
@@ -42,6 +43,7 @@ mod captures;
 mod face;
 mod face_table;
 mod faceless;
+mod handover;
 mod inlet;
 mod lending;
 mod links;
@@ -69,6 +71,7 @@ use namewire_links::LinkOptions;
 use namewire_packet::{FaceId, MAX_PACKET_BYTES, nfd::FacePersistency};
 use namewire_shares::{HolderId, Pool, PoolReader, Turns};
 
+pub use handover::{HandedChannel, HandedFace, HandedListener};
 pub use lending::Lent;
 pub use rest::give_pages_back;
 pub use sending::HolderOf;

@@ -74,6 +74,14 @@ impl StreamSocket {
         }
     }
 
+    /// Another descriptor of the same connection.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        Ok(match self {
+            StreamSocket::Unix(socket) => StreamSocket::Unix(socket.try_clone()?),
+            StreamSocket::Tcp(socket) => StreamSocket::Tcp(socket.try_clone()?),
+        })
+    }
+
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             StreamSocket::Unix(socket) => (&*socket).read(buffer),
@@ -132,6 +140,19 @@ pub(crate) struct Stream {
     pub(crate) failure: Option<CloseReason>,
 }
 
+/// What a stream holds beside its socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamRest {
+    /// Nothing was read yet: a TCP connection may be of another protocol.
+    pub is_new: bool,
+    /// Input that is not delivered.
+    pub input: Vec<u8>,
+    /// The input starts with a complete element.
+    pub has_backlog: bool,
+    /// Output that the kernel has not taken.
+    pub output: Vec<u8>,
+}
+
 /// How much more input the worker's streams may keep, compared with their limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputRoom {
@@ -181,6 +202,32 @@ impl Stream {
             waiting_counted: 0,
             failure: None,
         }
+    }
+
+    /// What another process needs to go on with this stream: whether nothing was read yet, the input that is not
+    /// delivered, and the output that the kernel has not taken. The stream stays as it is, but for the order in which
+    /// its output waits.
+    pub(crate) fn rest(&mut self) -> StreamRest {
+        while let Some(behind) = &mut self.behind {
+            let before = self.output.len();
+            behind.take(REFILL_BYTES, &mut self.output);
+            if self.output.len() == before {
+                self.behind = None;
+            }
+        }
+        StreamRest {
+            is_new: self.may_be_foreign,
+            input: self.input[self.input_start..].to_vec(),
+            has_backlog: self.has_backlog,
+            output: self.output[self.output_start..].to_vec(),
+        }
+    }
+
+    /// Goes on with a stream of another process. Its output is queued by the caller.
+    pub(crate) fn resume(&mut self, rest: &StreamRest) {
+        self.may_be_foreign &= rest.is_new;
+        self.input.extend_from_slice(&rest.input);
+        self.has_backlog = rest.has_backlog;
     }
 
     /// Reads once, little if there is no `room`, and appends the packets found to the batch, at most as many as its

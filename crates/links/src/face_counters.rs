@@ -26,6 +26,26 @@ macro_rules! link_counters {
             }
         }
 
+        impl LinkCounters {
+            /// All counters that are not zero, by name: for a program of another version.
+            pub fn all_named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                let fields = [$((stringify!($field), self.$field),)+];
+                fields.into_iter().chain(LinkDrop::named(&self.drops)).filter(|(_, count)| *count > 0)
+            }
+
+            /// Counters by their names in [`LinkCounters::all_named`]; names that are not known here are left out.
+            pub fn of_named(count: impl Fn(&str) -> Option<u64>) -> Self {
+                let mut counters = LinkCounters {
+                    $($field: count(stringify!($field)).unwrap_or_default(),)+
+                    ..LinkCounters::default()
+                };
+                for ((name, _), drops) in LinkDrop::named(&counters.drops).zip(&mut counters.drops) {
+                    *drops = count(name).unwrap_or_default();
+                }
+                counters
+            }
+        }
+
         /// The published copy of [`LinkCounters`], readable from any thread.
         #[derive(Debug)]
         pub struct FaceCounters {
@@ -167,5 +187,25 @@ impl FaceCounters {
     /// Drops for `reason`.
     pub fn dropped(&self, reason: LinkDrop) -> u64 {
         self.drops[reason as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_pass_by_name() {
+        let mut counters = LinkCounters::default();
+        let mut number = 0;
+        counters.visit(&mut |count| {
+            number += 1;
+            *count = number;
+        });
+        let named: std::collections::BTreeMap<&str, u64> = counters.all_named().collect();
+        assert_eq!(named.len() as u64, number, "two have the same name");
+        assert_eq!(LinkCounters::of_named(|name| named.get(name).copied()), counters);
+        let one = LinkCounters::of_named(|name| (name == "in_data").then_some(7));
+        assert_eq!(one.all_named().collect::<Vec<_>>(), [("in_data", 7)]);
     }
 }

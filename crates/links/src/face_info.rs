@@ -79,6 +79,16 @@ impl FaceIdAllocator {
         FaceIdAllocator(Arc::new(AtomicU64::new(FaceId::FIRST_DYNAMIC.0)))
     }
 
+    /// The next unused id, which stays unused.
+    pub fn next(&self) -> FaceId {
+        FaceId(self.0.load(Ordering::Relaxed))
+    }
+
+    /// From now on, allots no id below this one.
+    pub fn skip_to(&self, least: FaceId) {
+        self.0.fetch_max(least.0, Ordering::Relaxed);
+    }
+
     /// The next unused id.
     pub fn allocate(&self) -> FaceId {
         FaceId(self.0.fetch_add(1, Ordering::Relaxed))

@@ -28,6 +28,11 @@ impl Fragmenter {
         Fragmenter { next_sequence: first_sequence }
     }
 
+    /// The sequence number that the next frame will have.
+    pub(crate) fn following_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
     /// A sequence number for the next frame.
     pub(crate) fn next_sequence(&mut self) -> u64 {
         let sequence = self.next_sequence;

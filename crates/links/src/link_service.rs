@@ -198,6 +198,18 @@ impl LinkService {
         }
     }
 
+    /// Goes on where the same link was in another process: with what it had counted, and what it knew of its peer.
+    /// [`LinkOptions::first_sequence`] is that process's [`LinkService::next_sequence`].
+    pub fn resume(&mut self, counters: LinkCounters, peer_speaks_lp: bool) {
+        self.counters.merge(&counters);
+        self.peer_speaks_lp |= peer_speaks_lp;
+    }
+
+    /// The sequence number that the next frame will have.
+    pub fn next_sequence(&self) -> u64 {
+        self.fragmenter.following_sequence()
+    }
+
     /// True if frames are acknowledged and sent again.
     #[inline]
     pub fn is_reliable(&self) -> bool {

@@ -512,6 +512,15 @@ impl<R: Recycle> PitCs<R> {
         self.cs.policy_bytes()
     }
 
+    /// Shows stored Data, at most those of `visits` slots from `start` (first 0) on. Returns the next `start` if slots are
+    /// left.
+    pub fn cs_each_step(&self, start: u32, visits: u32, mut each: impl FnMut(CsEntry<'_>)) -> Option<u32> {
+        let (extent, end) = (self.cs.extent(), start.saturating_add(visits).min(self.cs.extent()));
+        let stored = (start..end).map(CsId).filter(|id| self.cs.contains(*id));
+        stored.for_each(|id| each(self.cs.entry(&self.groups, id)));
+        (end < extent).then_some(end)
+    }
+
     /// How many Data the limits evicted.
     pub fn cs_evictions(&self) -> u64 {
         self.cs.evictions()

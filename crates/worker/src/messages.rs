@@ -2,8 +2,8 @@
 
 use namewire_engine::dispatch::Visits;
 use namewire_faces::{
-    AddFaceError, CloseReason, FaceCounters, FaceInfo, LinkPolicy, StreamSocket, capture::CaptureTap,
-    ethernet::LinkSocket, memory, udp_multicast::MulticastSockets,
+    AddFaceError, CloseReason, FaceCounters, FaceInfo, HandedFace, HandedListener, LinkPolicy, StreamSocket,
+    capture::CaptureTap, ethernet::LinkSocket, memory, udp_multicast::MulticastSockets,
 };
 use namewire_packet::{
     FaceId, NackReason, NameBuf,
@@ -12,7 +12,11 @@ use namewire_packet::{
 };
 use namewire_shares::HolderId;
 use namewire_tables::CsPolicy;
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    sync::{Arc, mpsc::SyncSender},
+};
 
 /// From control to one worker.
 #[allow(missing_docs, reason = "the fields are named for what they hold")]
@@ -82,8 +86,36 @@ pub enum ToWorker {
     LookAtName { id: LookId, name: Arc<NameBuf> },
     /// Begin or end a capture, or a part of one.
     Capture(CaptureChange),
+    /// Use no socket from now on, but decide what other workers have passed on, until [`ToWorker::GoOn`] or
+    /// [`ToWorker::Stop`]. Answer how many packets that were. A frozen worker serves all messages, and this one again.
+    Freeze(SyncSender<usize>),
+    /// Use sockets again.
+    GoOn,
+    /// Describe all faces and listening sockets for another process. The worker is frozen.
+    HandOver(SyncSender<io::Result<HandedOver>>),
+    /// Show the stored Data in batches, then drop the channel. The worker is frozen.
+    ShowStored(SyncSender<StoredBatch>),
+    /// Go on with a face of another process; `counters` are its published ones. If that fails, report
+    /// [`FromWorker::FaceClosed`].
+    TakeOver { handed: Box<HandedFace>, counters: Arc<FaceCounters> },
+    /// Read a listening UDP socket.
+    AddUdpListener(UdpSocket),
+    /// Store Data that another process had stored, each with the milliseconds for which it is fresh.
+    Store(Vec<(Vec<u8>, u64)>),
     /// End the thread.
     Stop,
+}
+
+/// The faces and the listening sockets of a worker.
+pub type HandedOver = (Vec<HandedFace>, Vec<HandedListener>);
+
+/// Data, one after the other, and the milliseconds for which each is still fresh.
+#[derive(Debug, Default)]
+pub struct StoredBatch {
+    /// Their bytes.
+    pub data: Vec<u8>,
+    /// One for each.
+    pub fresh_ms: Vec<u64>,
 }
 
 /// Number of a look at a name.

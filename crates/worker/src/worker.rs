@@ -3,6 +3,7 @@
 //! Read [`Worker::run`] first. Every turn takes messages from control, packets from the worker's sockets, and records
 //! from the other workers' rings. The engine decides them batch by batch, and [`WorkerIo`] sends the results.
 
+mod frozen;
 mod serving;
 
 use crate::{

@@ -27,9 +27,9 @@ use crate::{
         scope::NameScope,
     },
 };
-use namewire_packet::{FaceId, Name, NameBuf};
+use namewire_packet::{Data, FaceId, Name, NameBuf};
 use namewire_shares::{Groups, PoolReader};
-use namewire_tables::{CsPolicy, FibMatch, HashKey, NameHashes, hash_name};
+use namewire_tables::{CsArrival, CsPolicy, FibMatch, HashKey, NameHashes, hash_name};
 use std::{io, sync::Arc};
 
 /// One complete forwarder for its share of the names.
@@ -238,6 +238,37 @@ impl Engine {
         let step = cs.cs_erase_prefix_step(prefix.value(), limit, start, visits);
         cs.end_of_batch();
         step
+    }
+
+    /// Shows stored Data, each with the milliseconds for which it is still fresh: those of `visits` slots from `start`
+    /// (at first 0) on. Returns where to continue if slots are left.
+    pub fn stored_step(&self, now: Instant, start: u32, visits: u32, mut each: impl FnMut(&[u8], u64)) -> Option<u32> {
+        self.parts.tables.pit_cs.cs_each_step(start, visits, |entry| {
+            let fresh_ns = entry.fresh_until_ns().saturating_sub(now.0);
+            each(entry.data(), fresh_ns / 1_000_000);
+        })
+    }
+
+    /// Stores Data that another process had stored, unless Data of its name came since. False if it was refused or is
+    /// no Data. Counts nothing.
+    pub fn store_again(&mut self, now: Instant, data: &[u8], fresh_ms: u64) -> bool {
+        let Ok(data) = Data::parse(data) else { return false };
+        let cs = &mut self.parts.tables.pit_cs;
+        let name = data.name();
+        let hashes = &mut self.hashes[0];
+        if !self.parts.config.cs_admit || hashes.compute(cs.key(), name.value()).is_err() {
+            return false;
+        }
+        let found = cs.find(hashes.full_hash(), name.value());
+        let is_there = found.and_then(|group| cs.cs_lookup(group)).is_some_and(|hit| hit.direct);
+        if is_there {
+            return false;
+        }
+        let fresh_until_ns = if fresh_ms == 0 { 0 } else { now.plus_ms(fresh_ms).0 };
+        let arrival = CsArrival { fresh_until_ns, now_ns: now.0, requests: 1, unsolicited: false };
+        let inserted = cs.cs_insert_found(found, (hashes.full_hash(), name.value()), data.wire(), arrival);
+        cs.end_of_batch();
+        inserted.id().is_some()
     }
 }
 

@@ -130,6 +130,11 @@ impl SocketTable {
         )
     }
 
+    /// All open sockets, with their indices.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &DatagramSocket)> {
+        self.sockets.iter().enumerate().filter_map(|(index, socket)| Some((index, socket.as_ref()?)))
+    }
+
     /// The packet socket of an interface, with its index.
     pub(super) fn link(&mut self, interface: u32) -> Option<(usize, &mut LinkPeers)> {
         self.sockets.iter_mut().enumerate().find_map(|(index, socket)| match &mut socket.as_mut()?.peers {

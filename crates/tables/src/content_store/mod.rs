@@ -192,6 +192,11 @@ impl ContentStore {
         }
     }
 
+    /// Slots ever used.
+    pub(crate) fn extent(&self) -> u32 {
+        self.slots.extent()
+    }
+
     pub(crate) fn contains(&self, id: CsId) -> bool {
         self.slots.peek(id.0).is_some_and(|slot| slot.group != NIL)
     }

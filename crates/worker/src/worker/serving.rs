@@ -19,9 +19,18 @@ impl Worker {
     pub(super) fn serve_messages(&mut self, now_ns: u64, tables: &mut TableReader, scratch: &mut Scratch) -> bool {
         for _ in 0..MESSAGES_PER_TURN {
             let Ok(message) = self.messages.try_recv() else { return true };
-            if matches!(message, ToWorker::Stop) {
-                self.io.driver.flush();
-                return false;
+            match message {
+                ToWorker::Stop => {
+                    self.io.driver.flush();
+                    return false;
+                }
+                ToWorker::Freeze(answer) => {
+                    if !self.stay_frozen(&answer, tables, scratch) {
+                        return false;
+                    }
+                    continue;
+                }
+                _ => {}
             }
             self.serve(message, now_ns, tables, scratch);
         }
@@ -29,10 +38,25 @@ impl Worker {
         true
     }
 
-    fn serve(&mut self, message: ToWorker, now_ns: u64, tables: &mut TableReader, scratch: &mut Scratch) {
+    pub(super) fn serve(&mut self, message: ToWorker, now_ns: u64, tables: &mut TableReader, scratch: &mut Scratch) {
         let driver = &mut self.io.driver;
         match message {
-            ToWorker::Stop => {}
+            ToWorker::Stop | ToWorker::Freeze(_) | ToWorker::GoOn => {} // see the callers
+            ToWorker::HandOver(answer) => {
+                let handed = driver.hand_over(now_ns);
+                let _ = answer.send(handed); // control has given up
+            }
+            ToWorker::ShowStored(batches) => self.show_stored(now_ns, &batches),
+            ToWorker::TakeOver { handed, counters } => self.take_over(now_ns, *handed, counters),
+            ToWorker::AddUdpListener(socket) => {
+                // A listener that cannot be watched hears nothing; descriptors are short then.
+                let _ = driver.add_udp_listener(socket);
+            }
+            ToWorker::Store(data) => {
+                for (data, fresh_ms) in data {
+                    self.engine.store_again(Instant(now_ns), &data, fresh_ms);
+                }
+            }
             ToWorker::AddStream { face, socket, info, policy } => {
                 let result = driver.add_stream(face, socket, info.clone());
                 driver.set_policy(face, policy);
