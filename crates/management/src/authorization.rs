@@ -65,6 +65,7 @@ namewire_packet::names! {
         Tags = "tags",
         Capture = "capture",
         Log = "log",
+        Process = "process",
     }
 }
 
@@ -75,9 +76,9 @@ impl Module {
     }
 
     /// True if members of `allowed_gids` may use the module. A capture has the packets of all, so it is left to the
-    /// operator.
+    /// operator. The process is left to those who may send it signals.
     const fn is_of_groups(self) -> bool {
-        !matches!(self, Module::Capture)
+        !matches!(self, Module::Capture | Module::Process)
     }
 
     /// The rules that alone decide who on this machine may use the module, if there are any.
@@ -85,7 +86,13 @@ impl Module {
         match self {
             Module::Rib => config.localhost_rib.as_ref(),
             Module::Tags => config.localhost_tags.as_ref(),
-            Module::Faces | Module::Fib | Module::Cs | Module::StrategyChoice | Module::Capture | Module::Log => None,
+            Module::Faces
+            | Module::Fib
+            | Module::Cs
+            | Module::StrategyChoice
+            | Module::Capture
+            | Module::Log
+            | Module::Process => None,
         }
     }
 
@@ -99,6 +106,7 @@ impl Module {
             Module::Tags => privileges.tags,
             Module::Capture => privileges.capture,
             Module::Log => privileges.log,
+            Module::Process => false, // no signature is enough
         }
     }
 }

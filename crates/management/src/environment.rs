@@ -1,6 +1,9 @@
 //! What management asks of the router while it handles one request.
 
-use crate::{capture_plane::CapturePlane, log_plane::LogPlane, strategy_choice::StrategyRegistry, tag_plane::TagPlane};
+use crate::{
+    capture_plane::CapturePlane, log_plane::LogPlane, process_plane::ProcessPlane, strategy_choice::StrategyRegistry,
+    tag_plane::TagPlane,
+};
 use namewire_packet::nfd::{NodeState, Part};
 
 /// The two clocks, read once per call.
@@ -32,6 +35,11 @@ pub trait Environment: StrategyRegistry {
 
     /// Captures of frames; `None` if there are no frames.
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
+        None
+    }
+
+    /// The process in which the forwarder runs; `None` if it takes no commands.
+    fn process_plane(&mut self) -> Option<&mut dyn ProcessPlane> {
         None
     }
 

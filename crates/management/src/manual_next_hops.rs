@@ -74,6 +74,11 @@ impl ManualNextHops {
         prefixes
     }
 
+    /// All prefixes with their next hops.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&NameKey, &[NextHop])> {
+        self.entries.iter().map(|(name, next_hops)| (name, &next_hops[..]))
+    }
+
     pub(crate) fn keys_under<'t>(
         &'t self,
         prefix: Name<'t>,

@@ -42,6 +42,8 @@ pub(crate) struct PendingCommands {
     pub(crate) erasures: HashMap<Ticket, CsErasure>,
     /// Looks at one name.
     pub(crate) looks: HashMap<Ticket, ReplyTo>,
+    /// Tasks of the process.
+    pub(crate) tasks: HashMap<Ticket, ReplyTo>,
     last_ticket: u64,
 }
 

@@ -16,6 +16,7 @@ use crate::{
     log_commands::{log_plane, set_log_levels},
     log_lines::{self, Done},
     management::Management,
+    process_commands::last_upgrade,
     request::Request,
     tag_commands::{advertise_tags, join_tags, tag_plane, withdraw_tags},
 };
@@ -247,6 +248,34 @@ static TABLE: &[Row] = &[
     dataset("log", "recent", |_, asked, environment| Ok(encode_dataset(&log_plane(environment)?.recent(asked.after))))
         .counting()
         .with_query(QueryKind::LinesAfter),
+    command(
+        Module::Process,
+        "reload",
+        &[],
+        &[],
+        |management, request, parameters, environment, _| {
+            management.begin_task(parameters, false, &request.reply_to, environment)
+        },
+        log_lines::elsewhere,
+    ),
+    command(
+        Module::Process,
+        "upgrade",
+        &[],
+        &[Uri, Flags, Mask, ExpirationPeriod],
+        |management, request, parameters, environment, _| {
+            management.begin_task(parameters, true, &request.reply_to, environment)
+        },
+        log_lines::elsewhere,
+    ),
+    command(
+        Module::Process,
+        "outcome",
+        &[],
+        &[],
+        |_, _, _, environment, _| last_upgrade(environment).map(Some),
+        log_lines::elsewhere,
+    ),
     other("status", "name", |management, request, _, out| management.on_name_request(request, out)),
 ];
 

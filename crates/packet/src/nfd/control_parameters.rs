@@ -61,5 +61,7 @@ element! {
         pub tags: Option<TagList> = TAGS,
         /// Levels of the log, as `info,faces=debug`. This field is Namewire's own; only `log/set` has it.
         pub log_levels: Option<String> = 33_028,
+        /// What a command of `process` has to say, as JSON. This field is Namewire's own.
+        pub report: Option<String> = 33_030,
     }
 }

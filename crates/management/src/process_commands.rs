@@ -1,0 +1,89 @@
+//! `process`: an operator asks the process that runs the router to do something with itself.
+//!
+//! The module is ours. Its commands are left to root and to the user of the router, as the signals of the process are:
+//! the kernel must say who is at the other end of the Unix socket.
+//!
+//! | verb | takes | answer |
+//! | --- | --- | --- |
+//! | `reload` | nothing | Report: what changed, as JSON, when it is done |
+//! | `upgrade` | Uri: the path of a program; Flags and Mask: [`FORCE`]; ExpirationPeriod: its time to start | before the program takes over |
+//! | `outcome` | nothing | Report: what became of the last upgrade, as JSON |
+//!
+//! Limits: [`MAX_PENDING`] commands in progress; a report of [`MAX_REPORT_BYTES`].
+
+use crate::{
+    command::{CommandResult, Refusal, refusal},
+    effect::{Effect, Ticket},
+    environment::Environment,
+    management::Management,
+    process_plane::{ProcessPlane, ProcessTask, UpgradeTask},
+    replies::ReplyTo,
+};
+use namewire_packet::nfd::ControlParameters;
+use std::time::Duration;
+
+/// The flag of `upgrade`: drop what cannot be handed over.
+pub const FORCE: u64 = 1;
+
+/// Most commands in progress.
+const MAX_PENDING: usize = 16;
+
+/// Most bytes of a report, so that it fits into a packet.
+pub const MAX_REPORT_BYTES: usize = 6_000;
+
+/// How long a program may take until it is ready, if the command does not say.
+const TIMEOUT_MS: u64 = 30_000;
+
+/// The most that a command may say.
+const TIMEOUT_MS_MAX: u64 = 600_000;
+
+impl Management {
+    /// `process/reload` and `process/upgrade`.
+    pub(crate) fn begin_task(
+        &mut self,
+        parameters: ControlParameters,
+        is_upgrade: bool,
+        reply_to: &ReplyTo,
+        environment: &mut dyn Environment,
+    ) -> Result<Option<ControlParameters>, Refusal> {
+        if self.pending.tasks.len() >= MAX_PENDING {
+            return Err(refusal(503, format!("Too many commands in progress (limit is {MAX_PENDING})")));
+        }
+        let task = match is_upgrade {
+            false => ProcessTask::Reload,
+            true => ProcessTask::Upgrade(UpgradeTask {
+                program: parameters.uri,
+                is_forced: parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & FORCE != 0,
+                timeout: Duration::from_millis(
+                    parameters.expiration_period_ms.unwrap_or(TIMEOUT_MS).clamp(1, TIMEOUT_MS_MAX),
+                ),
+            }),
+        };
+        let ticket = self.pending.next_ticket();
+        process_plane(environment)?.begin(ticket, task).map_err(|why| refusal(503, why))?;
+        self.pending.tasks.insert(ticket, reply_to.clone());
+        Ok(None)
+    }
+
+    /// Answers a command of the process: with its report, or with why it failed.
+    pub fn on_process_answered(&mut self, ticket: Ticket, answer: Result<String, String>, out: &mut Vec<Effect>) {
+        let Some(reply_to) = self.pending.tasks.remove(&ticket) else { return };
+        match answer {
+            Ok(report) => {
+                let body = ControlParameters { report: Some(report), ..Default::default() };
+                self.replies.succeed(&reply_to, body, out);
+            }
+            Err(why) => self.replies.refuse(&reply_to, &refusal(500, why), out),
+        }
+    }
+}
+
+/// `process/outcome`.
+pub(crate) fn last_upgrade(environment: &mut dyn Environment) -> CommandResult {
+    let report = process_plane(environment)?.last_upgrade();
+    Ok(ControlParameters { report: Some(report), ..Default::default() })
+}
+
+fn process_plane(environment: &mut dyn Environment) -> Result<&mut dyn ProcessPlane, Refusal> {
+    environment.process_plane().ok_or_else(|| refusal(503, "This forwarder cannot do that"))
+}

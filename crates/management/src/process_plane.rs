@@ -1,0 +1,39 @@
+//! What management asks of the process that runs the router: to read its configuration again, and to let another program
+//! take over.
+//!
+//! Management decides who may command, and answers. The process does the work, and may take long.
+
+use crate::effect::Ticket;
+use std::time::Duration;
+
+/// Work for the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessTask {
+    /// Read the configuration again. The answer comes when that is done.
+    Reload,
+    /// Let a program take over. The answer comes when it is known that nothing forbids it, before it begins.
+    Upgrade(UpgradeTask),
+}
+
+/// How to let a program take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpgradeTask {
+    /// The program; `None`: the file that this one was started from.
+    pub program: Option<String>,
+    /// Drop what cannot be handed over.
+    pub is_forced: bool,
+    /// How long the program may take until it is ready.
+    pub timeout: Duration,
+}
+
+/// The process in which the router runs.
+pub trait ProcessPlane {
+    /// Begins a task; the router calls [`crate::Management::on_process_answered`] with the ticket later.
+    ///
+    /// # Errors
+    /// Why it is not begun, in words.
+    fn begin(&mut self, ticket: Ticket, task: ProcessTask) -> Result<(), String>;
+
+    /// What became of the last upgrade, as JSON: see `namewire upgrade`.
+    fn last_upgrade(&self) -> String;
+}
