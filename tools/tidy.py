@@ -69,7 +69,7 @@ ARROWS = {
     "logging": {"packet", "node-model", "configuration", "management"},
     "websocket": {"packet", "shares", "faces", "configuration"},
     "worker": {"packet", "shares", "tables", "engine", "faces", "tagnet"},
-    "router": {"packet", "shares", "configuration", "tables", "designs", "engine", "faces", "management",
+    "router": {"packet", "shares", "handover", "configuration", "tables", "designs", "engine", "faces", "management",
                "node-model", "logging", "observe", "tagnet", "websocket", "worker"},
     "declarations": {"packet", "configuration", "engine", "management", "router"},
     "printing": set(),

@@ -102,8 +102,8 @@ pub struct Node {
     pub commands: Vec<Command>,
     /// Multicast faces.
     pub groups: Vec<Group>,
-    /// When the workers froze, in milliseconds since 1970.
-    pub frozen_unix_ms: u64,
+    /// When the workers froze, in microseconds since 1970.
+    pub frozen_unix_us: u64,
 }
 
 /// The settings of the Content Store.
@@ -140,8 +140,8 @@ pub struct Command {
 pub struct Group {
     /// Number of the interface.
     pub interface: u32,
-    /// Remote FaceUri.
-    pub remote: String,
+    /// `udp4`, `udp6` or `ether`.
+    pub group: String,
     /// Its number.
     pub face: u64,
 }
@@ -192,6 +192,8 @@ pub struct Face {
     pub marking_threshold_bytes: u64,
     /// Our PIT tokens may leave through it.
     pub has_tokens: bool,
+    /// Its peer understands link headers.
+    pub speaks_lp: bool,
     /// The number of the next frame with one.
     pub next_sequence: u64,
     /// Counters by name.
@@ -230,6 +232,8 @@ pub enum Channel {
         is_tcp: bool,
         /// It has brought nothing yet.
         is_new: bool,
+        /// The input begins with a complete element.
+        has_backlog: bool,
         /// Bytes of input.
         input: u64,
     },
@@ -262,10 +266,6 @@ pub enum Channel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stored {
-    /// The worker that had it.
-    pub worker: u8,
-    /// The milliseconds for which each Data is still fresh, at the time of [`Node::frozen_unix_ms`].
+    /// The milliseconds for which each Data is still fresh.
     pub fresh_ms: Vec<u64>,
-    /// Nothing follows from this worker.
-    pub is_last: bool,
 }

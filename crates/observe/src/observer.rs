@@ -65,8 +65,38 @@ impl Observer {
         Self::bind_with(config, Limits::default())
     }
 
+    /// The same, but `handed` may have a listener for an address already.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Observer::bind`].
+    pub fn bind_or_take(
+        config: &ObserveConfig,
+        mut handed: impl FnMut(SocketAddr) -> Option<std::net::TcpListener>,
+    ) -> io::Result<Self> {
+        Self::listening(config, Limits::default(), |address| handed(address).map_or_else(|| listen(address), Ok))
+    }
+
+    /// Other descriptors of the listeners, with their addresses.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn duplicates(&self) -> io::Result<Vec<(SocketAddr, std::net::TcpListener)>> {
+        let duplicates = self.listeners.iter().map(std::net::TcpListener::try_clone);
+        self.addresses.iter().copied().zip(duplicates).map(|(address, listener)| Ok((address, listener?))).collect()
+    }
+
     pub(crate) fn bind_with(config: &ObserveConfig, limits: Limits) -> io::Result<Self> {
-        let listeners = config.listen.iter().map(|&address| listen(address)).collect::<io::Result<Vec<_>>>()?;
+        Self::listening(config, limits, listen)
+    }
+
+    fn listening(
+        config: &ObserveConfig,
+        limits: Limits,
+        mut open: impl FnMut(SocketAddr) -> io::Result<std::net::TcpListener>,
+    ) -> io::Result<Self> {
+        let listeners = config.listen.iter().map(|&address| open(address)).collect::<io::Result<Vec<_>>>()?;
         let addresses = listeners.iter().map(std::net::TcpListener::local_addr).collect::<io::Result<_>>()?;
         Ok(Self { listeners, addresses, page: config.page, trace: config.trace, limits })
     }

@@ -1,7 +1,8 @@
 //! The Content Stores of all workers as control sees them: their settings, and the erasures in progress.
 
-use crate::cs_settings::CsSettings;
+use crate::cs_settings::{CsSettings, said};
 use namewire_engine::CsReport;
+use namewire_handover::messages::ContentStore;
 use namewire_management::Ticket;
 use namewire_packet::NameBuf;
 use namewire_tables::content_store::ENTRY_OVERHEAD_BYTES;
@@ -12,16 +13,23 @@ use std::{collections::HashMap, sync::Arc};
 pub(crate) struct ContentStores {
     workers: Arc<[WorkerSender]>,
     settings: CsSettings,
+    /// As the configuration says, at the start.
+    configured: ContentStore,
     erasures: Erasures,
 }
 
 impl ContentStores {
     pub(crate) fn new(workers: Arc<[WorkerSender]>, settings: CsSettings) -> Self {
-        ContentStores { workers, settings, erasures: Erasures::default() }
+        let configured = said(&settings);
+        ContentStores { workers, settings, configured, erasures: Erasures::default() }
     }
 
     pub(crate) fn settings(&self) -> &CsSettings {
         &self.settings
+    }
+
+    pub(crate) fn configured(&self) -> &ContentStore {
+        &self.configured
     }
 
     /// Changes settings and tells the workers.

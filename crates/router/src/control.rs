@@ -10,6 +10,7 @@ mod drop_watch;
 mod face_commands;
 mod faces;
 mod fib_writer;
+mod giving;
 mod held_answers;
 mod held_requests;
 pub(crate) mod inbox;
@@ -24,6 +25,7 @@ mod snapshot;
 mod status;
 mod tag_keys;
 mod tags;
+mod taking;
 
 pub(crate) use captures::Captures;
 pub(crate) use drop_watch::DropLine;
@@ -34,6 +36,7 @@ pub(crate) use held_requests::HeldRequests;
 pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
 pub(crate) use recent::Recent;
+pub(crate) use giving::unix_us;
 pub(crate) use tags::TagControl;
 
 use crate::{
@@ -67,6 +70,7 @@ use namewire_shares::PoolReader;
 use namewire_tables::{NameHashes, head_room};
 use namewire_worker::{ForManagement, FromWorker, ToWorker, WorkerSender};
 use node::Node;
+use taking::TakenOver;
 use std::{fmt::Display, io, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
@@ -79,6 +83,8 @@ pub(crate) struct Control {
     drop_watch: DropWatch,
     /// When to give freed pages back to the kernel.
     pages_due_ns: Option<u64>,
+    /// What was taken from an old program that may still go on.
+    taken_over: Option<TakenOver>,
     /// The most routes since pages were given back for routes that have gone.
     routes_max: usize,
 }
@@ -90,12 +96,14 @@ const PAGES_DELAY_NS: u64 = 1_000_000_000;
 const MANY_ROUTES: usize = 10_000;
 
 impl Control {
-    /// Control of `node`, with the first version of the FIB in place.
+    /// Control of `node`, with the first version of the FIB in place. If it `is_taking_over`, it uses no file before
+    /// [`Control::run`].
     pub(crate) fn new(
         mut node: Node,
         config: ManagementConfig,
         mut anchors: TrustAnchors,
         operator: OperatorDesk,
+        is_taking_over: bool,
     ) -> Result<Self, StrategyError> {
         let mut effects = Vec::new();
         let mut management = Management::new(config, &mut node, &mut effects)?;
@@ -110,10 +118,13 @@ impl Control {
             operator,
             drop_watch: DropWatch::default(),
             pages_due_ns: None,
+            taken_over: None,
             routes_max: 0,
         };
         control.carry_out(effects);
-        control.remember_commands();
+        if !is_taking_over {
+            control.remember_commands();
+        }
         // Nobody waits for an answer yet, and the workers must find management.
         while control.node.fib_writer.is_behind() {
             control.run_fib_writer(u64::MAX);
@@ -156,6 +167,7 @@ impl Control {
 
     /// Serves events and Interests until told to stop. Before it returns, it tells the workers to stop too.
     pub(crate) async fn run(mut self, mut inbox: ControlInbox) {
+        self.go_on();
         self.node.links.watch(&self.node.events);
         loop {
             // Timers run first, or a flood of requests would keep routes from expiring.
@@ -178,7 +190,15 @@ impl Control {
             if !turn.is_empty() {
                 self.drop_watch.note_activity(self.node.shared.now_ns());
             }
+            let mut hand_over = None;
             for message in turn {
+                let message = match message.into_hand_over() {
+                    Ok(request) => {
+                        hand_over = Some(request);
+                        continue;
+                    }
+                    Err(message) => message,
+                };
                 match message {
                     ToControl::Stop => return self.node.websockets.stop(),
                     // Added together, because adding a face copies the face table. No other event of this turn is about
@@ -188,6 +208,11 @@ impl Control {
                 }
             }
             self.node.faces.add_accepted(accepted);
+            if let Some(request) = hand_over
+                && self.give(request, &mut inbox)
+            {
+                return;
+            }
         }
     }
 
@@ -311,6 +336,10 @@ impl Control {
             ToControl::InterfacesChanged => self.interfaces_changed(effects),
             ToControl::Trust { trust, anchors } => self.take_trust(*trust, anchors, effects),
             ToControl::Operate(request) => self.operate(request, effects),
+            ToControl::Stored { data, done } => {
+                self.take_stored(data);
+                let _ = done.send(()); // the sender waits for it
+            }
             ToControl::Stop => {}
         }
     }
@@ -555,6 +584,14 @@ impl Control {
                 self.send_answers(released);
             }
             Request::GiveMemoryBack => self.plan_to_give_pages_back(),
+            Request::TakeTasks(tasks) => self.node.process.set_tasks(tasks),
+            Request::TaskDone { ticket, answer } => self.management.on_process_answered(ticket, answer, effects),
+            Request::NoteUpgrade(report) => self.node.process.set_last_upgrade(report),
+            Request::Hindrances(reply) => {
+                let _ = reply.send(self.hindrances()); // as above
+            }
+            // Control itself takes it; two at once are not asked for.
+            Request::HandOver(request) => _ = request.reply.send(Err("another hand-over runs".to_owned())),
         }
     }
 

@@ -3,6 +3,7 @@
 use namewire_configuration::Settings;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions, UnknownPolicy};
 use namewire_engine::EngineConfig;
+use namewire_handover::messages::ContentStore;
 use namewire_packet::NameBuf;
 use namewire_worker::CsShare;
 use std::sync::Arc;
@@ -66,6 +67,17 @@ pub(crate) fn share_of_policy(policy: PolicyChoice, workers: u64) -> PolicyChoic
     *history = history.map(|interests| u64::from(interests).div_ceil(workers) as u32);
     *window = window.map(|interests| interests.div_ceil(workers));
     share
+}
+
+/// Settings of the Content Store as the line says them.
+pub(crate) fn said(settings: &CsSettings) -> ContentStore {
+    ContentStore {
+        policy: policy_text(settings.policy),
+        capacity_bytes: settings.capacity_bytes,
+        capacity_packets: settings.capacity_packets,
+        admit: settings.admit,
+        serve: settings.serve,
+    }
 }
 
 /// The policy as `admission/eviction`.

@@ -13,9 +13,11 @@ use crate::{
     descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
     memory_listener::{self, MemoryListener},
     messages::{AcceptedConnection, Connection, ToControl},
+    takeover::{self, HandedSockets},
 };
 use namewire_configuration::Settings;
 use namewire_faces::{FaceInfo, StreamSocket, face_uri, tcp, udp, unix};
+use namewire_handover::messages::Listener;
 use namewire_packet::nfd::{FacePersistency, FaceUri};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -25,7 +27,7 @@ use std::{
     collections::VecDeque,
     io,
     net::{SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     os::unix::{fs::MetadataExt, net::UnixListener as StdUnixListener},
     path::{Path, PathBuf},
     sync::{
@@ -56,23 +58,41 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Drop it before the listener closes: until then the kernel gives the file's number to no other file.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode; `None` if the file is not ours.
+    /// The router removes it at its end.
+    is_ours: bool,
+    /// Device and inode; `None` if the file is not to be removed.
     identity: Option<(u64, u64)>,
 }
 
 impl SocketFile {
     /// The file to which a listener was bound just now.
     fn new(path: &Path) -> Self {
-        SocketFile { path: path.to_owned(), identity: identity(path) }
+        SocketFile { path: path.to_owned(), is_ours: true, identity: identity(path) }
     }
 
     /// The file of a listener that another process made and keeps.
     fn of_another_process(path: &Path) -> Self {
-        SocketFile { path: path.to_owned(), identity: None }
+        SocketFile { path: path.to_owned(), is_ours: false, identity: None }
+    }
+
+    /// The file of another program that may still go on. It becomes ours by [`SocketFile::claim`], unless it was not
+    /// that program's.
+    fn of_program_before(path: &Path, is_inherited: bool) -> Self {
+        SocketFile { path: path.to_owned(), is_ours: !is_inherited, identity: None }
+    }
+
+    /// The program before has stopped.
+    pub(crate) fn claim(&mut self) {
+        self.identity = self.is_ours.then(|| identity(&self.path)).flatten();
     }
 
     pub(crate) fn path(&self) -> &PathBuf {
         &self.path
+    }
+
+    /// From now on the file is another process's.
+    pub(crate) fn leave(&mut self) {
+        self.identity = None;
     }
 }
 
@@ -138,6 +158,73 @@ impl Listeners {
         Ok(Listeners { unix, memory, tcp, udp: udp_addresses, udp_sockets })
     }
 
+    /// Takes the listeners of another program that the configuration names, too, and opens the others. Adds, in words,
+    /// what is missing or has ended.
+    pub(crate) fn take_over(
+        settings: &Settings,
+        handed: &mut HandedSockets,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, StartError> {
+        let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
+        let mut listeners = Listeners {
+            unix: take_unix(settings, handed, warnings)?,
+            memory: None,
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            udp_sockets: (0..workers).map(|_| Vec::new()).collect(),
+        };
+        let mut leave_out = |what: FaceUri, source: io::Error| {
+            if !takeover::may_be_left_out(faces, &what) {
+                return Err(StartError::Listen { what, source });
+            }
+            warnings.push(format!("not listening on {what}: {source}"));
+            Ok(())
+        };
+        for address in faces.udp.addresses() {
+            if let Some((bound, sockets)) = handed.take_udp(address) {
+                listeners.udp.push(bound);
+                for (worker, socket) in sockets {
+                    let place = listeners.udp_sockets.get_mut(usize::from(worker));
+                    if let Some(place) = place {
+                        place.push(UdpSocket::from(socket));
+                    }
+                }
+                continue;
+            }
+            match udp::bind_listeners(address, workers) {
+                Ok(sockets) => {
+                    let bound = sockets.first().map_or(Ok(address), UdpSocket::local_addr)?;
+                    listeners.udp.push(bound);
+                    let places = listeners.udp_sockets.iter_mut();
+                    places.zip(sockets).for_each(|(sockets, socket)| sockets.push(socket));
+                }
+                Err(error) => leave_out(face_uri::udp(address), error)?,
+            }
+        }
+        for address in faces.tcp.addresses() {
+            match handed.take_stream("tcp", address).map_or_else(|| tcp::listen(address), Ok) {
+                Ok(listener) => listeners.tcp.push(listener),
+                Err(error) => leave_out(face_uri::tcp(address), error)?,
+            }
+        }
+        Ok(listeners)
+    }
+
+    /// Other descriptors of the stream listeners.
+    pub(crate) fn duplicates(&self) -> io::Result<Vec<(Listener, OwnedFd)>> {
+        let mut duplicates = Vec::new();
+        if let Some((file, listener)) = &self.unix {
+            let uri = FaceUri::unix(file.path()).to_string();
+            let listener_said = Listener { uri, worker: 0, is_inherited: !file.is_ours };
+            duplicates.push((listener_said, listener.try_clone()?.into()));
+        }
+        for listener in &self.tcp {
+            let uri = takeover::place("tcp", listener.local_addr()?);
+            duplicates.push((Listener { uri, ..Listener::default() }, listener.try_clone()?.into()));
+        }
+        Ok(duplicates)
+    }
+
     pub(crate) fn tcp_addresses(&self) -> Vec<SocketAddr> {
         self.tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
@@ -165,6 +252,29 @@ impl Listeners {
         let memory = self.memory.map(MemoryListener::register).transpose()?;
         Ok((Acceptors { streams: acceptors, memory }, socket_file))
     }
+}
+
+/// The Unix listener of another program, unless the configuration has another path or none.
+fn take_unix(
+    settings: &Settings,
+    handed: &mut HandedSockets,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(SocketFile, StdUnixListener)>, StartError> {
+    let unix = &settings.faces.unix;
+    if !unix.enabled {
+        return Ok(None);
+    }
+    let wanted = unix.path.as_ref().map(|path| FaceUri::unix(path));
+    if let Some((FaceUri::Unix(path), is_inherited, socket)) = handed.take_unix(wanted.as_ref()) {
+        let path = PathBuf::from(path);
+        return Ok(Some((SocketFile::of_program_before(&path, is_inherited), socket.into())));
+    }
+    let Some(path) = &unix.path else {
+        warnings.push("no Unix socket: the program before had none".to_owned());
+        return Ok(None);
+    };
+    let failed = |source| StartError::Listen { what: FaceUri::unix(path), source };
+    Ok(Some((SocketFile::new(path), unix::listen(path).map_err(failed)?)))
 }
 
 /// Listeners that the runtime watches.

@@ -8,7 +8,7 @@ use namewire_packet::FaceId;
 use namewire_shares::HolderId;
 use namewire_websocket::AcceptedWebSocket;
 use namewire_worker::{ForManagement, FromWorker};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc::SyncSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// To control.
@@ -34,6 +34,9 @@ pub(crate) enum ToControl {
     Trust { trust: Box<TrustConfig>, anchors: TrustAnchors },
     /// A request of the process that runs the router.
     Operate(Request),
+    /// Data that another process had stored, each with the milliseconds for which it is fresh. The sender waits for
+    /// `done`.
+    Stored { data: Vec<(Vec<u8>, u64)>, done: SyncSender<()> },
     /// End.
     Stop,
 }

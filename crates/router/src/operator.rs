@@ -10,11 +10,16 @@
 
 pub use crate::{
     cs_settings::CsChange,
-    requests::{DoubtfulFace, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
+    process_desk::{Task, TaskAnswer},
+    requests::{DoubtfulFace, HandedOver, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
 
-use crate::{messages::ToControl, requests::Request};
+use crate::{
+    messages::ToControl,
+    requests::{HandOver, Request},
+};
 use namewire_configuration::{in_force::InForce, state_file::commands_beside};
+use namewire_handover::Line;
 use namewire_packet::{
     Data, Interest, InterestBuilder, MAX_PACKET_BYTES, NameBuf, SignedInterestFields,
     nfd::{ControlParameters, ControlResponse, FaceUri},
@@ -178,6 +183,51 @@ impl Operator {
     /// If the router has stopped.
     pub fn memory_freed(&self) -> Result<(), OperatorError> {
         self.ask(Request::GiveMemoryBack)
+    }
+
+    /// The tasks that commands have for this process, from now on. Without this call they are refused.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn tasks(&self) -> Result<mpsc::UnboundedReceiver<Task>, OperatorError> {
+        let (tasks, taken) = mpsc::unbounded_channel();
+        self.ask(Request::TakeTasks(tasks))?;
+        Ok(taken)
+    }
+
+    /// Says what became of an upgrade, as JSON, for clients that ask.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub fn note_upgrade(&self, report: String) -> Result<(), OperatorError> {
+        self.ask(Request::NoteUpgrade(report))
+    }
+
+    /// What this router has that cannot be handed over to another program, in words.
+    ///
+    /// # Errors
+    /// If the router has stopped.
+    pub async fn hindrances(&self) -> Result<Vec<String>, OperatorError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(Request::Hindrances(reply))?;
+        answer.await.map_err(|_| OperatorError::Stopped)
+    }
+
+    /// Hands over to the new program at the other end of the line, which has said that it is ready. If it does not take
+    /// everything, `end_program` is called, and the router goes on. Otherwise it has stopped:
+    /// [`RouterHandle::leave`](crate::RouterHandle::leave) comes next.
+    ///
+    /// # Errors
+    /// If the router has stopped; the inner one says why the new program did not take over.
+    pub async fn hand_over(
+        &self,
+        line: Line,
+        end_program: impl FnOnce() + Send + 'static,
+    ) -> Result<Result<HandedOver, String>, OperatorError> {
+        let (reply, answer) = oneshot::channel();
+        let request = HandOver { line, end_program: Box::new(end_program), reply };
+        self.ask(Request::HandOver(Box::new(request)))?;
+        answer.await.map_err(|_| OperatorError::Stopped)
     }
 
     /// Waits until management has changed something since the last call.

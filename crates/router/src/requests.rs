@@ -1,9 +1,10 @@
 //! The requests of the process that runs a router to its control thread, and the answers.
 
-use crate::cs_settings::CsChange;
+use crate::{cs_settings::CsChange, process_desk::Task};
 use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
-use namewire_management::{CaptureRefusal, FaceProperties, Management};
+use namewire_handover::Line;
+use namewire_management::{CaptureRefusal, FaceProperties, Management, Ticket};
 use namewire_node_model::explanation::Explanation;
 use namewire_observe::{snapshot::Snapshot, source::SettingsInForce};
 use namewire_packet::{
@@ -13,8 +14,9 @@ use namewire_packet::{
 use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
+    time::Duration,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 /// A copy, and when it was made.
 pub(crate) struct Taken {
@@ -145,6 +147,35 @@ pub(crate) enum Request {
     StateWritten(StateWritten),
     /// Give freed memory back to the system.
     GiveMemoryBack,
+    /// From now on, pass tasks of the process there.
+    TakeTasks(UnboundedSender<Task>),
+    /// Answer the command of a task.
+    TaskDone { ticket: Ticket, answer: Result<String, String> },
+    /// What became of an upgrade.
+    NoteUpgrade(String),
+    /// Return what cannot be handed over, in words.
+    Hindrances(oneshot::Sender<Vec<String>>),
+    /// Hand over to a new program.
+    HandOver(Box<HandOver>),
+}
+
+/// A hand-over that begins.
+pub(crate) struct HandOver {
+    pub(crate) line: Line,
+    /// Ends the new program, and waits until it has ended.
+    pub(crate) end_program: Box<dyn FnOnce() + Send>,
+    pub(crate) reply: oneshot::Sender<Result<HandedOver, String>>,
+}
+
+/// What was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Faces that the new program has.
+    pub faces: u64,
+    /// Routes that it has.
+    pub routes: u64,
+    /// How long this program had used no socket.
+    pub frozen: Duration,
 }
 
 /// The result of an attempt to write the state file.

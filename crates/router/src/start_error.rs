@@ -96,6 +96,9 @@ pub enum StartError {
         /// What is wrong with it.
         why: String,
     },
+    /// The old program did not hand over.
+    #[error("cannot take over: {0}")]
+    TakeOver(#[from] namewire_handover::LineError),
     /// A strategy of the configuration is unknown or refused.
     #[error("cannot start: {0}")]
     Strategy(#[from] namewire_management::StrategyError),

@@ -13,13 +13,16 @@ use crate::{
     },
     cs_settings::CsSettings,
     descriptors::Descriptors,
+    control::unix_us,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
+    process_desk::ProcessDesk,
     secrets::Secrets,
+    takeover::{self, Handed, TakeOver},
     worker_shares::workers_config,
 };
 use namewire_configuration::{
@@ -35,18 +38,26 @@ use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_logging::Log;
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
-use namewire_packet::nfd::FaceUri;
+use namewire_handover::messages::Listener;
+use namewire_packet::{FaceId, nfd::FaceUri};
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
-use namewire_websocket::{AcceptedWebSocket, Connections, WebSockets};
+use namewire_websocket::{AcceptedWebSocket, Connections, Listener as WebSocketListener, WebSockets};
 use namewire_worker::{ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerThreads, mesh, unix_ms};
 use std::{
     io,
-    net::{SocketAddr, UdpSocket},
-    os::unix::net::{UnixListener, UnixStream},
+    net::{SocketAddr, TcpListener, UdpSocket},
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{SyncSender, sync_channel},
+    },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 use tokio::{
     runtime::{self, Runtime},
@@ -68,6 +79,7 @@ pub struct RouterHandle {
     ports: Vec<String>,
     observed: Option<ObserverHandle>,
     operator: Operator,
+    taken: Option<TakenFrom>,
 }
 
 impl RouterHandle {
@@ -79,6 +91,17 @@ impl RouterHandle {
     /// Where applications connect, if a Unix socket was configured.
     pub fn socket(&self) -> Option<&PathBuf> {
         self.socket.as_ref().map(SocketFile::path)
+    }
+
+    /// What it has taken from another program, if it has.
+    pub fn taken(&self) -> Option<TakenFrom> {
+        self.taken
+    }
+
+    /// Ends all threads after a hand-over ([`Operator::hand_over`]): the files and sockets are another program's.
+    pub fn leave(mut self) {
+        self.socket.iter_mut().for_each(SocketFile::leave);
+        self.end();
     }
 
     /// Addresses of the TCP listeners, with the ports that were given for port 0.
@@ -174,58 +197,176 @@ impl Router {
         configuration: &Configuration,
         inherited: Option<UnixListener>,
     ) -> Result<RouterHandle, StartError> {
-        let Configuration { settings, trust, sources, .. } = configuration;
-        let (faces, workers) = (&settings.faces, usize::from(settings.router.workers));
+        StartError::check(&configuration.settings).and_then(|()| require_memory())?;
+        let mut opened = Opened::fresh(&configuration.settings, inherited)?;
+        let foundation = Foundation::lay(configuration, opened.take_udp_sockets())?;
+        foundation.build(opened, None)
+    }
+
+    /// Takes over from another program, which forwards until this one has everything. When it returns, this one
+    /// forwards. Listeners of the configuration that the other program does not have are opened.
+    ///
+    /// # Errors
+    /// As for [`Router::start`], and if the other program does not hand over; then that one goes on.
+    pub fn take_over(configuration: &Configuration, take_over: TakeOver) -> Result<RouterHandle, StartError> {
+        let settings = &configuration.settings;
         StartError::check(settings).and_then(|()| require_memory())?;
+        let none = (0..settings.router.workers).map(|_| Vec::new()).collect();
+        let foundation = Foundation::lay(configuration, none)?;
+        // The sockets of the other program count for their holders, so they must not count as used before.
+        foundation.descriptors.count();
+        let mut handed = Handed::receive(take_over, settings.router.workers)?;
+        foundation.ids.skip_to(FaceId(handed.node.next_face));
+        let opened = Opened::taken(settings, &mut handed)?;
+        foundation.build(opened, Some(handed))
+    }
+}
+
+/// The listening sockets of a router.
+struct Opened {
+    listeners: Listeners,
+    observer: Option<Observer>,
+    websocket: Vec<WebSocketListener>,
+    warnings: Vec<String>,
+}
+
+impl Opened {
+    fn fresh(settings: &Settings, inherited: Option<UnixListener>) -> Result<Self, StartError> {
+        Ok(Opened {
+            listeners: Listeners::open(settings, inherited)?,
+            observer: observer(settings, |_| None).map_err(StartError::Observe)?,
+            websocket: namewire_websocket::open_listeners(&settings.faces.websocket)?,
+            warnings: Vec::new(),
+        })
+    }
+
+    fn taken(settings: &Settings, handed: &mut Handed) -> Result<Self, StartError> {
+        let (sockets, mut warnings) = (&mut handed.listeners, Vec::new());
+        let listeners = Listeners::take_over(settings, sockets, &mut warnings)?;
+        let observer = observer(settings, |address| sockets.take_stream("http", address));
+        let observer = observer.map_err(StartError::Observe)?;
+        let websocket = &settings.faces.websocket;
+        let websocket =
+            namewire_websocket::open_or_take_listeners(websocket, |address| sockets.take_stream("ws", address))?;
+        warnings.extend(sockets.left().map(|left| format!("no longer listening on {left}")));
+        Ok(Opened { listeners, observer, websocket, warnings })
+    }
+
+    /// The UDP sockets of each worker.
+    fn take_udp_sockets(&mut self) -> Vec<Vec<UdpSocket>> {
+        std::mem::take(&mut self.listeners.udp_sockets)
+    }
+
+    /// Other descriptors of the stream listeners, for a program that takes over.
+    fn duplicates(&self) -> io::Result<Vec<(Listener, OwnedFd)>> {
+        let said = |kind, address| Listener { uri: takeover::place(kind, address), ..Listener::default() };
+        let mut all = self.listeners.duplicates()?;
+        if let Some(observer) = &self.observer {
+            let duplicates = observer.duplicates()?.into_iter();
+            all.extend(duplicates.map(|(address, socket)| (said("http", address), socket.into())));
+        }
+        for listener in &self.websocket {
+            let socket = listener.duplicate()?;
+            all.push((said("ws", socket.local_addr()?), socket.into()));
+        }
+        Ok(all)
+    }
+}
+
+/// Tables, workers, and the ways between threads: what a router has before its listeners are served.
+struct Foundation<'a> {
+    configuration: &'a Configuration,
+    start_unix_ms: u64,
+    anchors: TrustAnchors,
+    shared: Arc<Shared>,
+    events: mpsc::UnboundedSender<ToControl>,
+    interests: Arc<ManagementQueue>,
+    inbox: ControlInbox,
+    ids: FaceIdAllocator,
+    tags: Option<TagControl>,
+    workers: Started,
+    descriptors: Descriptors,
+}
+
+impl<'a> Foundation<'a> {
+    fn lay(configuration: &'a Configuration, udp_sockets: Vec<Vec<UdpSocket>>) -> Result<Self, StartError> {
+        let Configuration { settings, trust, .. } = configuration;
         let start_unix_ms = unix_ms(); // before the first command can come
         let anchors = TrustAnchors::read(trust);
         let secrets = Secrets::new(settings.router.seed)?;
-        let mut listeners = Listeners::open(settings, inherited)?;
-        let observer = observer(settings).map_err(StartError::Observe)?;
-        let websocket_listeners = namewire_websocket::open_listeners(&faces.websocket)?;
         let shared = shared_tables(settings, &secrets)?;
-        let management = management_config(configuration, &shared.holders);
         let (events, event_queue) = mpsc::unbounded_channel();
         let interests = Arc::new(ManagementQueue::new(shared.holders.groups()));
         shared.add_pools(vec![interests.pool()]);
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
         let sender = control_sender(events.clone(), Arc::clone(&interests));
         let ids = FaceIdAllocator::new();
-        let udp_sockets = std::mem::take(&mut listeners.udp_sockets);
-        StartError::require_memory(workers.saturating_mul(WORKER_BYTES) + mesh::bytes(workers))?;
+        let count = udp_sockets.len();
+        StartError::require_memory(count.saturating_mul(WORKER_BYTES) + mesh::bytes(count))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
-        let Started { threads: worker_threads, senders: workers, faceless } =
-            start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
-
+        let workers = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
-        let trusted = faces.websocket.trusted_certificates.clone();
-        let connections = Connections::new(&shared.holders, descriptors.clone());
-        let websockets = WebSockets::start(trusted, websocket_listeners, accepting(events.clone()), connections)?;
+        Ok(Foundation {
+            configuration,
+            start_unix_ms,
+            anchors,
+            shared,
+            events,
+            interests,
+            inbox,
+            ids,
+            tags,
+            workers,
+            descriptors,
+        })
+    }
+
+    /// Control and all other threads. With `handed`, they go on where another program stops.
+    fn build(self, mut opened: Opened, mut handed: Option<Handed>) -> Result<RouterHandle, StartError> {
+        let (configuration, shared) = (self.configuration, Arc::clone(&self.shared));
+        let (events, descriptors) = (self.events.clone(), self.descriptors.clone());
+        let faces = &configuration.settings.faces;
+        let management = management_config(configuration, &shared.holders);
+        let sockets = opened.duplicates()?;
+        let websockets = self.websockets(std::mem::take(&mut opened.websocket), handed.is_some())?;
         let places = ObserverPlaces::new(&shared.holders, descriptors.clone());
-        shared.add_pools(listener_pools(&websockets, observer.as_ref().map(|_| &places)));
+        shared.add_pools(listener_pools(&websockets, opened.observer.as_ref().map(|_| &places)));
         let websocket = websockets.channels().to_vec();
         let accepts = Arc::<AcceptCounters>::default();
-        let parts =
-            FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
-        let listening = listening(faces, &listeners);
-        let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(&accepts), ..NodeCounts::default() };
-        let mut node = node(settings, parts, interests, listening, websockets, counts, tags);
-        node.in_force = InForce::new(settings, sources);
+        let listening = listening(faces, &opened.listeners, sockets);
+        let (mut node, anchors, worker_threads, inbox) = self.node(listening, websockets, &accepts);
+        handed.iter().for_each(|handed| node.links.number_groups(&handed.node.groups));
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
-        warnings.extend(core_role(settings.fib.design.0));
+        warnings.extend(core_role(configuration.settings.fib.design.0));
+        warnings.append(&mut opened.warnings);
         let (desk, operator) = OperatorDesk::open(events.clone(), faces.udp.mtu.0);
-        let control = Control::new(node, management, anchors, desk)?;
-        let (tcp, udp) = (listeners.tcp_addresses(), listeners.udp.clone());
+        let mut control = Control::new(node, management, anchors, desk, handed.is_some())?;
+        if let Some(handed) = &mut handed {
+            control.take_over(handed, opened.take_udp_sockets());
+        }
+        let taken = control.taken();
+        let (tcp, udp) = (opened.listeners.tcp_addresses(), opened.listeners.udp.clone());
         require_memory()?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let (acceptors, socket) = listeners.register(&runtime)?;
+        let (acceptors, mut socket) = opened.listeners.register(&runtime)?;
         let threads = Threads { control, workers: worker_threads, descriptors };
+        let mut thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
+        let taken = handed.map(|handed| goes_on(handed, taken, &events)).transpose()?;
+        if taken.is_some() {
+            socket.iter_mut().for_each(SocketFile::claim);
+        }
         let source = RouterSource::new(events.clone(), warnings.clone(), places);
-        let observed = observer.map(|observer| observer.serve(source)).transpose()?;
-        let thread = threads.spawn(runtime, acceptors, accepts, inbox)?;
+        let observed = opened.observer.map(|observer| observer.serve(source)).transpose();
+        let observed = match observed {
+            Err(error) if taken.is_some() => {
+                warnings.push(format!("no metrics: {error}")); // nobody else forwards
+                None
+            }
+            observed => observed?,
+        };
         Ok(RouterHandle {
             events,
-            control: Some(thread),
+            control: thread.begin(),
             socket,
             tcp,
             udp,
@@ -234,8 +375,62 @@ impl Router {
             ports,
             observed,
             operator,
+            taken,
         })
     }
+
+    /// WebSocket, on its thread; before another program has stopped, it accepts nothing.
+    fn websockets(&self, listeners: Vec<WebSocketListener>, is_taking_over: bool) -> Result<WebSockets, StartError> {
+        let trusted = self.configuration.settings.faces.websocket.trusted_certificates.clone();
+        let connections = Connections::new(&self.shared.holders, self.descriptors.clone());
+        let mut websockets =
+            WebSockets::before_start(trusted, listeners, accepting(self.events.clone()), connections);
+        if !is_taking_over {
+            websockets.listen()?;
+        }
+        Ok(websockets)
+    }
+
+    /// The node, and what is not its.
+    fn node(
+        self,
+        listening: Listening,
+        websockets: WebSockets,
+        accepts: &Arc<AcceptCounters>,
+    ) -> (Node, TrustAnchors, WorkerThreads, ControlInbox) {
+        let Foundation { configuration, start_unix_ms, shared, events, ids, descriptors, workers, .. } = self;
+        let Started { threads, senders: workers, faceless } = workers;
+        let parts = FaceParts { shared, workers, events, ids, faceless, descriptors };
+        let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(accepts), ..NodeCounts::default() };
+        let settings = &configuration.settings;
+        let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.tags);
+        node.in_force = InForce::new(settings, &configuration.sources);
+        (node, self.anchors, threads, self.inbox)
+    }
+}
+
+/// What a router has taken from another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenFrom {
+    /// Faces.
+    pub faces: u64,
+    /// Routes.
+    pub routes: u64,
+    /// How long no program used the sockets.
+    pub stall: Duration,
+}
+
+/// Waits until the other program uses no socket any more; what it had stored follows.
+fn goes_on(
+    handed: Handed,
+    (faces, routes): (u64, u64),
+    events: &mpsc::UnboundedSender<ToControl>,
+) -> Result<TakenFrom, StartError> {
+    let frozen_unix_us = handed.node.frozen_unix_us;
+    let line = handed.into_line();
+    line.wait_for_go(faces, routes)?;
+    line.pass_stored(events.clone());
+    Ok(TakenFrom { faces, routes, stall: Duration::from_micros(unix_us().saturating_sub(frozen_unix_us)) })
 }
 
 /// How workers reach control.
@@ -266,15 +461,19 @@ fn start_workers(
 }
 
 /// The listeners of metrics and page, if the configuration has some.
-fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
+fn observer(
+    settings: &Settings,
+    handed: impl FnMut(SocketAddr) -> Option<TcpListener>,
+) -> io::Result<Option<Observer>> {
     let ObserveSection { listen, page, trace } = settings.observe.clone();
     let config = ObserveConfig { listen, page, trace };
-    (!config.listen.is_empty()).then(|| Observer::bind(&config)).transpose()
+    (!config.listen.is_empty()).then(|| Observer::bind_or_take(&config, handed)).transpose()
 }
 
 /// What management knows of the listeners.
-fn listening(faces: &FacesSection, listeners: &Listeners) -> Listening {
+fn listening(faces: &FacesSection, listeners: &Listeners, sockets: Vec<(Listener, OwnedFd)>) -> Listening {
     Listening {
+        sockets,
         udp: listeners.udp.clone(),
         channels: listeners.channels(),
         outgoing_tcp: faces.tcp.outgoing,
@@ -314,6 +513,7 @@ fn node(
         udp_idle_timeout: faces.udp.idle_timeout.0,
         udp_mtu: faces.udp.mtu.0 as usize,
     };
+    let process = ProcessDesk::new(parts.events.clone());
     let (shared, workers, events) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers), parts.events.clone());
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {
@@ -340,6 +540,7 @@ fn node(
         log: Log::installed(),
         counts,
         in_force: InForce::default(),
+        process,
     }
 }
 
@@ -405,26 +606,56 @@ struct Threads {
 }
 
 impl Threads {
-    /// Starts the control thread, which ends the workers when it ends.
+    /// Starts the control thread, which ends the workers when it ends. It waits for [`ControlThread::begin`].
     fn spawn(
         self,
         runtime: Runtime,
         acceptors: Acceptors,
         accepts: Arc<AcceptCounters>,
         inbox: ControlInbox,
-    ) -> Result<JoinHandle<()>, StartError> {
+    ) -> Result<ControlThread, StartError> {
         // All other threads run, and have what they need.
         self.control.add_pool(self.descriptors.count());
+        let (begin, begins) = sync_channel::<()>(1);
         let run = move || {
             let Threads { control, workers, descriptors } = { self };
-            let local = tokio::task::LocalSet::new();
-            local.block_on(&runtime, async move {
-                acceptors.serve(control.events(), &accepts, &descriptors);
-                control.run(inbox).await;
-            });
+            if begins.recv().is_ok() {
+                let local = tokio::task::LocalSet::new();
+                local.block_on(&runtime, async move {
+                    acceptors.serve(control.events(), &accepts, &descriptors);
+                    control.run(inbox).await;
+                });
+            } else {
+                drop(control);
+            }
             drop(workers);
         };
-        thread::Builder::new().name("nw-control".to_owned()).spawn(run).map_err(StartError::Thread)
+        let thread = thread::Builder::new().name("nw-control".to_owned()).spawn(run).map_err(StartError::Thread)?;
+        Ok(ControlThread { begin: Some(begin), thread: Some(thread) })
+    }
+}
+
+/// The control thread before it serves anyone. Dropping it ends the thread.
+struct ControlThread {
+    begin: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlThread {
+    /// Lets it serve.
+    fn begin(&mut self) -> Option<JoinHandle<()>> {
+        // The thread waits for it.
+        self.begin.take().into_iter().for_each(|begin| _ = begin.send(()));
+        self.thread.take()
+    }
+}
+
+impl Drop for ControlThread {
+    fn drop(&mut self) {
+        self.begin = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // fails only if it panicked, which was reported then
+        }
     }
 }
 

@@ -152,6 +152,8 @@ pub struct WebSockets {
     counters: Arc<WebSocketCounters>,
     running: Option<Running>,
     channels: Vec<FaceUri>,
+    /// Listeners that are not served yet.
+    waiting: Vec<Listener>,
 }
 
 /// The running thread. Dropping it says goodbye to all peers, and ends the thread.
@@ -181,14 +183,36 @@ impl WebSockets {
         accept: impl Fn(AcceptedWebSocket) + Send + Sync + 'static,
         connections: Connections,
     ) -> io::Result<Self> {
-        let (accept, connections): (Accept, _) = (Arc::new(accept), Arc::new(connections));
-        let channels = listeners.iter().map(Listener::uri).collect();
-        let mut websockets =
-            WebSockets { trusted_certificates, accept, connections, counters: Arc::default(), running: None, channels };
-        if !listeners.is_empty() {
-            websockets.run(listeners)?;
-        }
+        let mut websockets = Self::before_start(trusted_certificates, listeners, accept, connections);
+        websockets.listen()?;
         Ok(websockets)
+    }
+
+    /// The same, but the listeners are not served before [`WebSockets::listen`].
+    pub fn before_start(
+        trusted_certificates: Option<PathBuf>,
+        listeners: Vec<Listener>,
+        accept: impl Fn(AcceptedWebSocket) + Send + Sync + 'static,
+        connections: Connections,
+    ) -> Self {
+        WebSockets {
+            trusted_certificates,
+            accept: Arc::new(accept),
+            connections: Arc::new(connections),
+            counters: Arc::default(),
+            running: None,
+            channels: listeners.iter().map(Listener::uri).collect(),
+            waiting: listeners,
+        }
+    }
+
+    /// Serves the listeners from now on.
+    ///
+    /// # Errors
+    /// There is no thread, or no descriptor for it.
+    pub fn listen(&mut self) -> io::Result<()> {
+        let listeners = std::mem::take(&mut self.waiting);
+        if listeners.is_empty() { Ok(()) } else { self.run(listeners) }
     }
 
     /// Reasons of refused connections and messages, with counts.
@@ -263,14 +287,25 @@ impl WebSockets {
 /// # Errors
 /// An address is in use or not allowed, or a certificate cannot be read.
 pub fn open_listeners(section: &WebSocketSection) -> Result<Vec<Listener>, ListenError> {
+    open_or_take_listeners(section, |_| None)
+}
+
+/// The same, but `handed` may have the socket of an address already.
+///
+/// # Errors
+/// Those of [`open_listeners`].
+pub fn open_or_take_listeners(
+    section: &WebSocketSection,
+    mut handed: impl FnMut(SocketAddr) -> Option<std::net::TcpListener>,
+) -> Result<Vec<Listener>, ListenError> {
     if !section.enabled {
         return Ok(Vec::new());
     }
     let files = section.certificate.clone().zip(section.key.clone());
     let files = files.map(|(certificate, key)| TlsFiles { certificate, key });
-    let plain = section.listen.iter().map(|&address| Listener::open(address, None));
-    let secure = section.listen_tls.iter().map(|&address| Listener::open(address, files.as_ref()));
-    plain.chain(secure).collect()
+    let plain = section.listen.iter().map(|&address| (address, None));
+    let all = plain.chain(section.listen_tls.iter().map(|&address| (address, files.as_ref())));
+    all.map(|(address, files)| Listener::open(address, files, handed(address))).collect()
 }
 
 #[cfg(test)]

@@ -78,12 +78,24 @@ pub struct Listener {
 
 impl Listener {
     /// Errors: the address is taken or not allowed; a certificate that cannot be read.
-    pub(crate) fn open(address: SocketAddr, files: Option<&TlsFiles>) -> Result<Self, ListenError> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        files: Option<&TlsFiles>,
+        handed: Option<StdTcpListener>,
+    ) -> Result<Self, ListenError> {
         let failed = |source| ListenError { what: uri(address, files.is_some()), source };
         let tls = files.map(ServerTls::read).transpose().map_err(failed)?;
-        let socket = tcp::listen(address).map_err(failed)?;
+        let socket = handed.map_or_else(|| tcp::listen(address), Ok).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Listener { socket, address, tls })
+    }
+
+    /// Another descriptor of the socket.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn duplicate(&self) -> io::Result<StdTcpListener> {
+        self.socket.try_clone()
     }
 
     /// The URI, with the port that the system gave for port 0.

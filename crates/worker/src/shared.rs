@@ -52,6 +52,12 @@ impl<T: Clone + Default> Snapshots<T> {
         result
     }
 
+    /// What `look` says of the present table.
+    pub fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        let table = Arc::clone(&lock(&self.present));
+        look(&table)
+    }
+
     fn reader(&self) -> Snapshot<T> {
         // The version is read first: a table newer than its version only costs one more fetch.
         let version = self.version.load(Ordering::Acquire);

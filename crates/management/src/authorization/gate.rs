@@ -74,6 +74,11 @@ impl Management {
         self.authorizer.replay.all_passed().collect()
     }
 
+    /// The commands that keys signed, that have passed and are remembered.
+    pub fn passed_commands(&self) -> impl Iterator<Item = PassedCommand> + '_ {
+        self.authorizer.replay.all_passed()
+    }
+
     /// Sets the certificates that are in an anchor's file or directory now.
     pub fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
         self.authorizer.set_anchors(path, anchors);

@@ -4,14 +4,16 @@
 //! last. [`super::links`] handles faces that follow the network interfaces, [`super::face_commands`] handles commands.
 
 use crate::{
-    descriptors::{Descriptors, TakenDescriptors},
+    descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
+    face_messages::FaceFacts,
     messages::{AcceptedConnection, Connection, ToControl},
     requests::DoubtfulFace,
     stream_request::FaceOptions,
 };
 use namewire_engine::FaceAttributes;
 use namewire_faces::{
-    CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkPolicy, StreamSocket, ethernet,
+    CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, HandedChannel, HandedFace, LinkCounters, LinkPolicy,
+    StreamSocket, ethernet,
 };
 use namewire_management::{FaceProperties, PeerCredentials, Ticket, UpdateFace};
 use namewire_packet::{
@@ -105,6 +107,10 @@ pub(crate) struct Faces {
     workers: Arc<[WorkerSender]>,
     events: UnboundedSender<ToControl>,
     ids: FaceIdAllocator,
+    /// The number of the next face that is made, if another process gave it.
+    numbered: Option<FaceId>,
+    /// Faces of another process that engines do not know yet.
+    taken: Vec<(FaceId, FaceAttributes)>,
     /// The holder of each face that engines know.
     holder_of: HashMap<FaceId, HolderId>,
     /// Faces of each worker, including those being made.
@@ -146,6 +152,8 @@ impl Faces {
             workers,
             events,
             ids,
+            numbered: None,
+            taken: Vec::new(),
             holder_of: HashMap::new(),
             defaults,
             records: HashMap::new(),
@@ -158,6 +166,78 @@ impl Faces {
             closing: VecDeque::new(),
             counts: FaceCounts { faceless, ..FaceCounts::default() },
         }
+    }
+
+    /// The next number that no face has had.
+    pub(super) fn next_number(&self) -> FaceId {
+        self.ids.next()
+    }
+
+    /// From now on, new faces have no number below this one.
+    pub(super) fn skip_numbers_to(&self, least: FaceId) {
+        self.ids.skip_to(least);
+    }
+
+    /// The next face that is made has this number, which another process gave it.
+    pub(super) fn number_next(&mut self, face: Option<FaceId>) {
+        self.numbered = face;
+    }
+
+    /// Whether our PIT tokens may leave through the face.
+    pub(super) fn has_tokens(&self, face: FaceId) -> bool {
+        self.shared.faces.look(|faces| faces.get(face).is_some_and(FaceAttributes::wants_tokens))
+    }
+
+    pub(super) fn since_unix_ms(&self, face: FaceId) -> Option<u64> {
+        Some(self.records.get(&face)?.since_unix_ms)
+    }
+
+    pub(super) fn is_down(&self, face: FaceId) -> bool {
+        self.down.contains(&face)
+    }
+
+    /// Records a face of another process. Engines learn of it by [`Faces::publish_taken`], the worker by the caller.
+    pub(super) fn take_over(&mut self, handed: &HandedFace, facts: FaceFacts, counters: Arc<FaceCounters>) {
+        let (face, info, worker) = (handed.face, handed.info.clone(), facts.worker);
+        // A multicast face was opened anew, and lacks only its record.
+        if !self.holder_of.contains_key(&face) {
+            self.enter_taken(handed, facts);
+        }
+        let FaceFacts { since_unix_ms, .. } = facts;
+        let (local_fields, policy) = (handed.local_fields, handed.policy);
+        self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms });
+    }
+
+    fn enter_taken(&mut self, handed: &HandedFace, facts: FaceFacts) {
+        let (face, info, worker) = (handed.face, &handed.info, facts.worker);
+        let holder = info.holder();
+        let id = self.shared.holders.enter(&holder);
+        self.load[usize::from(worker)] += 1;
+        self.holder_of.insert(face, id);
+        if matches!(handed.channel, HandedChannel::Stream(..) | HandedChannel::Udp { .. }) {
+            // The descriptor is there, whether or not the holder has its share.
+            let is_on_demand = info.persistency == FacePersistency::OnDemand;
+            let taken = if is_on_demand { self.descriptors.take(&holder, OF_STREAM).ok() } else { None };
+            self.descriptors_of.insert(face, taken.unwrap_or_else(|| self.descriptors.take_for_operator()));
+        }
+        let attributes = FaceAttributes {
+            link_type: info.link_type,
+            holder: id,
+            is_up: !facts.is_down,
+            ..FaceAttributes::new(info.scope, worker, facts.has_tokens)
+        };
+        self.taken.push((face, attributes));
+        if facts.is_down {
+            self.down.insert(face);
+        }
+    }
+
+    /// Tells engines of the faces that were taken over.
+    pub(super) fn publish_taken(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        self.shared.faces.change(|faces| {
+            taken.into_iter().for_each(|(face, attributes)| _ = faces.insert(face, attributes));
+        });
     }
 
     pub(super) fn get(&self, face: FaceId) -> Option<&FaceRecord> {
@@ -278,7 +358,8 @@ impl Faces {
     }
 
     fn allot(&mut self, worker: u8, holder: &Holder) -> (FaceId, HolderId) {
-        let (face, holder) = (self.ids.allocate(), self.shared.holders.enter(holder));
+        let face = self.numbered.take().unwrap_or_else(|| self.ids.allocate());
+        let holder = self.shared.holders.enter(holder);
         self.load[usize::from(worker)] += 1;
         self.holder_of.insert(face, holder);
         (face, holder)

@@ -60,6 +60,14 @@ impl ControlInbox {
         turn
     }
 
+    /// The messages that wait, in the order in which to serve them, without waiting and without letting others run.
+    pub(crate) fn take_waiting(&mut self) -> Vec<ToControl> {
+        let interests = std::mem::take(&mut self.waiting).into_iter().chain(self.interests.take(usize::MAX));
+        let interests: Vec<ToControl> = interests.map(ToControl::Management).collect();
+        self.events_before = 0;
+        std::iter::from_fn(|| self.events.try_recv().ok()).chain(interests).collect()
+    }
+
     /// True if more events wait than were handed out.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()

@@ -27,6 +27,7 @@ use namewire_faces::{
     ethernet::{LinkIo, PortLimits},
     group_holder, udp_multicast,
 };
+use namewire_handover::messages;
 use namewire_packet::{
     FaceId,
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress},
@@ -53,6 +54,8 @@ pub(crate) struct LinkFaces {
     is_subscribed: bool,
     /// Sockets that could not be opened, and interface lists that the kernel did not give.
     failures: u64,
+    /// The numbers that another process gave to multicast faces.
+    numbers: BTreeMap<(u32, Group), FaceId>,
 }
 
 /// A multicast face of an interface.
@@ -61,6 +64,17 @@ enum Group {
     Udp4,
     Udp6,
     Ethernet,
+}
+
+impl Group {
+    /// As two processes name it.
+    const fn word(self) -> &'static str {
+        match self {
+            Group::Udp4 => "udp4",
+            Group::Udp6 => "udp6",
+            Group::Ethernet => "ether",
+        }
+    }
 }
 
 struct GroupFace {
@@ -121,7 +135,36 @@ impl LinkFaces {
             news: None,
             is_subscribed: false,
             failures: 0,
+            numbers: BTreeMap::new(),
         }
+    }
+
+    /// The multicast faces, for another process.
+    pub(super) fn handed_groups(&self) -> Vec<messages::Group> {
+        let said = |(&(interface, group), made): (&(u32, Group), &GroupFace)| messages::Group {
+            interface,
+            group: group.word().to_owned(),
+            face: made.face.0,
+        };
+        self.groups.iter().map(said).collect()
+    }
+
+    /// Multicast faces get the numbers that they had in another process.
+    pub(crate) fn number_groups(&mut self, groups: &[messages::Group]) {
+        for messages::Group { interface, group, face } in groups {
+            let named = [Group::Udp4, Group::Udp6, Group::Ethernet].into_iter().find(|one| one.word() == group);
+            self.numbers.extend(named.map(|group| ((*interface, group), FaceId(*face))));
+        }
+    }
+
+    /// The worker of a multicast face.
+    pub(super) fn worker_of_group(&self, face: FaceId) -> Option<u8> {
+        self.groups.values().find(|group| group.face == face).map(|group| group.worker)
+    }
+
+    /// True if the router drives devices itself.
+    pub(super) fn has_devices(&self) -> bool {
+        self.links.keys().any(|index| self.devices.has(*index))
     }
 
     /// The channels, as management lists them.
@@ -341,6 +384,7 @@ impl LinkFaces {
                 let Some(address) = self.ethernet.group() else { return Ok(()) };
                 let worker = self.open_link(faces, interface)?;
                 let holder = group_holder(&FaceUri::Ether(address), &FaceUri::Dev(interface.name.clone()));
+                faces.number_next(self.numbers.remove(&(index, Group::Ethernet)));
                 let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false, &holder);
                 faces.send(
                     worker,
@@ -357,6 +401,7 @@ impl LinkFaces {
                 (face, worker)
             }
             (_, Some(local)) => {
+                let kind = group;
                 let group = match group {
                     Group::Udp6 => self.udp.group6().map(SocketAddr::V6),
                     _ => self.udp.group4().map(SocketAddr::V4),
@@ -364,6 +409,7 @@ impl LinkFaces {
                 let Some(group) = group else { return Ok(()) };
                 let (sockets, info) = udp_multicast::open(group, index, &interface.name, local, link_type)?;
                 let worker = faces.choose_worker();
+                faces.number_next(self.numbers.remove(&(index, kind)));
                 let face = faces.reserve(worker, FaceScope::NonLocal, link_type, false, &info.holder());
                 let policy = faces.default_policy(&info.remote);
                 faces.send(worker, ToWorker::AddMulticast { face, sockets, info, policy });

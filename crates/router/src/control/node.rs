@@ -18,9 +18,11 @@ use crate::{
     listeners::AcceptCounters,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
+    process_desk::ProcessDesk,
 };
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
+use namewire_handover::messages::Listener;
 use namewire_logging::Log;
 use namewire_management::Times;
 use namewire_packet::{
@@ -29,7 +31,7 @@ use namewire_packet::{
 };
 use namewire_websocket::WebSockets;
 use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// See the module documentation.
@@ -64,6 +66,7 @@ pub(crate) struct Node {
     pub(crate) log: Option<&'static Log>,
     pub(crate) counts: NodeCounts,
     pub(crate) in_force: InForce,
+    pub(crate) process: ProcessDesk,
 }
 
 /// Where the node listens, and whether it may make connections of the same kind.
@@ -71,6 +74,8 @@ pub(crate) struct Listening {
     pub(crate) udp: Vec<SocketAddr>,
     /// Unix, TCP and UDP listeners.
     pub(crate) channels: Vec<FaceUri>,
+    /// Other descriptors of all stream listeners, for a program that takes over.
+    pub(crate) sockets: Vec<(Listener, OwnedFd)>,
     /// Management may make TCP faces.
     pub(crate) outgoing_tcp: bool,
     /// Management may make UDP faces.

@@ -20,7 +20,7 @@ use namewire_configuration::{
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
 use namewire_faces::LinkDrop;
 use namewire_management::{
-    CapturePlane, Environment, LogPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
+    CapturePlane, Environment, LogPlane, ProcessPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
 };
 use namewire_packet::{
     FaceId, NameBuf,
@@ -281,6 +281,10 @@ impl Environment for Node {
 
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {
         Some(self)
+    }
+
+    fn process_plane(&mut self) -> Option<&mut dyn ProcessPlane> {
+        Some(&mut self.process)
     }
 
     fn log_plane(&mut self) -> Option<&mut dyn LogPlane> {

@@ -1,0 +1,68 @@
+//! Tasks of management for the process that runs the router, and what became of its last upgrade.
+//!
+//! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and answers each by its
+//! [`TaskAnswer`]. Without such a process (the router is a part of another program) tasks are refused.
+
+use crate::{messages::ToControl, requests::Request};
+use namewire_management::{MAX_REPORT_BYTES, ProcessPlane, ProcessTask, Ticket};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A task for the process.
+pub struct Task {
+    /// What to do.
+    pub task: ProcessTask,
+    /// Where the answer goes.
+    pub answer: TaskAnswer,
+}
+
+/// Answers a task. Without an answer, the client hears nothing.
+pub struct TaskAnswer {
+    ticket: Ticket,
+    events: UnboundedSender<ToControl>,
+}
+
+impl TaskAnswer {
+    /// The report, as JSON, or why the task failed.
+    pub fn send(self, answer: Result<String, String>) {
+        // A report that is too long would not fit into a packet.
+        let answer = answer.map(|report| if report.len() > MAX_REPORT_BYTES { "{}".to_owned() } else { report });
+        let answer = answer.map_err(|why| why.chars().take(MAX_REPORT_BYTES / 4).collect());
+        // Control is gone only when the router stops.
+        let _ = self.events.send(ToControl::Operate(Request::TaskDone { ticket: self.ticket, answer }));
+    }
+}
+
+/// Control's side.
+pub(crate) struct ProcessDesk {
+    events: UnboundedSender<ToControl>,
+    tasks: Option<UnboundedSender<Task>>,
+    last_upgrade: String,
+}
+
+impl ProcessDesk {
+    pub(crate) fn new(events: UnboundedSender<ToControl>) -> Self {
+        ProcessDesk { events, tasks: None, last_upgrade: "{}".to_owned() }
+    }
+
+    /// From now on, tasks go there.
+    pub(crate) fn set_tasks(&mut self, tasks: UnboundedSender<Task>) {
+        self.tasks = Some(tasks);
+    }
+
+    pub(crate) fn set_last_upgrade(&mut self, report: String) {
+        self.last_upgrade = report;
+    }
+}
+
+impl ProcessPlane for ProcessDesk {
+    fn begin(&mut self, ticket: Ticket, task: ProcessTask) -> Result<(), String> {
+        let refused = || "this router was not started by `namewire run`, so nothing can be done with its process";
+        let tasks = self.tasks.as_ref().ok_or_else(|| refused().to_owned())?;
+        let answer = TaskAnswer { ticket, events: self.events.clone() };
+        tasks.send(Task { task, answer }).map_err(|_| "the router stops".to_owned())
+    }
+
+    fn last_upgrade(&self) -> String {
+        self.last_upgrade.clone()
+    }
+}
