@@ -78,7 +78,7 @@ ARROWS = {
     "ndn-tools": {"packet", "capture", "client", "security", "printing", "nfdc"},
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "repo", "files", "security",
               "printing", "ndn-tools"},
-    "cli": {"packet", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",
+    "cli": {"packet", "handover", "configuration", "node-model", "logging", "router", "declarations", "client", "printing",
             "nfdc", "ndnsec", "ndn-tools", "tools"},
     "testbed": {"packet", "shares", "tables", "engine", "management"},
     "sim": {"packet", "tables", "designs", "engine", "management", "links", "tagnet", "testbed"},

@@ -8,6 +8,8 @@ mod links;
 mod manual;
 mod names;
 mod nfd;
+mod outcome;
+mod process;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -37,6 +39,10 @@ enum Command {
     Run(Box<run::Args>),
     /// Run a router as a replacement of NFD, with its options, its configuration file and its exit codes
     Nfd(nfd::Args),
+    /// Let the running router read its configuration again, and say what has changed
+    Reload(process::ReloadArgs),
+    /// Let another program take over from the running router, with all connections
+    Upgrade(process::UpgradeArgs),
     /// Print, check and show configuration files
     #[command(subcommand)]
     Config(config::Command),
@@ -134,6 +140,8 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             global.refuse_options_of_tools()?;
             nfd::execute(args).await
         }
+        Command::Reload(args) => process::reload(global, &args).await,
+        Command::Upgrade(args) => process::upgrade(global, &args).await,
         Command::Config(command) => config::execute(global, command).await,
         Command::Tool(tool) => tool.execute(global).await,
         Command::Completions(args) => {
@@ -205,6 +213,9 @@ mod tests {
         "namewire nfd -c /etc/ndn/nfd.conf",
         "namewire nfd -V",
         "namewire nfd -m",
+        "namewire reload --json",
+        "namewire upgrade",
+        "namewire upgrade /usr/local/bin/namewire --force --timeout 60",
         "namewire config default",
         "namewire config check namewire.toml",
         "namewire config check --nfd-conf nfd.conf",

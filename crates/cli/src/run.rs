@@ -7,18 +7,25 @@
 mod addresses;
 mod assignments;
 pub(crate) mod former;
+mod inheritance;
 mod keeping;
+mod launcher;
 mod log;
 mod options;
+mod parent;
 mod privileges;
 mod start;
 mod state_writer;
+mod upgrading;
 
 use addresses::Addresses;
 use assignments::AnySetting;
-use keeping::Keeping;
+use crate::outcome::{Outcome, State, Upgraded};
+use inheritance::Inheritance;
+use keeping::{Keeping, Parting};
+use launcher::Launcher;
 use namewire_configuration::{
-    Assignment, Configuration, InterfacePattern, Settings, Source,
+    Assignment, Configuration, Declarations, InterfacePattern, Settings, Source,
     log_levels::LogChange,
     open_observers,
     settings::{Choice, FaceEntry, FacesSection, Privileges, RouteEntry, StrategyEntry},
@@ -26,21 +33,24 @@ use namewire_configuration::{
     units::Bytes,
 };
 use namewire_packet::nfd::FaceUri;
-use namewire_router::{RouterHandle, require_memory};
+use namewire_router::{RouterHandle, TakeOver, give_memory_back, operator::OperatorError, require_memory};
 use namewire_tools::{
     ExitCode, Failure, parse_bytes,
     service::{EndSignals, notify},
 };
+use privileges::Kept;
 use sd_notify::NotifyState;
 use std::{
     io::{self, Write},
     net::SocketAddr,
+    os::unix::net::UnixStream,
     path::PathBuf,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
+use upgrading::{Succession, Successor};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -296,8 +306,27 @@ fn split_short_strategy(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Runs a router until SIGINT or SIGTERM.
+/// Runs a router until SIGINT or SIGTERM. If another program takes over, the process may stay as its parent.
 pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
+    let Some(inheritance) = Inheritance::of_process()? else { return run(args, None).await };
+    let (task, version, dropped) = (inheritance.task, inheritance.version.clone(), inheritance.dropped.clone());
+    let cannot = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot take over: {error}"));
+    let (take_over, refuser, parent) = inheritance.into_parts().map_err(cannot)?;
+    let result = run(args, Some(Before { take_over, parent, task, version, dropped })).await;
+    // After the hand-over, nobody listens.
+    result.inspect_err(|failure| refuser.refuse(failure))
+}
+
+/// The program before this one.
+struct Before {
+    take_over: TakeOver,
+    parent: Option<UnixStream>,
+    task: u64,
+    version: String,
+    dropped: Vec<String>,
+}
+
+async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot wait for signals: {error}"));
     let mut end = EndSignals::listen().map_err(failed)?;
     // From here on, or a SIGHUP that comes early would end the process.
@@ -315,11 +344,15 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     }
     let state = keeping::read_state(&args, &configuration.settings)?;
     allow_many_faces();
-    let privileges = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
+    let Kept { line: privileges, launcher } = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
     let log_writer = log::start_writing(log)?; // a thread, which has what privileges the process has
-    let (router, taken) = start::start(&configuration, &args)?;
+    let begun = begin(&args, &configuration, state, launcher, before)?;
+    let Begun { router, taken, state, succession, outcome } = begun;
     log::started(&router);
-    let mut keeping = Keeping::new(args, configuration, router.operator());
+    let stopped = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
+    let mut keeping = Keeping::new(args, configuration, router.operator(), succession).map_err(stopped)?;
+    let is_successor = outcome.is_some();
+    outcome.map_or(Ok(()), |outcome| keeping.operator().note_outcome(outcome.report())).map_err(stopped)?;
     let is_set_up = tokio::select! {
         is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
         () = end.came() => Ok(false),
@@ -330,7 +363,7 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         return is_set_up.map(|_| ());
     }
     let repo = keeping.start_repo(&router).await?;
-    if !keeping.is_quiet() {
+    if !keeping.is_quiet() && !is_successor {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
         let privileges = privileges.map_or(String::new(), |line| format!("{line}\n"));
         let taken: String = taken.iter().map(|line| format!("{line}\n")).collect();
@@ -339,7 +372,13 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
         let _ = io::stdout().write_all(text.as_bytes());
     }
     notify(&[NotifyState::Ready]);
-    keeping.run(&router, hangup, &mut end).await;
+    if let Parting::Successor(successor) = keeping.run(&router, hangup, &mut end).await {
+        tracing::info!(target: "management", pid = successor.child.id(), "another program has taken over");
+        keeping.tell_parent(&successor);
+        drop(keeping);
+        router.leave();
+        return part(successor, log_writer).await;
+    }
     notify(&[NotifyState::Stopping]);
     tracing::info!(target: "management", "router stops");
     keeping.finish().await;
@@ -349,6 +388,68 @@ pub(crate) async fn execute(args: Args) -> Result<(), Failure> {
     router.stop();
     drop(log_writer);
     Ok(())
+}
+
+/// A router that runs, and what is left to do for it.
+struct Begun {
+    router: RouterHandle,
+    /// In words, the default listeners whose addresses other programs have as well.
+    taken: Vec<String>,
+    state: Declarations,
+    succession: Succession,
+    /// Of the upgrade that this is.
+    outcome: Option<Outcome>,
+}
+
+/// Starts the router, or takes over.
+fn begin(
+    args: &Args,
+    configuration: &Configuration,
+    state: Declarations,
+    launcher: Launcher,
+    before: Option<Before>,
+) -> Result<Begun, Failure> {
+    let Some(Before { take_over, parent, task, version, dropped }) = before else {
+        let (router, taken) = start::start(configuration, args)?;
+        let succession = Succession::new(launcher, None, 0);
+        return Ok(Begun { router, taken, state, succession, outcome: None });
+    };
+    let router = start::take_over(configuration, take_over)?;
+    let taken = router.taken().unwrap_or_default();
+    let upgraded = Upgraded {
+        from_version: version,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        faces: taken.faces,
+        routes: taken.routes,
+        stall_ms: taken.stall.as_micros() as f64 / 1000.0,
+    };
+    let (faces, routes, stall_ms) = (upgraded.faces, upgraded.routes, upgraded.stall_ms);
+    tracing::info!(target: "management", faces, routes, stall_ms, "took over from another program");
+    // What that program wrote last. If it cannot be read now, what it said at the start will do.
+    let state = keeping::read_state(args, &configuration.settings).unwrap_or(state);
+    let outcome = Outcome {
+        number: task,
+        task: "upgrade".to_owned(),
+        state: State::Done,
+        upgraded: Some(upgraded),
+        problems: dropped.into_iter().map(|what| format!("dropped: {what}")).collect(),
+        ..Outcome::default()
+    };
+    let succession = Succession::new(launcher, parent, task);
+    Ok(Begun { router, taken: Vec::new(), state, succession, outcome: Some(outcome) })
+}
+
+/// Another program forwards. Ends, or stays as the parent of that program.
+async fn part(successor: Successor, log_writer: impl Sized) -> Result<(), Failure> {
+    if upgrading::is_under_systemd() {
+        notify(&[NotifyState::MainPid(successor.child.id())]);
+    }
+    drop(log_writer);
+    let Some(line) = successor.line else { return Ok(()) };
+    give_memory_back();
+    let code = parent::stay(successor.child, line).await;
+    std::process::exit(code.unwrap_or(1));
 }
 
 /// Every connected application takes a descriptor, and the usual soft limit of 1024

@@ -54,8 +54,10 @@ pub struct Hello {
     pub version: String,
     /// A parent waits that passes signals and the exit code on. The descriptor with this message tells it who goes on.
     pub has_parent: bool,
-    /// How many programs there were before.
-    pub generation: u64,
+    /// The number of the task that this is, over all programs.
+    pub task: u64,
+    /// In words, what is not handed over.
+    pub dropped: Vec<String>,
 }
 
 /// The new program has its tables and threads.

@@ -5,9 +5,11 @@
 //!
 //! | verb | takes | answer |
 //! | --- | --- | --- |
-//! | `reload` | nothing | Report: what changed, as JSON, when it is done |
-//! | `upgrade` | Uri: the path of a program; Flags and Mask: [`FORCE`]; ExpirationPeriod: its time to start | before the program takes over |
-//! | `outcome` | nothing | Report: what became of the last upgrade, as JSON |
+//! | `reload` | nothing | Report: the number of the task, as JSON |
+//! | `upgrade` | Uri: the path of a program; Flags and Mask: [`FORCE`]; ExpirationPeriod: its time to start | the same |
+//! | `outcome` | nothing | Report: what became of the last task, as JSON |
+//!
+//! Both tasks may take longer than a client waits for an answer, and after an upgrade another program answers.
 //!
 //! Limits: [`MAX_PENDING`] commands in progress; a report of [`MAX_REPORT_BYTES`].
 
@@ -79,8 +81,8 @@ impl Management {
 }
 
 /// `process/outcome`.
-pub(crate) fn last_upgrade(environment: &mut dyn Environment) -> CommandResult {
-    let report = process_plane(environment)?.last_upgrade();
+pub(crate) fn last_outcome(environment: &mut dyn Environment) -> CommandResult {
+    let report = process_plane(environment)?.last_outcome();
     Ok(ControlParameters { report: Some(report), ..Default::default() })
 }
 

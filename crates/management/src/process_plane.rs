@@ -9,9 +9,9 @@ use std::time::Duration;
 /// Work for the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessTask {
-    /// Read the configuration again. The answer comes when that is done.
+    /// Read the configuration again.
     Reload,
-    /// Let a program take over. The answer comes when it is known that nothing forbids it, before it begins.
+    /// Let a program take over.
     Upgrade(UpgradeTask),
 }
 
@@ -34,6 +34,6 @@ pub trait ProcessPlane {
     /// Why it is not begun, in words.
     fn begin(&mut self, ticket: Ticket, task: ProcessTask) -> Result<(), String>;
 
-    /// What became of the last upgrade, as JSON: see `namewire upgrade`.
-    fn last_upgrade(&self) -> String;
+    /// What became of the last task, as JSON: see `namewire upgrade`.
+    fn last_outcome(&self) -> String;
 }

@@ -16,7 +16,7 @@ use crate::{
     log_commands::{log_plane, set_log_levels},
     log_lines::{self, Done},
     management::Management,
-    process_commands::last_upgrade,
+    process_commands::last_outcome,
     request::Request,
     tag_commands::{advertise_tags, join_tags, tag_plane, withdraw_tags},
 };
@@ -273,7 +273,7 @@ static TABLE: &[Row] = &[
         "outcome",
         &[],
         &[],
-        |_, _, _, environment, _| last_upgrade(environment).map(Some),
+        |_, _, _, environment, _| last_outcome(environment).map(Some),
         log_lines::elsewhere,
     ),
     other("status", "name", |management, request, _, out| management.on_name_request(request, out)),

@@ -586,7 +586,7 @@ impl Control {
             Request::GiveMemoryBack => self.plan_to_give_pages_back(),
             Request::TakeTasks(tasks) => self.node.process.set_tasks(tasks),
             Request::TaskDone { ticket, answer } => self.management.on_process_answered(ticket, answer, effects),
-            Request::NoteUpgrade(report) => self.node.process.set_last_upgrade(report),
+            Request::NoteOutcome(report) => self.node.process.set_last_outcome(report),
             Request::Hindrances(reply) => {
                 let _ = reply.send(self.hindrances()); // as above
             }

@@ -42,6 +42,7 @@ mod stream_request;
 mod takeover;
 mod worker_shares;
 
+pub use namewire_faces::give_pages_back as give_memory_back;
 pub use start_error::StartError;
 pub use startup::{Router, RouterHandle, TakenFrom, require_memory};
 pub use takeover::TakeOver;

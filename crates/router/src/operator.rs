@@ -14,6 +14,8 @@ pub use crate::{
     requests::{DoubtfulFace, HandedOver, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
 
+pub use namewire_management::{ProcessTask, UpgradeTask};
+
 use crate::{
     messages::ToControl,
     requests::{HandOver, Request},
@@ -195,12 +197,12 @@ impl Operator {
         Ok(taken)
     }
 
-    /// Says what became of an upgrade, as JSON, for clients that ask.
+    /// Says what became of a task, as JSON, for clients that ask.
     ///
     /// # Errors
     /// If the router has stopped.
-    pub fn note_upgrade(&self, report: String) -> Result<(), OperatorError> {
-        self.ask(Request::NoteUpgrade(report))
+    pub fn note_outcome(&self, report: String) -> Result<(), OperatorError> {
+        self.ask(Request::NoteOutcome(report))
     }
 
     /// What this router has that cannot be handed over to another program, in words.

@@ -1,4 +1,4 @@
-//! Tasks of management for the process that runs the router, and what became of its last upgrade.
+//! Tasks of management for the process that runs the router, and what became of the last one.
 //!
 //! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and answers each by its
 //! [`TaskAnswer`]. Without such a process (the router is a part of another program) tasks are refused.
@@ -36,12 +36,12 @@ impl TaskAnswer {
 pub(crate) struct ProcessDesk {
     events: UnboundedSender<ToControl>,
     tasks: Option<UnboundedSender<Task>>,
-    last_upgrade: String,
+    last_outcome: String,
 }
 
 impl ProcessDesk {
     pub(crate) fn new(events: UnboundedSender<ToControl>) -> Self {
-        ProcessDesk { events, tasks: None, last_upgrade: "{}".to_owned() }
+        ProcessDesk { events, tasks: None, last_outcome: "{}".to_owned() }
     }
 
     /// From now on, tasks go there.
@@ -49,8 +49,8 @@ impl ProcessDesk {
         self.tasks = Some(tasks);
     }
 
-    pub(crate) fn set_last_upgrade(&mut self, report: String) {
-        self.last_upgrade = report;
+    pub(crate) fn set_last_outcome(&mut self, report: String) {
+        self.last_outcome = report;
     }
 }
 
@@ -62,7 +62,7 @@ impl ProcessPlane for ProcessDesk {
         tasks.send(Task { task, answer }).map_err(|_| "the router stops".to_owned())
     }
 
-    fn last_upgrade(&self) -> String {
-        self.last_upgrade.clone()
+    fn last_outcome(&self) -> String {
+        self.last_outcome.clone()
     }
 }

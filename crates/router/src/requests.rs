@@ -151,8 +151,8 @@ pub(crate) enum Request {
     TakeTasks(UnboundedSender<Task>),
     /// Answer the command of a task.
     TaskDone { ticket: Ticket, answer: Result<String, String> },
-    /// What became of an upgrade.
-    NoteUpgrade(String),
+    /// What became of a task.
+    NoteOutcome(String),
     /// Return what cannot be handed over, in words.
     Hindrances(oneshot::Sender<Vec<String>>),
     /// Hand over to a new program.

@@ -410,7 +410,7 @@ impl<'a> Foundation<'a> {
 }
 
 /// What a router has taken from another program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TakenFrom {
     /// Faces.
     pub faces: u64,

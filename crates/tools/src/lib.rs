@@ -95,7 +95,11 @@ fn say(event: ConnectionEvent) {
 }
 
 impl Global {
-    async fn connect(&self) -> Result<Client, Failure> {
+    /// Connects to the forwarder.
+    ///
+    /// # Errors
+    /// If there is none, or the key of `--identity` is not there.
+    pub async fn connect(&self) -> Result<Client, Failure> {
         // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
         let signer = self.signer()?;
         let client = match &self.transport {
@@ -146,7 +150,8 @@ impl Global {
         outcome.map_err(|failure| failure.over(self.connected.get()))
     }
 
-    fn output(&self) -> Output {
+    /// How results are printed.
+    pub fn output(&self) -> Output {
         Output { json: self.json }
     }
 }

@@ -4,7 +4,12 @@
 
 mod retry_clock;
 
-use super::{Args, log, state_writer::StateWriter};
+use super::{
+    Args, log,
+    state_writer::StateWriter,
+    upgrading::{NoSuccessor, Succession, Successor},
+};
+use crate::outcome::{Outcome, State};
 use namewire_configuration::{
     Configuration, Declarations, Settings, changed_keys,
     in_force::InForce,
@@ -16,7 +21,7 @@ use namewire_configuration::{
 use namewire_declarations::{Addresses, Due, Keeper, Lost, Problem};
 use namewire_router::{
     RouterHandle,
-    operator::{CsChange, Operator, OperatorError, StateWritten},
+    operator::{CsChange, Operator, OperatorError, ProcessTask, StateWritten, Task},
 };
 use namewire_tools::{
     ExitCode, Failure, HostedRepo,
@@ -28,7 +33,7 @@ use std::{
     collections::{HashMap, HashSet},
     time::Instant,
 };
-use tokio::{signal::unix::Signal, task::JoinSet, time::sleep_until};
+use tokio::{signal::unix::Signal, sync::mpsc::UnboundedReceiver, task::JoinSet, time::sleep_until};
 
 /// Says what of a configuration file is ignored.
 pub(super) fn log_warnings(args: &Args, warnings: &[String]) {
@@ -96,11 +101,23 @@ pub(super) struct Keeping {
     told: HashSet<String>,
     /// The process ends, and not all that is declared is made.
     is_cut_short: bool,
+    /// What commands want of the process.
+    tasks: UnboundedReceiver<Task>,
+    succession: Succession,
+}
+
+/// Why [`Keeping::run`] has ended.
+pub(super) enum Parting {
+    /// The process is to end, or the router has stopped.
+    Ends,
+    /// Another program forwards now.
+    Successor(Successor),
 }
 
 /// What [`Keeping::run`] does next.
 enum Next {
     Reload,
+    Task(Task),
     Retry,
     LookedUp(Addresses),
     NoteLost,
@@ -110,9 +127,16 @@ enum Next {
 }
 
 impl Keeping {
-    pub(super) fn new(args: Args, configuration: Configuration, operator: Operator) -> Self {
+    /// Fails if the router has stopped.
+    pub(super) fn new(
+        args: Args,
+        configuration: Configuration,
+        operator: Operator,
+        succession: Succession,
+    ) -> Result<Self, OperatorError> {
+        let tasks = operator.tasks()?;
         let state = StateWriter::new(&configuration.settings.state);
-        Keeping {
+        Ok(Keeping {
             args,
             started: configuration.settings.clone(),
             configuration,
@@ -127,7 +151,27 @@ impl Keeping {
             lost_at: HashMap::new(),
             told: HashSet::new(),
             is_cut_short: false,
-        }
+            tasks,
+            succession,
+        })
+    }
+
+    pub(super) fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    pub(super) fn succession(&self) -> &Succession {
+        &self.succession
+    }
+
+    /// A repository runs in this process.
+    pub(super) fn hosts_repo(&self) -> bool {
+        self.started.repo.enabled
+    }
+
+    /// Worker threads.
+    pub(super) fn workers(&self) -> u16 {
+        self.started.router.workers
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -159,31 +203,41 @@ impl Keeping {
         self.operator.memory_freed().map_err(failed)
     }
 
-    /// Ends with SIGTERM or SIGINT, or if the router does.
-    pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal, end: &mut EndSignals) {
+    /// Ends with SIGTERM or SIGINT, if the router or its parent does, or if another program forwards.
+    pub(super) async fn run(&mut self, router: &RouterHandle, mut hangup: Signal, end: &mut EndSignals) -> Parting {
         let mut losses = self.operator.clone();
         loop {
             let due = self.state.as_ref().and_then(StateWriter::due);
             let waits_for_change = self.state.as_ref().is_some_and(StateWriter::wants_changes);
             let retry_at = [&self.missing, &self.down, &self.silent].into_iter().filter_map(RetryClock::due).min();
             let next = tokio::select! {
-                () = end.came() => return,
+                () = end.came() => return Parting::Ends,
+                () = self.succession.parent_ended() => return Parting::Ends,
                 Some(()) = hangup.recv() => Next::Reload,
+                Some(task) = self.tasks.recv() => Next::Task(task),
                 () = at(retry_at) => Next::Retry,
                 Some(Ok(addresses)) = self.look_ups.join_next() => Next::LookedUp(addresses),
                 changed = self.operator.changed(), if waits_for_change => match changed {
                     Ok(()) => Next::PlanWrite,
-                    Err(_) => return,
+                    Err(_) => return Parting::Ends,
                 },
                 lost = losses.face_lost() => match lost {
                     Ok(()) => Next::NoteLost,
-                    Err(_) => return,
+                    Err(_) => return Parting::Ends,
                 },
                 () = at(due) => Next::Write,
                 written = ended(&mut self.state) => Next::Written(written),
             };
             let result = match next {
-                Next::Reload => self.unless_ended(end, async |keeping| keeping.reload(router).await).await,
+                Next::Reload => {
+                    let reload = async |keeping: &mut Self| keeping.reload(router).await.map(drop);
+                    self.unless_ended(end, reload).await
+                }
+                Next::Task(task) => match self.carry_out(task, router, end).await {
+                    Ok(Some(successor)) => return Parting::Successor(successor),
+                    Ok(None) => Ok(!self.is_cut_short),
+                    Err(error) => Err(error),
+                },
                 Next::Retry => self.unless_ended(end, async |keeping| keeping.begin_retry().await).await,
                 Next::LookedUp(addresses) => {
                     self.unless_ended(end, async |keeping| keeping.retry(&addresses).await).await
@@ -197,9 +251,73 @@ impl Keeping {
                 Next::Written(written) => self.operator.state_written(written).map(|()| true),
             };
             if !matches!(result, Ok(true)) {
-                return;
+                return Parting::Ends;
             }
         }
+    }
+
+    /// Does what a command wants of the process. Returns the program that forwards from now on, if there is one.
+    async fn carry_out(
+        &mut self,
+        task: Task,
+        router: &RouterHandle,
+        end: &mut EndSignals,
+    ) -> Result<Option<Successor>, OperatorError> {
+        let Task { task, answer } = task;
+        let kind = if task == ProcessTask::Reload { "reload" } else { "upgrade" };
+        let number = self.succession.next_task();
+        let mut outcome = Outcome { number, task: kind.to_owned(), ..Outcome::default() };
+        self.operator.note_outcome(outcome.report())?;
+        answer.send(Ok(outcome.report()));
+        let upgrade = match task {
+            ProcessTask::Reload => {
+                let mut ended = None;
+                let reload = async |keeping: &mut Self| {
+                    ended = Some(keeping.reload(router).await?);
+                    Ok(())
+                };
+                if self.unless_ended(end, reload).await? {
+                    outcome = Outcome { number, task: outcome.task, ..ended.unwrap_or_default() };
+                    self.operator.note_outcome(outcome.report())?;
+                }
+                return Ok(None);
+            }
+            ProcessTask::Upgrade(upgrade) => upgrade,
+        };
+        tracing::info!(target: "management", "another program is to take over");
+        match self.hand_over(&upgrade, end, number).await {
+            Ok(successor) => Ok(Some(successor)),
+            Err(NoSuccessor::Failed(why)) => {
+                tracing::error!(target: "management", "no program has taken over: {why}");
+                self.operator.note_outcome(outcome.failed(why).report())?;
+                Ok(None)
+            }
+            Err(NoSuccessor::Ended) => {
+                self.is_cut_short = true;
+                Ok(None)
+            }
+            Err(NoSuccessor::Router(error)) => Err(error),
+        }
+    }
+
+    /// Writes what waits to be written, and then writes no more: the next program reads the file.
+    pub(super) async fn write_last_changes(&mut self) -> Result<(), OperatorError> {
+        for is_last in [false, true] {
+            let Some(state) = &mut self.state else { return Ok(()) };
+            if let Some(written) = state.ended_at_last().await {
+                self.operator.state_written(written)?;
+            }
+            if !is_last {
+                self.write_state().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// No program has taken over: changes are written again.
+    pub(super) fn take_up_again(&mut self) -> Result<(), OperatorError> {
+        self.plan_write();
+        Ok(())
     }
 
     /// Does what may take long: neighbours that do not answer, a pipe that stays silent. False if the process is to
@@ -283,44 +401,50 @@ impl Keeping {
         Ok(())
     }
 
-    /// Reads the configuration again; on any error the old one stays.
-    async fn reload(&mut self, router: &RouterHandle) -> Result<(), OperatorError> {
+    /// Reads the configuration again; on any error the old one stays. Returns what came of it.
+    async fn reload(&mut self, router: &RouterHandle) -> Result<Outcome, OperatorError> {
         let Some(source) = self.args.source() else {
             tracing::warn!(target: "management", "SIGHUP: there is no configuration file to read again");
-            return Ok(());
+            let why = "there is no configuration file to read again: the router was started without --config";
+            return Ok(Outcome::default().failed(why));
         };
         let mut reloading = vec![NotifyState::Reloading];
         reloading.extend(NotifyState::monotonic_usec_now().ok());
         notify(&reloading);
         let taken = match self.args.load_aside().await {
-            Ok(configuration) => self.take_over(configuration, router).await.map(Some),
+            Ok(configuration) => self.take_over(configuration, router).await,
             Err(error) => {
                 tracing::error!(target: "management", "SIGHUP: the configuration stays as it was: {error}");
-                Ok(None)
+                Ok(Outcome::default().failed(format!("the configuration stays as it was: {error}")))
             }
         };
         notify(&[NotifyState::Ready]);
-        if let Some(changed) = taken? {
+        let outcome = taken?;
+        if outcome.state == State::Done {
+            let changed = outcome.changed.join(", ");
             tracing::info!(target: "management", changed, "SIGHUP: {} was read", source.path().display());
         }
-        Ok(())
+        Ok(Outcome { file: Some(source.path().display().to_string()), ..outcome })
     }
 
-    /// Returns the keys that have changed.
+    /// Returns what has changed.
     async fn take_over(
         &mut self,
         configuration: Configuration,
         router: &RouterHandle,
-    ) -> Result<String, OperatorError> {
+    ) -> Result<Outcome, OperatorError> {
         // Also where the rules stay: there may be other certificates in the files that they name.
         router.set_trust(configuration.trust.clone());
         log::take_levels(&configuration.settings);
         log_warnings(&self.args, &configuration.warnings);
-        let changed = changed_keys(&self.configuration.settings, &configuration.settings).join(", ");
+        let mut outcome = Outcome { state: State::Done, ..Outcome::default() };
+        let changed = changed_keys(&self.configuration.settings, &configuration.settings);
+        outcome.changed = changed.into_iter().map(Into::into).collect();
         let keys = needs_restart(&self.started, &configuration.settings);
         if !keys.is_empty() {
             tracing::warn!(target: "management", "SIGHUP: not before the next start: {}", keys.join(", "));
         }
+        outcome.needs_restart = keys.into_iter().map(Into::into).collect();
         let change = CsChange::between(&self.configuration.settings, &configuration.settings);
         if change != CsChange::default() {
             self.operator.configure_cs(change)?;
@@ -337,7 +461,8 @@ impl Keeping {
         self.missing.restart();
         self.plan_retries();
         self.operator.memory_freed()?; // the files were read
-        Ok(changed)
+        outcome.problems = problems.into_iter().map(|problem| problem.message).collect();
+        Ok(outcome)
     }
 
     /// Takes over other settings of the state file.

@@ -11,12 +11,13 @@
 //! 2. removes all capabilities but the needed ones from its bounding, ambient, inheritable, permitted and effective
 //!    sets;
 //! 3. sets `no_new_privs`: no program that it executes can gain privileges;
-//! 4. lets Landlock forbid it to execute any program.
+//! 4. starts the launcher, the one thread that may execute a program ([`super::launcher`]);
+//! 5. lets Landlock forbid all other threads to execute any.
 //!
 //! N.B. Landlock does not limit the folders where the router reads and writes. Its rules cannot be loosened later, and
 //! a reload may name a state file, certificates and trust rules anywhere.
 //!
-//! Limits: on a kernel without Landlock (before 5.13), the process skips step 4, and the log line at the start reports
+//! Limits: on a kernel without Landlock (before 5.13), the process skips step 5, and the log line at the start reports
 //! this. Without CAP_SETPCAP the bounding set stays; `no_new_privs` makes it ineffective.
 
 mod needed;
@@ -26,6 +27,7 @@ use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use landlock::{RulesetError, RulesetStatus};
+use super::launcher::Launcher;
 use namewire_configuration::{Configuration, Declarations, Source, settings::Privileges};
 use namewire_tools::{ExitCode, Failure};
 use needed::{Need, needed};
@@ -39,7 +41,15 @@ use std::io;
 /// Most capabilities that the line at the start names as given up.
 const GIVEN_UP_NAMED_MAX: usize = 4;
 
-/// Gives up what the router does not need. Returns a line that says what it kept; `None` if there was nothing to give.
+/// What is left of the privileges.
+pub(super) struct Kept {
+    /// Says what was kept; `None` if there was nothing to give up.
+    pub(super) line: Option<String>,
+    /// The one thread that may execute a program.
+    pub(super) launcher: Launcher,
+}
+
+/// Gives up what the router does not need.
 ///
 /// # Errors
 /// The configured user does not exist or may not be used, or a place that the router needs is closed to it.
@@ -47,7 +57,7 @@ pub(super) fn give_up(
     configuration: &Configuration,
     source: Option<&Source>,
     state: &Declarations,
-) -> Result<Option<String>, Failure> {
+) -> Result<Kept, Failure> {
     let settings = &configuration.settings;
     let failed = |error: io::Error| Failure::new(ExitCode::Failed, format!("cannot give up privileges: {error}"));
     let had = capabilities(None).map_err(|error| failed(error.into()))?.permitted;
@@ -61,7 +71,8 @@ pub(super) fn give_up(
         // A change of the user has emptied the effective set.
         let all = CapabilitySets { effective: had, permitted: had, inheritable: CapabilitySet::empty() };
         set_capabilities(None, all).map_err(|error| failed(error.into()))?;
-        return Ok(Some(format!("privileges: {as_user}none given up, as configured")));
+        let line = Some(format!("privileges: {as_user}none given up, as configured"));
+        return Ok(Kept { line, launcher: Launcher::start().map_err(failed)? });
     }
     let mut needs = needed(settings, state);
     // A group alone leaves the process root.
@@ -72,9 +83,11 @@ pub(super) fn give_up(
     }
     let kept = keep_only(&needs, had).map_err(|error| failed(error.into()))?;
     if needs.iter().any(|need| need.is_everything()) {
-        return Ok(Some(format!("privileges: {as_user}none given up: {}", reasons(&needs, kept))));
+        let line = Some(format!("privileges: {as_user}none given up: {}", reasons(&needs, kept)));
+        return Ok(Kept { line, launcher: Launcher::start().map_err(failed)? });
     }
     set_no_new_privs(true).map_err(|error| failed(error.into()))?;
+    let launcher = Launcher::start().map_err(failed)?;
     let no_programs = match forbid_programs() {
         Ok(RestrictionStatus { ruleset: RulesetStatus::NotEnforced, .. }) | Err(_) => "",
         Ok(_) => ", cannot execute programs",
@@ -82,7 +95,8 @@ pub(super) fn give_up(
     let had_any = !had.is_empty() || !as_user.is_empty();
     let given_up = given_up(known(had).difference(kept));
     let kept = if kept.is_empty() { "no capability".to_owned() } else { reasons(&needs, kept) };
-    Ok(had_any.then(|| format!("privileges: {as_user}keeps {kept}; gave up {given_up}{no_programs}")))
+    let line = had_any.then(|| format!("privileges: {as_user}keeps {kept}; gave up {given_up}{no_programs}"));
+    Ok(Kept { line, launcher })
 }
 
 /// `net-raw (Ethernet faces), …`

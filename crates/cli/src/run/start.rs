@@ -8,7 +8,7 @@ use listenfd::ListenFd;
 use namewire_client::discovery::{Environment, make_temporary_directory, temporary_socket_path};
 use namewire_configuration::Configuration;
 use namewire_packet::nfd::FaceUri;
-use namewire_router::{Router, RouterHandle, StartError};
+use namewire_router::{Router, RouterHandle, StartError, TakeOver};
 use namewire_tools::{ExitCode, Failure};
 use std::{
     io,
@@ -86,6 +86,14 @@ pub(super) fn start(configuration: &Configuration, args: &Args) -> Result<(Route
         tracing::warn!(target: "faces", "not listening on {what}: {source}");
         taken.extend(of_another(what, source));
     }
+}
+
+/// Goes on where the old program stops. Listeners are the same, unless the configuration has changed.
+pub(super) fn take_over(configuration: &Configuration, take_over: TakeOver) -> Result<RouterHandle, Failure> {
+    let mut configuration = configuration.clone();
+    let unix = &mut configuration.settings.faces.unix;
+    unix.path = unix.path.as_deref().map(shown);
+    Router::take_over(&configuration, take_over).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))
 }
 
 /// The line about a default listener whose address another program has.
