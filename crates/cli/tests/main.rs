@@ -34,4 +34,5 @@ mod tools;
 mod top;
 mod traffic;
 mod transports_guide;
+mod upgrade;
 mod watching;

@@ -768,6 +768,7 @@ fn fields_that_a_verb_does_not_take_are_refused() {
         cs_capacity_bytes: None,
         tags: Some(TagList::new(["a"]).expect("tags")),
         log_levels: None,
+        report: None,
     };
     for (verb, required) in [
         ("faces/create", "Uri"),

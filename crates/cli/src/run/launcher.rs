@@ -42,9 +42,11 @@ impl Launcher {
         let (launches, requests) = channel::<Launch>();
         let own_program = env::current_exe().ok();
         let wait = move || {
-            pass_capabilities();
             for Launch { program, line, reply } in requests {
-                let _ = reply.send(launch(program, line)); // the requester has given up
+                pass_capabilities(true);
+                let launched = launch(program, line);
+                pass_capabilities(false);
+                let _ = reply.send(launched); // the requester has given up
             }
         };
         thread::Builder::new().name("nw-launcher".to_owned()).spawn(wait)?;
@@ -84,13 +86,14 @@ fn launch(program: PathBuf, line: OwnedFd) -> io::Result<Child> {
         .spawn()
 }
 
-/// What this process has kept passes to programs that this thread executes. Without capabilities there is nothing to
-/// pass.
-fn pass_capabilities() {
-    let Ok(had) = capabilities(None) else { return };
-    let kept = had.permitted;
-    let all = CapabilitySets { effective: kept, permitted: kept, inheritable: kept };
-    if kept.is_empty() || set_capabilities(None, all).is_err() {
+/// What this process has kept passes to programs that this thread executes, or does not any more. Without capabilities
+/// there is nothing to pass.
+fn pass_capabilities(are_passed: bool) {
+    let Ok(CapabilitySets { permitted: kept, .. }) = capabilities(None) else { return };
+    let inheritable = if are_passed { kept } else { CapabilitySet::empty() };
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable };
+    // Without inheritable ones, the ambient set is empty.
+    if kept.is_empty() || set_capabilities(None, sets).is_err() || !are_passed {
         return;
     }
     for bit in 0..u64::BITS {
