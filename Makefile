@@ -464,6 +464,9 @@ system: build
 	NAMEWIRE_SIM_HOURS=24 cargo test --release --locked --package namewire-sim --test soak -- --nocapture
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --package namewire-cli --test soak \
 		-- --nocapture
+	$(call say,system: 20 upgrades in a row at full load)
+	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_UPGRADES=20 cargo test --locked --package namewire-cli --test soak \
+		-- --nocapture upgrades::
 
 clean:
 	@if command -v cargo >/dev/null; then cargo clean; fi

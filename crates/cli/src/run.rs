@@ -18,9 +18,9 @@ mod start;
 mod state_writer;
 mod upgrading;
 
+use crate::outcome::{Outcome, State, Upgraded};
 use addresses::Addresses;
 use assignments::AnySetting;
-use crate::outcome::{Outcome, State, Upgraded};
 use inheritance::Inheritance;
 use keeping::{Keeping, Parting};
 use launcher::Launcher;
@@ -374,6 +374,10 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     notify(&[NotifyState::Ready]);
     if let Parting::Successor(successor) = keeping.run(&router, hangup, &mut end).await {
         tracing::info!(target: "management", pid = successor.child.id(), "another program has taken over");
+        if upgrading::is_under_systemd() {
+            // Before that program says anything: systemd listens to the main process only.
+            notify(&[NotifyState::MainPid(successor.child.id())]);
+        }
         keeping.tell_parent(&successor);
         drop(keeping);
         router.leave();
@@ -442,9 +446,6 @@ fn begin(
 
 /// Another program forwards. Ends, or stays as the parent of that program.
 async fn part(successor: Successor, log_writer: impl Sized) -> Result<(), Failure> {
-    if upgrading::is_under_systemd() {
-        notify(&[NotifyState::MainPid(successor.child.id())]);
-    }
     drop(log_writer);
     let Some(line) = successor.line else { return Ok(()) };
     give_memory_back();

@@ -23,7 +23,8 @@ fn json(output: &str) -> Value {
 fn faces(router: &Router, is_kept: impl Fn(&Value) -> bool) -> BTreeMap<u64, String> {
     let faces = json(&router.ask(&["face", "list", "--json"]));
     let shown = |face: &Value| {
-        let text = format!("{} {} {} {}", face["remote_uri"], face["local_uri"], face["persistency"], face["mtu_bytes"]);
+        let text =
+            format!("{} {} {} {}", face["remote_uri"], face["local_uri"], face["persistency"], face["mtu_bytes"]);
         (face["face_id"].as_u64().unwrap(), text)
     };
     faces.as_array().unwrap().iter().filter(|face| is_kept(face)).map(shown).collect()
@@ -208,11 +209,10 @@ fn with_a_broken_program_the_old_one_goes_on_and_says_why() {
     let server = Running::start(router.command().args(["pingserver", "/me"]));
     eventually("it answers", || router.tool(&["ping", "/me", "-c", "1"]).status.success());
     let before = (tables(&router), forwarding(&router));
-    let attempt = |program: &Path| -> Output {
-        router.tool(&["upgrade", program.to_str().unwrap(), "--timeout", "2"])
-    };
+    let attempt = |program: &Path| -> Output { router.tool(&["upgrade", program.to_str().unwrap(), "--timeout", "2"]) };
     // The kinds and the versions are those of crates/handover.
-    let ready_of_another_version = r#"printf '\002\000\000\000\016\000\000\000\000\000\000\000\000\000\000\000{"protocol":9}' >&0; sleep 60"#;
+    let ready_of_another_version =
+        r#"printf '\002\000\000\000\016\000\000\000\000\000\000\000\000\000\000\000{"protocol":9}' >&0; sleep 60"#;
     for (name, text, why) in [
         ("ends", "exit 3", "exit status: 3"),
         ("hangs", "exec sleep 1000", "not ready within 2 s"),
@@ -288,7 +288,9 @@ fn the_state_file_and_stored_data_pass_to_the_new_program() {
     let routes = fs::read_to_string(&state).unwrap();
     assert!(routes.contains("/before"), "{routes}");
     router.ask(&["route", "add", "/after", "udp://127.0.0.1:9"]);
-    eventually("the new program writes the file", || fs::read_to_string(&state).is_ok_and(|text| text.contains("/after")));
+    eventually("the new program writes the file", || {
+        fs::read_to_string(&state).is_ok_and(|text| text.contains("/after"))
+    });
     upgrade(&router);
     router.terminate();
     let router = Router::run(directory.path(), &arguments);

@@ -1,7 +1,7 @@
 //! What the messages hold. `bytes` are those behind the text of a message.
 //!
-//! Each struct is read with `#[serde(default)]`: a field that an older program did not send has its default, and a field
-//! that this one does not know is skipped.
+//! Each struct is read with `#[serde(default)]`: a field that an older program did not send has its default, and a
+//! field that this one does not know is skipped.
 
 use serde::{Deserialize, Serialize};
 

@@ -81,7 +81,7 @@ pub use management::{Management, ManagementConfig, TablesAboutName};
 pub use namewire_shares::HolderId;
 pub use next_hop_sets::NextHop;
 pub use process_commands::{FORCE, MAX_REPORT_BYTES};
-pub use process_plane::{ProcessPlane, ProcessTask, UpgradeTask};
+pub use process_plane::{ProcessPlane, ProcessTask, TaskNumber, UpgradeTask};
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyChoices, StrategyError, StrategyRegistry};

@@ -1,6 +1,6 @@
 //! Commands that the router is working on, by ticket.
 
-use crate::{effect::Ticket, replies::ReplyTo};
+use crate::{effect::Ticket, process_plane::TaskNumber, replies::ReplyTo};
 use hashbrown::HashMap;
 use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceUri};
 
@@ -43,7 +43,7 @@ pub(crate) struct PendingCommands {
     /// Looks at one name.
     pub(crate) looks: HashMap<Ticket, ReplyTo>,
     /// Tasks of the process.
-    pub(crate) tasks: HashMap<Ticket, ReplyTo>,
+    pub(crate) tasks: HashMap<TaskNumber, ReplyTo>,
     last_ticket: u64,
 }
 

@@ -15,10 +15,10 @@
 
 use crate::{
     command::{CommandResult, Refusal, refusal},
-    effect::{Effect, Ticket},
+    effect::Effect,
     environment::Environment,
     management::Management,
-    process_plane::{ProcessPlane, ProcessTask, UpgradeTask},
+    process_plane::{ProcessPlane, ProcessTask, TaskNumber, UpgradeTask},
     replies::ReplyTo,
 };
 use namewire_packet::nfd::ControlParameters;
@@ -61,15 +61,15 @@ impl Management {
                 ),
             }),
         };
-        let ticket = self.pending.next_ticket();
-        process_plane(environment)?.begin(ticket, task).map_err(|why| refusal(503, why))?;
-        self.pending.tasks.insert(ticket, reply_to.clone());
+        let number = TaskNumber(self.pending.next_ticket().0);
+        process_plane(environment)?.begin(number, task).map_err(|why| refusal(503, why))?;
+        self.pending.tasks.insert(number, reply_to.clone());
         Ok(None)
     }
 
     /// Answers a command of the process: with its report, or with why it failed.
-    pub fn on_process_answered(&mut self, ticket: Ticket, answer: Result<String, String>, out: &mut Vec<Effect>) {
-        let Some(reply_to) = self.pending.tasks.remove(&ticket) else { return };
+    pub fn on_process_answered(&mut self, number: TaskNumber, answer: Result<String, String>, out: &mut Vec<Effect>) {
+        let Some(reply_to) = self.pending.tasks.remove(&number) else { return };
         match answer {
             Ok(report) => {
                 let body = ControlParameters { report: Some(report), ..Default::default() };

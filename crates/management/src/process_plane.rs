@@ -1,10 +1,13 @@
-//! What management asks of the process that runs the router: to read its configuration again, and to let another program
-//! take over.
+//! What management asks of the process that runs the router: to read its configuration again, and to let another
+//! program take over.
 //!
 //! Management decides who may command, and answers. The process does the work, and may take long.
 
-use crate::effect::Ticket;
 use std::time::Duration;
+
+/// Number of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaskNumber(pub u64);
 
 /// Work for the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +31,11 @@ pub struct UpgradeTask {
 
 /// The process in which the router runs.
 pub trait ProcessPlane {
-    /// Begins a task; the router calls [`crate::Management::on_process_answered`] with the ticket later.
+    /// Begins a task; the router calls [`crate::Management::on_process_answered`] with its number later.
     ///
     /// # Errors
     /// Why it is not begun, in words.
-    fn begin(&mut self, ticket: Ticket, task: ProcessTask) -> Result<(), String>;
+    fn begin(&mut self, number: TaskNumber, task: ProcessTask) -> Result<(), String>;
 
     /// What became of the last task, as JSON: see `namewire upgrade`.
     fn last_outcome(&self) -> String;

@@ -1,8 +1,8 @@
 //! Restoration: management takes over the tables of another process, as datasets say them.
 //!
-//! The faces come first ([`Management::restore_face`]). Nothing is announced, logged or authorized: it was, in the other
-//! process. A route belongs to the holder of its face if an application may have registered it, otherwise to management.
-//! Announcing Data is not restored.
+//! The faces come first ([`Management::restore_face`]). Nothing is announced, logged or authorized: it was, in the
+//! other process. A route belongs to the holder of its face if an application may have registered it, otherwise to
+//! management. Announcing Data is not restored.
 
 use crate::{
     effect::Effect,
@@ -55,7 +55,8 @@ impl Management {
         let present: Vec<NameBuf> = self.routes.strategies.dataset().map(|choice| choice.name).collect();
         let gone = present.into_iter().filter(|name| !name.is_empty() && !wanted.contains(name));
         let mut changed: Vec<NameBuf> = gone.collect();
-        let mut former: Vec<_> = changed.iter().filter_map(|name| self.routes.strategies.unset(name.as_name())).collect();
+        let mut former: Vec<_> =
+            changed.iter().filter_map(|name| self.routes.strategies.unset(name.as_name())).collect();
         for StrategyChoice { name, strategy } in choices {
             if !self.routes.strategies.has_room_for(name.as_name()) {
                 continue;

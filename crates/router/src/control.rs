@@ -31,16 +31,15 @@ pub(crate) use captures::Captures;
 pub(crate) use drop_watch::DropLine;
 pub(crate) use faces::{FaceDefaults, FaceParts, Faces};
 pub(crate) use fib_writer::FibWriter;
+pub(crate) use giving::unix_us;
 pub(crate) use held_answers::HeldAnswers;
 pub(crate) use held_requests::HeldRequests;
 pub(crate) use link_state::LinkStates;
 pub(crate) use links::LinkFaces;
 pub(crate) use recent::Recent;
-pub(crate) use giving::unix_us;
 pub(crate) use tags::TagControl;
 
 use crate::{
-    command_journal::CommandJournal,
     cs_settings::{CsChange, parse_policy},
     log_lines,
     messages::ToControl,
@@ -53,7 +52,7 @@ use drop_watch::DropWatch;
 use held_answers::Answer;
 use held_requests::HeldRequest;
 use inbox::ControlInbox;
-use namewire_configuration::trust_anchors::TrustAnchors;
+use namewire_configuration::{command_journal::CommandJournal, trust_anchors::TrustAnchors};
 use namewire_engine::{AnnouncementTable, dispatch::Visits};
 use namewire_faces::{CloseReason, FaceInfo, StreamSocket, give_pages_back};
 use namewire_management::{
@@ -70,8 +69,8 @@ use namewire_shares::PoolReader;
 use namewire_tables::{NameHashes, head_room};
 use namewire_worker::{ForManagement, FromWorker, ToWorker, WorkerSender};
 use node::Node;
-use taking::TakenOver;
 use std::{fmt::Display, io, sync::Arc, time::Duration};
+use taking::TakenOver;
 use tokio::sync::mpsc;
 
 pub(crate) struct Control {
@@ -542,10 +541,8 @@ impl Control {
                 let inventory = Inventory::of(&self.management, self.node.faces.iter().map(|(face, _)| *face));
                 let _ = reply.send(inventory); // the requester may have stopped waiting
             }
-            Request::DoubtfulFaces(reply) => {
-                let _ = reply.send(self.node.faces.doubtful()); // the requester may have stopped waiting
-            }
-            Request::Snapshot(reply) if reply.is_closed() => {} // whoever asked has gone
+            Request::DoubtfulFaces(reply) => _ = reply.send(self.node.faces.doubtful()), // as above
+            Request::Snapshot(reply) if reply.is_closed() => {}                          // whoever asked has gone
             Request::Snapshot(reply) => {
                 let at_ns = self.node.shared.now_ns();
                 let _ = reply.send(Taken { snapshot: self.snapshot(), at_ns }); // as above
@@ -585,11 +582,9 @@ impl Control {
             }
             Request::GiveMemoryBack => self.plan_to_give_pages_back(),
             Request::TakeTasks(tasks) => self.node.process.set_tasks(tasks),
-            Request::TaskDone { ticket, answer } => self.management.on_process_answered(ticket, answer, effects),
+            Request::TaskDone { task, answer } => self.management.on_process_answered(task, answer, effects),
             Request::NoteOutcome(report) => self.node.process.set_last_outcome(report),
-            Request::Hindrances(reply) => {
-                let _ = reply.send(self.hindrances()); // as above
-            }
+            Request::Hindrances(reply) => _ = reply.send(self.hindrances()), // as above
             // Control itself takes it; two at once are not asked for.
             Request::HandOver(request) => _ = request.reply.send(Err("another hand-over runs".to_owned())),
         }

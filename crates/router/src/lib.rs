@@ -16,13 +16,11 @@
 //! [`control`]; to follow a packet, with `namewire_worker`. WebSocket and the observer have separate threads.
 
 mod answer_times;
-mod command_journal;
 mod content_stores;
 mod control;
 mod cs_settings;
 mod descriptors;
 mod drop_report;
-mod face_messages;
 mod listeners;
 mod log_lines;
 mod memory_listener;
@@ -39,10 +37,9 @@ mod secrets;
 mod start_error;
 mod startup;
 mod stream_request;
-mod takeover;
 mod worker_shares;
 
 pub use namewire_faces::give_pages_back as give_memory_back;
+pub use namewire_handover::TakeOver;
 pub use start_error::StartError;
 pub use startup::{Router, RouterHandle, TakenFrom, require_memory};
-pub use takeover::TakeOver;

@@ -13,11 +13,10 @@ use crate::{
     descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
     memory_listener::{self, MemoryListener},
     messages::{AcceptedConnection, Connection, ToControl},
-    takeover::{self, HandedSockets},
 };
-use namewire_configuration::Settings;
+use namewire_configuration::{Settings, settings::FacesSection};
 use namewire_faces::{FaceInfo, StreamSocket, face_uri, tcp, udp, unix};
-use namewire_handover::messages::Listener;
+use namewire_handover::{HandedSockets, messages::Listener, place};
 use namewire_packet::nfd::{FacePersistency, FaceUri};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -174,7 +173,7 @@ impl Listeners {
             udp_sockets: (0..workers).map(|_| Vec::new()).collect(),
         };
         let mut leave_out = |what: FaceUri, source: io::Error| {
-            if !takeover::may_be_left_out(faces, &what) {
+            if !may_be_left_out(faces, &what) {
                 return Err(StartError::Listen { what, source });
             }
             warnings.push(format!("not listening on {what}: {source}"));
@@ -219,7 +218,7 @@ impl Listeners {
             duplicates.push((listener_said, listener.try_clone()?.into()));
         }
         for listener in &self.tcp {
-            let uri = takeover::place("tcp", listener.local_addr()?);
+            let uri = place("tcp", listener.local_addr()?);
             duplicates.push((Listener { uri, ..Listener::default() }, listener.try_clone()?.into()));
         }
         Ok(duplicates)
@@ -275,6 +274,15 @@ fn take_unix(
     };
     let failed = |source| StartError::Listen { what: FaceUri::unix(path), source };
     Ok(Some((SocketFile::new(path), unix::listen(path).map_err(failed)?)))
+}
+
+/// True if the configuration leaves the addresses to the router, so that one that cannot be had is left out.
+fn may_be_left_out(faces: &FacesSection, what: &FaceUri) -> bool {
+    match what.scheme() {
+        "udp4" | "udp6" => faces.udp.listen.is_none(),
+        "tcp4" | "tcp6" => faces.tcp.listen.is_none(),
+        _ => false,
+    }
 }
 
 /// Listeners that the runtime watches.

@@ -3,9 +3,12 @@
 //! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and answers each by its
 //! [`TaskAnswer`]. Without such a process (the router is a part of another program) tasks are refused.
 
-use crate::{messages::ToControl, requests::Request};
-use namewire_management::{MAX_REPORT_BYTES, ProcessPlane, ProcessTask, Ticket};
+use namewire_management::{MAX_REPORT_BYTES, ProcessPlane, ProcessTask, TaskNumber};
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
+
+/// How an answer reaches control.
+type Answer = Arc<dyn Fn(TaskNumber, Result<String, String>) + Send + Sync>;
 
 /// A task for the process.
 pub struct Task {
@@ -17,8 +20,8 @@ pub struct Task {
 
 /// Answers a task. Without an answer, the client hears nothing.
 pub struct TaskAnswer {
-    ticket: Ticket,
-    events: UnboundedSender<ToControl>,
+    number: TaskNumber,
+    answer: Answer,
 }
 
 impl TaskAnswer {
@@ -26,22 +29,21 @@ impl TaskAnswer {
     pub fn send(self, answer: Result<String, String>) {
         // A report that is too long would not fit into a packet.
         let answer = answer.map(|report| if report.len() > MAX_REPORT_BYTES { "{}".to_owned() } else { report });
-        let answer = answer.map_err(|why| why.chars().take(MAX_REPORT_BYTES / 4).collect());
-        // Control is gone only when the router stops.
-        let _ = self.events.send(ToControl::Operate(Request::TaskDone { ticket: self.ticket, answer }));
+        (self.answer)(self.number, answer.map_err(|why| why.chars().take(MAX_REPORT_BYTES / 4).collect()));
     }
 }
 
 /// Control's side.
 pub(crate) struct ProcessDesk {
-    events: UnboundedSender<ToControl>,
+    answer: Answer,
     tasks: Option<UnboundedSender<Task>>,
     last_outcome: String,
 }
 
 impl ProcessDesk {
-    pub(crate) fn new(events: UnboundedSender<ToControl>) -> Self {
-        ProcessDesk { events, tasks: None, last_outcome: "{}".to_owned() }
+    /// `answer` passes an answer to control.
+    pub(crate) fn new(answer: impl Fn(TaskNumber, Result<String, String>) + Send + Sync + 'static) -> Self {
+        ProcessDesk { answer: Arc::new(answer), tasks: None, last_outcome: "{}".to_owned() }
     }
 
     /// From now on, tasks go there.
@@ -55,10 +57,10 @@ impl ProcessDesk {
 }
 
 impl ProcessPlane for ProcessDesk {
-    fn begin(&mut self, ticket: Ticket, task: ProcessTask) -> Result<(), String> {
+    fn begin(&mut self, number: TaskNumber, task: ProcessTask) -> Result<(), String> {
         let refused = || "this router was not started by `namewire run`, so nothing can be done with its process";
         let tasks = self.tasks.as_ref().ok_or_else(|| refused().to_owned())?;
-        let answer = TaskAnswer { ticket, events: self.events.clone() };
+        let answer = TaskAnswer { number, answer: Arc::clone(&self.answer) };
         tasks.send(Task { task, answer }).map_err(|_| "the router stops".to_owned())
     }
 

@@ -4,7 +4,7 @@ use crate::{cs_settings::CsChange, process_desk::Task};
 use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
 use namewire_handover::Line;
-use namewire_management::{CaptureRefusal, FaceProperties, Management, Ticket};
+use namewire_management::{CaptureRefusal, FaceProperties, Management, TaskNumber};
 use namewire_node_model::explanation::Explanation;
 use namewire_observe::{snapshot::Snapshot, source::SettingsInForce};
 use namewire_packet::{
@@ -150,7 +150,7 @@ pub(crate) enum Request {
     /// From now on, pass tasks of the process there.
     TakeTasks(UnboundedSender<Task>),
     /// Answer the command of a task.
-    TaskDone { ticket: Ticket, answer: Result<String, String> },
+    TaskDone { task: TaskNumber, answer: Result<String, String> },
     /// What became of a task.
     NoteOutcome(String),
     /// Return what cannot be handed over, in words.

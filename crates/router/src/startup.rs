@@ -3,8 +3,8 @@
 
 use crate::{
     StartError,
-    command_journal::CommandJournal,
     content_stores::ContentStores,
+    control::unix_us,
     control::{
         Captures, Control, FaceDefaults, FaceParts, Faces, FibWriter, HeldAnswers, HeldRequests, LinkFaces, LinkStates,
         Recent, TagControl,
@@ -13,7 +13,6 @@ use crate::{
     },
     cs_settings::CsSettings,
     descriptors::Descriptors,
-    control::unix_us,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     messages::{AcceptedConnection, ToControl},
     name_looks::NameLooks,
@@ -21,12 +20,13 @@ use crate::{
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
     process_desk::ProcessDesk,
+    requests::Request,
     secrets::Secrets,
-    takeover::{self, Handed, TakeOver},
     worker_shares::workers_config,
 };
 use namewire_configuration::{
     Configuration,
+    command_journal::CommandJournal,
     in_force::InForce,
     settings::{FacesSection, ObserveSection, Settings, TablesSection},
     state_file::commands_beside,
@@ -35,10 +35,10 @@ use namewire_configuration::{
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
 use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
+use namewire_handover::{Handed, TakeOver, messages::Listener, place};
 use namewire_logging::Log;
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
 use namewire_observe::{ObserveConfig, Observer, ObserverHandle};
-use namewire_handover::messages::Listener;
 use namewire_packet::{FaceId, nfd::FaceUri};
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
@@ -259,7 +259,7 @@ impl Opened {
 
     /// Other descriptors of the stream listeners, for a program that takes over.
     fn duplicates(&self) -> io::Result<Vec<(Listener, OwnedFd)>> {
-        let said = |kind, address| Listener { uri: takeover::place(kind, address), ..Listener::default() };
+        let said = |kind, address| Listener { uri: place(kind, address), ..Listener::default() };
         let mut all = self.listeners.duplicates()?;
         if let Some(observer) = &self.observer {
             let duplicates = observer.duplicates()?.into_iter();
@@ -383,8 +383,7 @@ impl<'a> Foundation<'a> {
     fn websockets(&self, listeners: Vec<WebSocketListener>, is_taking_over: bool) -> Result<WebSockets, StartError> {
         let trusted = self.configuration.settings.faces.websocket.trusted_certificates.clone();
         let connections = Connections::new(&self.shared.holders, self.descriptors.clone());
-        let mut websockets =
-            WebSockets::before_start(trusted, listeners, accepting(self.events.clone()), connections);
+        let mut websockets = WebSockets::before_start(trusted, listeners, accepting(self.events.clone()), connections);
         if !is_taking_over {
             websockets.listen()?;
         }
@@ -429,7 +428,12 @@ fn goes_on(
     let frozen_unix_us = handed.node.frozen_unix_us;
     let line = handed.into_line();
     line.wait_for_go(faces, routes)?;
-    line.pass_stored(events.clone());
+    let events = events.clone();
+    line.pass_stored(move |data| {
+        let (done, is_done) = sync_channel(1);
+        // Otherwise the router has stopped.
+        events.send(ToControl::Stored { data, done }).is_ok() && is_done.recv().is_ok()
+    });
     Ok(TakenFrom { faces, routes, stall: Duration::from_micros(unix_us().saturating_sub(frozen_unix_us)) })
 }
 
@@ -513,7 +517,11 @@ fn node(
         udp_idle_timeout: faces.udp.idle_timeout.0,
         udp_mtu: faces.udp.mtu.0 as usize,
     };
-    let process = ProcessDesk::new(parts.events.clone());
+    let answers = parts.events.clone();
+    // Control is gone only when the router stops.
+    let process = ProcessDesk::new(move |task, answer| {
+        let _ = answers.send(ToControl::Operate(Request::TaskDone { task, answer }));
+    });
     let (shared, workers, events) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers), parts.events.clone());
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {

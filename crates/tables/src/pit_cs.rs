@@ -512,8 +512,8 @@ impl<R: Recycle> PitCs<R> {
         self.cs.policy_bytes()
     }
 
-    /// Shows stored Data, at most those of `visits` slots from `start` (first 0) on. Returns the next `start` if slots are
-    /// left.
+    /// Shows stored Data, at most those of `visits` slots from `start` (first 0) on. Returns the next `start` if slots
+    /// are left.
     pub fn cs_each_step(&self, start: u32, visits: u32, mut each: impl FnMut(CsEntry<'_>)) -> Option<u32> {
         let (extent, end) = (self.cs.extent(), start.saturating_add(visits).min(self.cs.extent()));
         let stored = (start..end).map(CsId).filter(|id| self.cs.contains(*id));

@@ -35,8 +35,8 @@ mod worker;
 
 pub use management_queue::ManagementQueue;
 pub use messages::{
-    CaptureChange, CsErasure, CsShare, ErasureId, FaceChange, ForManagement, FromWorker, HandedOver, LookId, StoredBatch,
-    ToWorker,
+    CaptureChange, CsErasure, CsShare, ErasureId, FaceChange, ForManagement, FromWorker, HandOverMessage, HandedOver,
+    LookId, StoredBatch, ToWorker,
 };
 pub use router_drop::RouterDrop;
 pub use senders::{ControlSender, WorkerSender};

@@ -91,8 +91,17 @@ pub enum ToWorker {
     Freeze(SyncSender<usize>),
     /// Use sockets again.
     GoOn,
+    /// A part of a hand-over between two processes.
+    HandOver(HandOverMessage),
+    /// End the thread.
+    Stop,
+}
+
+/// What control wants of a worker when another process takes over, or when this one does.
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
+pub enum HandOverMessage {
     /// Describe all faces and listening sockets for another process. The worker is frozen.
-    HandOver(SyncSender<io::Result<HandedOver>>),
+    Describe(SyncSender<io::Result<HandedOver>>),
     /// Show the stored Data in batches, then drop the channel. The worker is frozen.
     ShowStored(SyncSender<StoredBatch>),
     /// Go on with a face of another process; `counters` are its published ones. If that fails, report
@@ -102,8 +111,6 @@ pub enum ToWorker {
     AddUdpListener(UdpSocket),
     /// Store Data that another process had stored, each with the milliseconds for which it is fresh.
     Store(Vec<(Vec<u8>, u64)>),
-    /// End the thread.
-    Stop,
 }
 
 /// The faces and the listening sockets of a worker.

@@ -1,6 +1,9 @@
 //! What a program that takes over was given: the line to the old program, and the line to the parent of both.
 
-use namewire_handover::{Kind, Line, LineError, PROTOCOL, TAKE_OVER_VARIABLE, messages::{Hello, Refused}};
+use namewire_handover::{
+    Kind, Line, LineError, PROTOCOL, TAKE_OVER_VARIABLE,
+    messages::{Hello, Refused},
+};
 use namewire_router::TakeOver;
 use namewire_tools::{ExitCode, Failure};
 use std::{fs::File, io, os::fd::AsFd, os::unix::net::UnixStream, time::Duration};

@@ -1,18 +1,12 @@
 //! The parent: a process that has handed over, and stays so that whoever started it sees no end (decision 0017).
 //!
 //! It passes signals to the program that forwards, and ends with its exit code. A program that hands over in turn says
-//! who comes next, and ends; the next one becomes a child of this process (it is a *subreaper*). So there is one parent,
-//! after any number of upgrades. If the parent is killed, the program that forwards ends too: it sees the line close.
+//! who comes next, and ends; the next one becomes a child of this process (it is a *subreaper*). So there is one
+//! parent, after any number of upgrades. If the parent is killed, the program that forwards ends too: it sees the line
+//! close.
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
-};
-use std::{
-    io,
-    os::fd::OwnedFd,
-    os::unix::net::UnixStream as StdUnixStream,
-    process::Child,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use std::{io, os::fd::OwnedFd, os::unix::net::UnixStream as StdUnixStream, process::Child};
 use tokio::{
     net::UnixStream,
     signal::unix::{Signal as Signals, SignalKind, signal},

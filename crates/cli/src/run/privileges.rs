@@ -23,11 +23,11 @@
 mod needed;
 mod user;
 
+use super::launcher::Launcher;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use landlock::{RulesetError, RulesetStatus};
-use super::launcher::Launcher;
 use namewire_configuration::{Configuration, Declarations, Source, settings::Privileges};
 use namewire_tools::{ExitCode, Failure};
 use needed::{Need, needed};

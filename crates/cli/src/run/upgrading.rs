@@ -208,7 +208,9 @@ fn check(ready: &Ready, workers: u16) -> Result<(), String> {
     }
     if ready.workers != workers {
         let theirs = ready.workers;
-        return Err(format!("the new program has {theirs} workers, this one {workers}: router.workers needs a restart"));
+        return Err(format!(
+            "the new program has {theirs} workers, this one {workers}: router.workers needs a restart"
+        ));
     }
     Ok(())
 }

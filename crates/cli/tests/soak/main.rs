@@ -16,6 +16,7 @@
 mod churn;
 #[path = "../router_process/mod.rs"]
 mod router_process;
+mod upgrades;
 
 use churn::Churn;
 use router_process::{NAMEWIRE, PATIENCE, Router, free_port};

@@ -122,10 +122,9 @@ impl SocketDriver {
                         Some(descriptor) => HandedChannel::Udp { socket: descriptor.into(), local, remote },
                         None => HandedChannel::Memory,
                     },
-                    (
-                        &Peers::Anyone { local: listener },
-                        Some(Destination { remote: Remote::Udp(remote), from }),
-                    ) => HandedChannel::UdpOfListener { listener, remote, from },
+                    (&Peers::Anyone { local: listener }, Some(Destination { remote: Remote::Udp(remote), from })) => {
+                        HandedChannel::UdpOfListener { listener, remote, from }
+                    }
                     (Peers::Application { .. }, _) => HandedChannel::Memory,
                     _ => HandedChannel::OpenedAnew,
                 }

@@ -5,7 +5,6 @@
 
 use crate::{
     descriptors::{Descriptors, OF_STREAM, TakenDescriptors},
-    face_messages::FaceFacts,
     messages::{AcceptedConnection, Connection, ToControl},
     requests::DoubtfulFace,
     stream_request::FaceOptions,
@@ -15,6 +14,7 @@ use namewire_faces::{
     CloseReason, FaceCounters, FaceIdAllocator, FaceInfo, HandedChannel, HandedFace, LinkCounters, LinkPolicy,
     StreamSocket, ethernet,
 };
+use namewire_handover::faces::FaceFacts;
 use namewire_management::{FaceProperties, PeerCredentials, Ticket, UpdateFace};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,

@@ -6,17 +6,17 @@
 use super::{Control, inbox::ControlInbox, node::Node};
 use crate::{
     cs_settings::said,
-    face_messages::{self, FaceFacts, OnLine},
     messages::ToControl,
     requests::{HandOver, HandedOver},
 };
 use namewire_faces::{HandedFace, HandedListener, face_uri};
 use namewire_handover::{
     Kind, Line, LineError,
+    faces::{self, FaceFacts, OnLine},
     messages::{Command, Listener, Node as NodeSaid, Refused, Stored, Taken},
 };
 use namewire_packet::nfd::{FaceUri, encode_dataset};
-use namewire_worker::{ToWorker, WorkerSender, unix_ms};
+use namewire_worker::{HandOverMessage, ToWorker, WorkerSender, unix_ms};
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::mpsc::{Receiver, sync_channel},
@@ -63,6 +63,7 @@ impl Control {
         if websocket > 0 {
             found.push(format!("{websocket} WebSocket faces"));
         }
+        found.extend(self.node.links.xdp_ports().map(|name| format!("the AF_XDP port of {name}")));
         if self.node.links.has_devices() {
             found.push("DPDK devices".to_owned());
         }
@@ -146,7 +147,8 @@ impl Control {
 
     fn describe(&mut self) -> Result<State, String> {
         let mut state = State { node: self.node_said(), listeners: self.stream_listeners()?, faces: Vec::new() };
-        for (worker, handed) in ask(&self.node.workers, ToWorker::HandOver, FREEZE_MAX)?.into_iter().enumerate() {
+        let describe = |answer| ToWorker::HandOver(HandOverMessage::Describe(answer));
+        for (worker, handed) in ask(&self.node.workers, describe, FREEZE_MAX)?.into_iter().enumerate() {
             let (faces, listeners) = handed.map_err(|error| format!("descriptors are short: {error}"))?;
             for HandedListener { socket, local } in listeners {
                 let uri = face_uri::udp(local).to_string();
@@ -170,7 +172,7 @@ impl Control {
             since_unix_ms: self.node.faces.since_unix_ms(face.face).unwrap_or_else(unix_ms),
             is_down: self.node.faces.is_down(face.face),
         };
-        face_messages::to_line(face, facts)
+        faces::to_line(face, facts)
     }
 
     fn node_said(&self) -> NodeSaid {
@@ -203,8 +205,8 @@ impl Control {
         for (listener, socket) in &state.listeners {
             line.send(Kind::LISTENER, listener, &[], &[socket.as_fd()])?;
         }
-        for (face, bytes, socket) in &state.faces {
-            let socket: Vec<BorrowedFd<'_>> = socket.iter().map(AsFd::as_fd).collect();
+        for OnLine { face, bytes, descriptor } in &state.faces {
+            let socket: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
             line.send(Kind::FACE, face, bytes, &socket)?;
         }
         let now_ns = self.node.shared.now_ns();
@@ -227,7 +229,7 @@ impl Control {
     fn give_stored(&self, line: &Line) {
         for worker in self.node.workers.iter() {
             let (batches, stored) = sync_channel(BATCHES);
-            worker.send(ToWorker::ShowStored(batches));
+            worker.send(ToWorker::HandOver(HandOverMessage::ShowStored(batches)));
             worker.wake();
             for batch in stored {
                 if line.send(Kind::STORED, &Stored { fresh_ms: batch.fresh_ms }, &batch.data, &[]).is_err() {

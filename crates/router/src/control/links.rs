@@ -162,6 +162,11 @@ impl LinkFaces {
         self.groups.values().find(|group| group.face == face).map(|group| group.worker)
     }
 
+    /// The interfaces whose frames come by AF_XDP: another process cannot have them at the same time.
+    pub(super) fn xdp_ports(&self) -> impl Iterator<Item = &str> {
+        self.links.values().filter(|link| link.how.starts_with("AF_XDP")).map(|link| link.name.as_str())
+    }
+
     /// True if the router drives devices itself.
     pub(super) fn has_devices(&self) -> bool {
         self.links.keys().any(|index| self.devices.has(*index))

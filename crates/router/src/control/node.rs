@@ -13,14 +13,13 @@ use super::{
 };
 use crate::{
     answer_times::{AnswerTimes, answered},
-    command_journal::CommandJournal,
     content_stores::ContentStores,
     listeners::AcceptCounters,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
     process_desk::ProcessDesk,
 };
-use namewire_configuration::{in_force::InForce, settings::DpdkSection};
+use namewire_configuration::{command_journal::CommandJournal, in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_handover::messages::Listener;
 use namewire_logging::Log;

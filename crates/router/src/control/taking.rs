@@ -6,19 +6,21 @@
 use super::{Control, node::Node};
 use crate::{
     cs_settings::{CsChange, parse_policy, said},
-    face_messages::{self, FaceFacts},
     messages::ToControl,
     stream_request::FaceOptions,
-    takeover::Handed,
 };
 use namewire_faces::{FaceCounters, HandedChannel, HandedFace};
-use namewire_handover::messages::{Command, Node as NodeSaid};
+use namewire_handover::{
+    Handed,
+    faces::{self, FaceFacts},
+    messages::{Command, Node as NodeSaid},
+};
 use namewire_management::{PASSED_NONCE_BYTES, PassedCommand};
 use namewire_packet::{
     Data, FaceId,
     nfd::{FaceUri, LinkType},
 };
-use namewire_worker::ToWorker;
+use namewire_worker::{HandOverMessage, ToWorker};
 use std::{
     collections::BTreeMap,
     net::UdpSocket,
@@ -44,13 +46,15 @@ impl Control {
         for (worker, sockets) in self.node.workers.iter().zip(udp_sockets) {
             let (frozen, _) = sync_channel(1);
             worker.send(ToWorker::Freeze(frozen));
-            sockets.into_iter().for_each(|socket| worker.send(ToWorker::AddUdpListener(socket)));
+            sockets
+                .into_iter()
+                .for_each(|socket| worker.send(ToWorker::HandOver(HandOverMessage::AddUdpListener(socket))));
             worker.wake();
         }
         self.node.faces.skip_numbers_to(FaceId(handed.node.next_face));
         let mut taken = TakenOver { commands: commands(&handed.node), ..TakenOver::default() };
         for face in std::mem::take(&mut handed.faces) {
-            if let Some((face, facts)) = face_messages::of_line(face) {
+            if let Some((face, facts)) = faces::of_line(face) {
                 self.take_face(face, facts, &mut taken);
             }
         }
@@ -136,7 +140,8 @@ impl Control {
             taken.down.push(face);
         }
         taken.faces += 1;
-        self.node.faces.send(worker, ToWorker::TakeOver { handed: Box::new(handed), counters });
+        let message = HandOverMessage::TakeOver { handed: Box::new(handed), counters };
+        self.node.faces.send(worker, ToWorker::HandOver(message));
     }
 
     /// Makes the face of a station on its link, which is opened anew. Returns its worker.
@@ -192,7 +197,7 @@ impl Control {
             }
         }
         for (worker, stored) in by_worker {
-            self.node.workers[worker].send(ToWorker::Store(stored));
+            self.node.workers[worker].send(ToWorker::HandOver(HandOverMessage::Store(stored)));
         }
         self.wake_workers();
     }

@@ -1,12 +1,12 @@
 //! A frozen worker: it uses no socket, because another process has the same ones.
 //!
-//! The old process freezes its workers before it hands over, and the new one from the start until it may go on. A frozen
-//! worker serves the messages of control. When it is asked to freeze again, it decides the packets that other workers had
-//! passed to it, so that few are lost between two threads. What it decides for sockets is queued.
+//! The old process freezes its workers before it hands over, and the new one from the start until it may go on. A
+//! frozen worker serves the messages of control. When it is asked to freeze again, it decides the packets that other
+//! workers had passed to it, so that few are lost between two threads. What it decides for sockets is queued.
 
 use super::{Scratch, Worker};
 use crate::{
-    messages::{FromWorker, StoredBatch, ToWorker},
+    messages::{FromWorker, HandOverMessage, StoredBatch, ToWorker},
     shared::TableReader,
 };
 use namewire_engine::Instant;
@@ -52,7 +52,27 @@ impl Worker {
         decided
     }
 
-    pub(super) fn show_stored(&self, now_ns: u64, batches: &SyncSender<StoredBatch>) {
+    pub(super) fn serve_hand_over(&mut self, message: HandOverMessage, now_ns: u64) {
+        match message {
+            HandOverMessage::Describe(answer) => {
+                let handed = self.io.driver.hand_over(now_ns);
+                let _ = answer.send(handed); // control has given up
+            }
+            HandOverMessage::ShowStored(batches) => self.show_stored(now_ns, &batches),
+            HandOverMessage::TakeOver { handed, counters } => self.take_over(now_ns, *handed, counters),
+            HandOverMessage::AddUdpListener(socket) => {
+                // A listener that cannot be watched hears nothing; descriptors are short then.
+                let _ = self.io.driver.add_udp_listener(socket);
+            }
+            HandOverMessage::Store(stored) => {
+                for (data, fresh_ms) in stored {
+                    self.engine.store_again(Instant(now_ns), &data, fresh_ms);
+                }
+            }
+        }
+    }
+
+    fn show_stored(&self, now_ns: u64, batches: &SyncSender<StoredBatch>) {
         let mut next = Some(0);
         while let Some(start) = next {
             let mut batch = StoredBatch::default();
@@ -66,7 +86,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn take_over(&mut self, now_ns: u64, handed: HandedFace, counters: Arc<FaceCounters>) {
+    fn take_over(&mut self, now_ns: u64, handed: HandedFace, counters: Arc<FaceCounters>) {
         let face = handed.face;
         if self.io.driver.take_over(now_ns, handed, counters).is_err() {
             self.tell(FromWorker::FaceClosed { face, reason: CloseReason::Io(std::io::ErrorKind::Other) });

@@ -42,21 +42,7 @@ impl Worker {
         let driver = &mut self.io.driver;
         match message {
             ToWorker::Stop | ToWorker::Freeze(_) | ToWorker::GoOn => {} // see the callers
-            ToWorker::HandOver(answer) => {
-                let handed = driver.hand_over(now_ns);
-                let _ = answer.send(handed); // control has given up
-            }
-            ToWorker::ShowStored(batches) => self.show_stored(now_ns, &batches),
-            ToWorker::TakeOver { handed, counters } => self.take_over(now_ns, *handed, counters),
-            ToWorker::AddUdpListener(socket) => {
-                // A listener that cannot be watched hears nothing; descriptors are short then.
-                let _ = driver.add_udp_listener(socket);
-            }
-            ToWorker::Store(data) => {
-                for (data, fresh_ms) in data {
-                    self.engine.store_again(Instant(now_ns), &data, fresh_ms);
-                }
-            }
+            ToWorker::HandOver(message) => self.serve_hand_over(message, now_ns),
             ToWorker::AddStream { face, socket, info, policy } => {
                 let result = driver.add_stream(face, socket, info.clone());
                 driver.set_policy(face, policy);

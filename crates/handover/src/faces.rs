@@ -1,7 +1,9 @@
 //! Faces as the line between two programs says them, and back.
 
-use namewire_faces::{FaceInfo, HandedChannel, HandedFace, LinkCounters, LinkPolicy, PeerCredentials, StreamRest, StreamSocket};
-use namewire_handover::messages::{Channel, Credentials, Face};
+use crate::messages::{Channel, Credentials, Face};
+use namewire_faces::{
+    FaceInfo, HandedChannel, HandedFace, LinkCounters, LinkPolicy, PeerCredentials, StreamRest, StreamSocket,
+};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
     nfd::{FacePersistency, FaceScope, LinkType},
@@ -11,21 +13,34 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// A face on the line: what it is, its bytes, and its descriptor.
-pub(crate) type OnLine = (Face, Vec<u8>, Option<OwnedFd>);
+/// A face on the line.
+#[derive(Debug)]
+pub struct OnLine {
+    /// What it is.
+    pub face: Face,
+    /// Unread input, then unsent output.
+    pub bytes: Vec<u8>,
+    /// Its socket, if it has one of its own.
+    pub descriptor: Option<OwnedFd>,
+}
 
 /// What control knows of a face beside what its worker says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FaceFacts {
-    pub(crate) worker: u8,
-    pub(crate) has_tokens: bool,
-    pub(crate) since_unix_ms: u64,
-    pub(crate) is_down: bool,
+pub struct FaceFacts {
+    /// Its worker.
+    pub worker: u8,
+    /// PIT tokens may leave through it.
+    pub has_tokens: bool,
+    /// Since when it is up or down, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+    /// It has no connection.
+    pub is_down: bool,
 }
 
-/// `None` for a face that cannot be handed over.
-pub(crate) fn to_line(handed: HandedFace, facts: FaceFacts) -> Option<OnLine> {
-    let HandedFace { face, info, policy, local_fields, counters, next_sequence, silent_ns, speaks_lp, channel } = handed;
+/// The message about a face; `None` for one that cannot be handed over.
+pub fn to_line(handed: HandedFace, facts: FaceFacts) -> Option<OnLine> {
+    let HandedFace { face, info, policy, local_fields, counters, next_sequence, silent_ns, speaks_lp, channel } =
+        handed;
     let is_group = info.link_type != LinkType::PointToPoint;
     let (channel, bytes, descriptor) = match channel {
         HandedChannel::Stream(socket, rest) => {
@@ -45,14 +60,13 @@ pub(crate) fn to_line(handed: HandedFace, facts: FaceFacts) -> Option<OnLine> {
         }
         HandedChannel::UdpOfListener { listener, remote, from } => {
             let from = from.map(|address| address.to_string());
-            let channel =
-                Channel::UdpOfListener { listener: listener.to_string(), remote: remote.to_string(), from };
+            let channel = Channel::UdpOfListener { listener: listener.to_string(), remote: remote.to_string(), from };
             (channel, Vec::new(), None)
         }
         HandedChannel::OpenedAnew => (if is_group { Channel::Group } else { Channel::Station }, Vec::new(), None),
         HandedChannel::Memory => return None,
     };
-    let message = Face {
+    let face = Face {
         face: face.0,
         worker: facts.worker,
         remote: info.remote.to_string(),
@@ -61,7 +75,12 @@ pub(crate) fn to_line(handed: HandedFace, facts: FaceFacts) -> Option<OnLine> {
         persistency: info.persistency.code(),
         link_type: info.link_type.code(),
         mtu: info.mtu as u64,
-        credentials: info.credentials.map(|PeerCredentials { uid, gid, groups, pid }| Credentials { uid, gid, groups, pid }),
+        credentials: info.credentials.map(|PeerCredentials { uid, gid, groups, pid }| Credentials {
+            uid,
+            gid,
+            groups,
+            pid,
+        }),
         local_fields,
         reliability: policy.reliability,
         congestion_marking: policy.congestion_marking,
@@ -76,11 +95,11 @@ pub(crate) fn to_line(handed: HandedFace, facts: FaceFacts) -> Option<OnLine> {
         is_down: facts.is_down,
         channel,
     };
-    Some((message, bytes, descriptor))
+    Some(OnLine { face, bytes, descriptor })
 }
 
 /// The face that a message describes; `None` if it describes none.
-pub(crate) fn of_line((message, mut bytes, descriptor): OnLine) -> Option<(HandedFace, FaceFacts)> {
+pub fn of_line(OnLine { face: message, mut bytes, descriptor }: OnLine) -> Option<(HandedFace, FaceFacts)> {
     let info = FaceInfo {
         remote: message.remote.parse().ok()?,
         local: message.local.parse().ok()?,
@@ -88,9 +107,12 @@ pub(crate) fn of_line((message, mut bytes, descriptor): OnLine) -> Option<(Hande
         persistency: FacePersistency::from_code(message.persistency)?,
         link_type: LinkType::from_code(message.link_type)?,
         mtu: (message.mtu as usize).min(MAX_PACKET_BYTES),
-        credentials: message
-            .credentials
-            .map(|Credentials { uid, gid, groups, pid }| PeerCredentials { uid, gid, groups, pid }),
+        credentials: message.credentials.map(|Credentials { uid, gid, groups, pid }| PeerCredentials {
+            uid,
+            gid,
+            groups,
+            pid,
+        }),
     };
     let channel = match (message.channel, descriptor) {
         (Channel::Stream { is_tcp, is_new, has_backlog, input }, Some(descriptor)) => {
@@ -185,9 +207,9 @@ mod tests {
         for channel in channels {
             let expected = format!("{:?}", handed(HandedChannel::Down));
             let channel_text = format!("{channel:?}");
-            let (message, bytes, descriptor) = to_line(handed(channel), FACTS).unwrap();
-            let text = namewire_text(&message);
-            let (mut again, facts) = of_line((text, bytes, descriptor)).unwrap();
+            let OnLine { face, bytes, descriptor } = to_line(handed(channel), FACTS).unwrap();
+            let face = through_text(&face);
+            let (mut again, facts) = of_line(OnLine { face, bytes, descriptor }).unwrap();
             assert_eq!(facts, FACTS);
             let channel = std::mem::replace(&mut again.channel, HandedChannel::Down);
             assert_eq!(format!("{again:?}"), expected);
@@ -197,13 +219,13 @@ mod tests {
     }
 
     /// As it is on the line.
-    fn namewire_text(message: &Face) -> Face {
+    fn through_text(message: &Face) -> Face {
         serde_json::from_str(&serde_json::to_string(message).unwrap()).unwrap()
     }
 
     #[test]
     fn what_describes_no_face_is_left_out() {
-        let message = to_line(handed(HandedChannel::Down), FACTS).unwrap().0;
+        let message = to_line(handed(HandedChannel::Down), FACTS).unwrap().face;
         let wrong = [
             Face { face: 1, ..message.clone() },
             Face { remote: "nonsense".to_owned(), ..message.clone() },
@@ -213,9 +235,10 @@ mod tests {
                 ..message.clone()
             },
         ];
-        assert!(of_line((message, Vec::new(), None)).is_some());
+        let alone = |face: &Face| OnLine { face: face.clone(), bytes: Vec::new(), descriptor: None };
+        assert!(of_line(alone(&message)).is_some());
         for message in wrong {
-            assert!(of_line((message.clone(), Vec::new(), None)).is_none(), "{message:?}");
+            assert!(of_line(alone(&message)).is_none(), "{message:?}");
         }
     }
 }

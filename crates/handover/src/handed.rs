@@ -1,14 +1,14 @@
-//! The new program's side of a hand-over, before control: what the old one has said.
+//! The new program's side of a hand-over: what the old one has said.
 //!
-//! Limits: [`FACES_MAX`], [`LISTENERS_MAX`], [`ENTRIES_MAX`]; beyond them the new program refuses, and the old one goes on.
+//! Limits: [`FACES_MAX`], [`LISTENERS_MAX`], [`ENTRIES_MAX`]; beyond them the new program refuses, and the old one goes
+//! on.
 
-use crate::{StartError, face_messages::OnLine, messages::ToControl};
-use namewire_configuration::settings::FacesSection;
-use namewire_faces::face_uri;
-use namewire_handover::{
+use crate::{
     Kind, Line, LineError, PROTOCOL,
+    faces::OnLine,
     messages::{Face, Listener, Node, Ready, Stored, Taken},
 };
+use namewire_faces::face_uri;
 use namewire_packet::{
     nfd::{FaceUri, FibEntry, NfdError, RibEntry, StrategyChoice, decode_dataset},
     tlv,
@@ -16,11 +16,9 @@ use namewire_packet::{
 use std::{
     net::{SocketAddr, TcpListener},
     os::fd::OwnedFd,
-    sync::mpsc::sync_channel,
     thread,
     time::Duration,
 };
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Most faces that are taken over.
 const FACES_MAX: usize = 1 << 20;
@@ -35,14 +33,20 @@ const ENTRIES_MAX: usize = 2 << 20;
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// All that the old program says before the new one goes on.
-pub(crate) struct Handed {
+pub struct Handed {
     line: Line,
-    pub(crate) node: Node,
-    pub(crate) listeners: HandedSockets,
-    pub(crate) faces: Vec<OnLine>,
-    pub(crate) routes: Vec<RibEntry>,
-    pub(crate) next_hops: Vec<FibEntry>,
-    pub(crate) strategies: Vec<StrategyChoice>,
+    /// What belongs to no face and no table.
+    pub node: Node,
+    /// Its listening sockets.
+    pub listeners: HandedSockets,
+    /// Its faces.
+    pub faces: Vec<OnLine>,
+    /// Its routes.
+    pub routes: Vec<RibEntry>,
+    /// Its next hops without a route.
+    pub next_hops: Vec<FibEntry>,
+    /// Its strategy choices.
+    pub strategies: Vec<StrategyChoice>,
 }
 
 /// The new program's end of a line on which the old one has said [`Kind::HELLO`].
@@ -57,8 +61,8 @@ impl Handed {
     /// Says that this program is ready, waits for the old one to freeze, and takes what it says.
     ///
     /// # Errors
-    /// [`StartError::TakeOver`].
-    pub(crate) fn receive(take_over: TakeOver, workers: u16) -> Result<Self, StartError> {
+    ///.
+    pub fn receive(take_over: TakeOver, workers: u16) -> Result<Self, LineError> {
         let TakeOver { line, version } = take_over;
         line.send(Kind::READY, &Ready { protocol: PROTOCOL, version, workers }, &[], &[])?;
         let mut handed = Handed {
@@ -90,7 +94,8 @@ impl Handed {
             }
             Kind::FACE => {
                 let face: Face = message.read()?;
-                self.faces.push((face, message.bytes, message.descriptors.into_iter().next()));
+                let descriptor = message.descriptors.into_iter().next();
+                self.faces.push(OnLine { face, bytes: message.bytes, descriptor });
             }
             Kind::ROUTES => self.routes.extend(decode_dataset(&message.bytes).map_err(malformed)?),
             Kind::NEXT_HOPS => self.next_hops.extend(decode_dataset(&message.bytes).map_err(malformed)?),
@@ -107,10 +112,11 @@ impl Handed {
 }
 
 /// The line after everything was taken.
-pub(crate) struct Takers(Line);
+pub struct Takers(Line);
 
 impl Handed {
-    pub(crate) fn into_line(self) -> Takers {
+    /// The line, when everything else was taken.
+    pub fn into_line(self) -> Takers {
         Takers(self.line)
     }
 }
@@ -120,32 +126,32 @@ impl Takers {
     /// has ended, nobody does.
     ///
     /// # Errors
-    /// [`StartError::TakeOver`]: the old one goes on.
-    pub(crate) fn wait_for_go(&self, faces: u64, routes: u64) -> Result<(), StartError> {
+    ///: the old one goes on.
+    pub fn wait_for_go(&self, faces: u64, routes: u64) -> Result<(), LineError> {
         let before = rustix::process::getppid();
         let said = self.0.send(Kind::TAKEN, &Taken { faces, routes }, &[], &[]);
         match said.and_then(|()| self.0.receive()) {
             Ok(message) if message.kind == Kind::GO => Ok(()),
             Err(LineError::Closed) if rustix::process::getppid() != before => Ok(()),
-            Ok(_) => Err(LineError::Malformed("it did not say that it stops".to_owned()).into()),
-            Err(error) => Err(error.into()),
+            Ok(_) => Err(LineError::Malformed("it did not say that it stops".to_owned())),
+            Err(error) => Err(error),
         }
     }
 
-    /// Passes the Data that the old program had stored to control, in a thread.
-    pub(crate) fn pass_stored(self, events: UnboundedSender<ToControl>) {
-        let pass = move || {
+    /// Passes the Data that the old program had stored on, in a thread: batches, each with the milliseconds for which
+    /// they are fresh. `pass` returns false when no more are wanted.
+    pub fn pass_stored(self, mut pass: impl FnMut(Vec<(Vec<u8>, u64)>) -> bool + Send + 'static) {
+        let listen = move || {
             while let Ok(message) = self.0.receive() {
                 let (Kind::STORED, Ok(Stored { fresh_ms })) = (message.kind, message.read()) else { continue };
                 let data = split(&message.bytes).zip(fresh_ms).map(|(data, ms)| (data.to_vec(), ms)).collect();
-                let (done, is_done) = sync_channel(1);
-                if events.send(ToControl::Stored { data, done }).is_err() || is_done.recv().is_err() {
-                    return; // the router has stopped
+                if !pass(data) {
+                    return;
                 }
             }
         };
         // Without a thread, the Content Store begins empty.
-        let _ = thread::Builder::new().name("nw-stored".to_owned()).spawn(pass);
+        let _ = thread::Builder::new().name("nw-stored".to_owned()).spawn(listen);
     }
 }
 
@@ -161,13 +167,13 @@ fn split(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The listening sockets of the old program.
 #[derive(Default)]
-pub(crate) struct HandedSockets {
+pub struct HandedSockets {
     sockets: Vec<(Listener, OwnedFd)>,
 }
 
 impl HandedSockets {
     /// The listening Unix socket, its path, and whether another process made it. With `wanted`, only that path.
-    pub(crate) fn take_unix(&mut self, wanted: Option<&FaceUri>) -> Option<(FaceUri, bool, OwnedFd)> {
+    pub fn take_unix(&mut self, wanted: Option<&FaceUri>) -> Option<(FaceUri, bool, OwnedFd)> {
         let is_it = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_)) && wanted.is_none_or(|wanted| wanted == uri);
         let at = self.sockets.iter().position(|(listener, _)| listener.uri.parse().is_ok_and(|uri| is_it(&uri)))?;
         let (Listener { uri, is_inherited, .. }, socket) = self.sockets.swap_remove(at);
@@ -175,7 +181,7 @@ impl HandedSockets {
     }
 
     /// The listener of this kind at an address; for port 0, at any port of it.
-    pub(crate) fn take_stream(&mut self, kind: &str, address: SocketAddr) -> Option<TcpListener> {
+    pub fn take_stream(&mut self, kind: &str, address: SocketAddr) -> Option<TcpListener> {
         let place = |port: u16| place(kind, SocketAddr::new(address.ip(), port));
         let is_it = |(listener, socket): &(Listener, OwnedFd)| match address.port() {
             0 => port_of(socket).is_some_and(|port| listener.uri == place(port)),
@@ -186,7 +192,7 @@ impl HandedSockets {
     }
 
     /// The sockets of a UDP listener by worker, and its address.
-    pub(crate) fn take_udp(&mut self, wanted: SocketAddr) -> Option<(SocketAddr, Vec<(u8, OwnedFd)>)> {
+    pub fn take_udp(&mut self, wanted: SocketAddr) -> Option<(SocketAddr, Vec<(u8, OwnedFd)>)> {
         let found = self.sockets.iter().find_map(|(listener, socket)| {
             let port = if wanted.port() == 0 { port_of(socket)? } else { wanted.port() };
             let address = SocketAddr::new(wanted.ip(), port);
@@ -200,26 +206,17 @@ impl HandedSockets {
     }
 
     /// What no one has taken.
-    pub(crate) fn left(&self) -> impl Iterator<Item = &str> {
+    pub fn left(&self) -> impl Iterator<Item = &str> {
         self.sockets.iter().map(|(listener, _)| listener.uri.as_str())
     }
 }
 
 /// How the line names a stream listener at an address.
-pub(crate) fn place(kind: &str, address: SocketAddr) -> String {
+pub fn place(kind: &str, address: SocketAddr) -> String {
     format!("{kind}://{address}")
 }
 
 fn port_of(socket: &OwnedFd) -> Option<u16> {
     let address = rustix::net::getsockname(socket).ok()?;
     SocketAddr::try_from(address).ok().map(|address| address.port())
-}
-
-/// True if the configuration leaves the addresses to the router, so that one that cannot be had is left out.
-pub(crate) fn may_be_left_out(faces: &FacesSection, what: &FaceUri) -> bool {
-    match what.scheme() {
-        "udp4" | "udp6" => faces.udp.listen.is_none(),
-        "tcp4" | "tcp6" => faces.tcp.listen.is_none(),
-        _ => false,
-    }
 }

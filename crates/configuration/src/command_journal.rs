@@ -20,7 +20,7 @@
 //! Limits: [`FILE_BYTES_MAX`]. Each write of the whole file has the commands that the router remembers. When the file
 //! has more than twice as many lines, and [`LINES_LEAST`] more, the router writes the whole file again.
 
-use namewire_configuration::input_file;
+use crate::input_file;
 use namewire_management::{PASSED_NONCE_BYTES, PassedCommand};
 use std::{
     fmt::Write as _,
@@ -37,7 +37,7 @@ const RETRY_PAUSE_NS: u64 = 1_000_000_000;
 const FORMAT: &str = "namewire-commands 1";
 
 /// See the module documentation.
-pub(crate) struct CommandJournal {
+pub struct CommandJournal {
     path: PathBuf,
     file: Option<File>,
     lines: usize,
@@ -45,25 +45,26 @@ pub(crate) struct CommandJournal {
     lines_max: usize,
     retry_ns: u64,
     /// How often it could not be written.
-    pub(crate) failures: u64,
+    pub failures: u64,
 }
 
 /// What a file has of the time before the start.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
-    pub(crate) commands: Vec<PassedCommand>,
+pub struct Before {
+    /// Those that it has.
+    pub commands: Vec<PassedCommand>,
     /// No command is missing.
-    pub(crate) are_all: bool,
+    pub are_all: bool,
 }
 
 impl CommandJournal {
     /// A journal that writes to this file. Nothing is written yet.
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub fn new(path: PathBuf) -> Self {
         CommandJournal { path, file: None, lines: 0, lines_max: 0, retry_ns: 0, failures: 0 }
     }
 
     /// What the file has.
-    pub(crate) fn read(&self) -> Before {
+    pub fn read(&self) -> Before {
         match input_file::read(&self.path, FILE_BYTES_MAX).map(String::from_utf8) {
             Ok(Ok(text)) => parse(&text, &boot()),
             _ => Before::default(),
@@ -71,7 +72,7 @@ impl CommandJournal {
     }
 
     /// Adds a command. False if the whole file should be written.
-    pub(crate) fn add(&mut self, command: &PassedCommand) -> bool {
+    pub fn add(&mut self, command: &PassedCommand) -> bool {
         let Some(file) = &mut self.file else { return false };
         if file.write_all(line(command).as_bytes()).is_err() {
             self.give_up();
@@ -82,7 +83,7 @@ impl CommandJournal {
     }
 
     /// Replaces the file by one with these commands, unless that failed less than [`RETRY_PAUSE_NS`] ago.
-    pub(crate) fn write(&mut self, now_ns: u64, commands: &[PassedCommand]) {
+    pub fn write(&mut self, now_ns: u64, commands: &[PassedCommand]) {
         if now_ns < self.retry_ns {
             return;
         }
