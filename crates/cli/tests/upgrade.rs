@@ -2,14 +2,18 @@
 //! programs that are broken.
 
 use crate::{
-    router_process::{Router, eventually, free_port, run_command, text, text_of_failure},
+    router_process::{NAMEWIRE, PATIENCE, Router, eventually, free_port, run_command, text, text_of_failure},
     tools::Running,
 };
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::PermissionsExt,
+    net::UdpSocket,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixDatagram,
+    },
     path::{Path, PathBuf},
     process::{Command, Output},
     time::Duration,
@@ -65,7 +69,7 @@ impl Network {
             let (place, port) = (directory.path().join(name), free_port());
             fs::create_dir(&place).unwrap();
             let listens = format!("127.0.0.1:{port}");
-            let mut command = Command::new(crate::router_process::NAMEWIRE);
+            let mut command = Command::new(NAMEWIRE);
             let socket = place.join("nfd.sock");
             command.args(["run", option, "--socket"]).arg(&socket);
             let protocol = if option == "--no-tcp" { "--listen-udp" } else { "--listen-tcp" };
@@ -83,7 +87,7 @@ impl Network {
         let (two, two_puts, tcp) = neighbour("tcp", "--no-udp");
         let (socket, port) = (directory.path().join("nfd.sock"), free_port());
         let listens = format!("127.0.0.1:{port}");
-        let mut command = Command::new(crate::router_process::NAMEWIRE);
+        let mut command = Command::new(NAMEWIRE);
         command.args(["run", "--workers", workers, "--listen-udp", &listens, "--listen-tcp", &listens, "--socket"]);
         let state = directory.path().join("state.toml");
         command.arg(&socket).args(["--route", &format!("/udp=udp4://127.0.0.1:{udp}"), "--state"]).arg(&state);
@@ -97,7 +101,7 @@ impl Network {
 
     /// A tool over this transport.
     fn tool(&self, transport: &str, words: &[&str]) -> Running {
-        let mut command = Command::new(crate::router_process::NAMEWIRE);
+        let mut command = Command::new(NAMEWIRE);
         command.current_dir(self.directory.path()).env("HOME", "/nonexistent");
         Running::start(command.args(["--transport", transport]).args(words))
     }
@@ -346,4 +350,72 @@ fn a_reload_says_on_the_terminal_what_has_changed() {
     let router = Router::run(without.path(), &[]);
     let why = text_of_failure(&router.tool(&["reload"]));
     assert!(why.contains("there is no configuration file"), "{why}");
+}
+
+#[test]
+fn systemd_hears_which_process_is_the_main_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("notify");
+    let notices = UnixDatagram::bind(&place).unwrap();
+    notices.set_read_timeout(Some(PATIENCE)).unwrap();
+    let next = || {
+        let mut buffer = [0; 256];
+        let size = notices.recv(&mut buffer).unwrap();
+        text(&buffer[..size]).trim().to_owned()
+    };
+    let socket = directory.path().join("nfd.sock");
+    let mut router = Router::start(&socket, run_command(&socket).env("NOTIFY_SOCKET", &place));
+    assert_eq!(next(), "READY=1");
+    let outcome = json(&router.ask(&["upgrade", "--json"]));
+    let pid = outcome["upgraded"]["pid"].as_u64().unwrap();
+    let said = BTreeSet::from([next(), next()]);
+    assert_eq!(said, BTreeSet::from([format!("MAINPID={pid}"), "READY=1".to_owned()]));
+    assert_eq!(router.process.wait().unwrap().code(), Some(0), "the old process has ended");
+    assert!(router.tool(&["status"]).status.success(), "the new one forwards");
+    assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().unwrap().success());
+    assert_eq!(next(), "STOPPING=1");
+    eventually("it ends", || !socket.exists());
+}
+
+/// A line of the status of a process.
+fn status_line(pid: u32, line: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("{line} in {status}")).trim().to_owned()
+}
+
+/// A router of another user keeps a capability, and so does the program that takes over.
+#[test]
+fn the_new_program_has_the_user_and_the_capabilities_that_the_old_one_kept() {
+    let port = (600..1024).find(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok());
+    let Some(port) = port.filter(|_| fs::metadata("/proc/self").unwrap().uid() == 0) else {
+        eprintln!("skipped: only root has privileges to give up");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // The user may execute it. Another process makes the copy, so that no one has it open for writing.
+    let binary = directory.path().join("namewire");
+    assert!(Command::new("cp").arg(NAMEWIRE).arg(&binary).status().unwrap().success());
+    let (config, sockets) = (directory.path().join("c.toml"), directory.path().join("sockets"));
+    let listen = format!("127.0.0.1:{port}");
+    let own =
+        format!("[router]\nuser = \"nobody\"\n[faces.udp]\nlisten = [\"{listen}\"]\n[faces.tcp]\nenabled = false\n");
+    fs::write(&config, own).unwrap();
+    let socket = sockets.join("nfd.sock");
+    let mut command = Command::new(&binary);
+    command.args(["run", "--config", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()]);
+    let mut router = Router::start(&socket, &mut command);
+    let lines = ["Uid", "Gid", "CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb", "NoNewPrivs"];
+    let of = |pid: u32| lines.map(|line| status_line(pid, line));
+    let kept = of(router.process.id());
+    assert!(kept[0].starts_with("65534") && kept[2].ends_with("400"), "{kept:?}");
+    for number in 0..3_u16 {
+        upgrade(&router);
+        assert_eq!(of(forwarding(&router)), kept);
+        // Another UDP face needs a socket on the low port.
+        router.ask(&["route", "add", &format!("/{number}"), &format!("udp://127.0.0.1:{}", 10 + number)]);
+    }
+    router.terminate();
+    assert!(!socket.exists());
 }

@@ -34,7 +34,7 @@ use namewire_configuration::{
 };
 use namewire_designs::fib::catalogue::FibDesign;
 use namewire_engine::dispatch::Dispatcher;
-use namewire_faces::{FaceIdAllocator, FaceInfo, StreamSocket, unix};
+use namewire_faces::{FaceCounters, FaceIdAllocator, FaceInfo, StreamSocket, unix};
 use namewire_handover::{Handed, TakeOver, messages::Listener, place};
 use namewire_logging::Log;
 use namewire_management::{FibDemand, FibLimits, MAX_PREFIX_BYTES, ManagementConfig, RibLimits, TrustConfig};
@@ -43,7 +43,9 @@ use namewire_packet::{FaceId, nfd::FaceUri};
 use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
 use namewire_websocket::{AcceptedWebSocket, Connections, Listener as WebSocketListener, WebSockets};
-use namewire_worker::{ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerThreads, mesh, unix_ms};
+use namewire_worker::{
+    ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerSender, WorkerThreads, mesh, unix_ms,
+};
 use std::{
     io,
     net::{SocketAddr, TcpListener, UdpSocket},
@@ -284,8 +286,11 @@ struct Foundation<'a> {
     inbox: ControlInbox,
     ids: FaceIdAllocator,
     tags: Option<TagControl>,
-    workers: Started,
     descriptors: Descriptors,
+    senders: Arc<[WorkerSender]>,
+    faceless: Vec<Arc<FaceCounters>>,
+    /// After the senders: dropping it waits for the threads, which end without senders.
+    threads: WorkerThreads,
 }
 
 impl<'a> Foundation<'a> {
@@ -304,7 +309,8 @@ impl<'a> Foundation<'a> {
         let count = udp_sockets.len();
         StartError::require_memory(count.saturating_mul(WORKER_BYTES) + mesh::bytes(count))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
-        let workers = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
+        let started = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
+        let Started { threads, senders, faceless } = started;
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
         Ok(Foundation {
             configuration,
@@ -316,8 +322,10 @@ impl<'a> Foundation<'a> {
             inbox,
             ids,
             tags,
-            workers,
             descriptors,
+            senders,
+            faceless,
+            threads,
         })
     }
 
@@ -334,7 +342,7 @@ impl<'a> Foundation<'a> {
         let websocket = websockets.channels().to_vec();
         let accepts = Arc::<AcceptCounters>::default();
         let listening = listening(faces, &opened.listeners, sockets);
-        let (mut node, anchors, worker_threads, inbox) = self.node(listening, websockets, &accepts);
+        let (worker_threads, mut node, anchors, inbox) = self.node(listening, websockets, &accepts);
         handed.iter().for_each(|handed| node.links.number_groups(&handed.node.groups));
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(configuration.settings.fib.design.0));
@@ -396,15 +404,14 @@ impl<'a> Foundation<'a> {
         listening: Listening,
         websockets: WebSockets,
         accepts: &Arc<AcceptCounters>,
-    ) -> (Node, TrustAnchors, WorkerThreads, ControlInbox) {
-        let Foundation { configuration, start_unix_ms, shared, events, ids, descriptors, workers, .. } = self;
-        let Started { threads, senders: workers, faceless } = workers;
-        let parts = FaceParts { shared, workers, events, ids, faceless, descriptors };
+    ) -> (WorkerThreads, Node, TrustAnchors, ControlInbox) {
+        let Foundation { configuration, start_unix_ms, shared, events, ids, descriptors, faceless, .. } = self;
+        let parts = FaceParts { shared, workers: self.senders, events, ids, faceless, descriptors };
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(accepts), ..NodeCounts::default() };
         let settings = &configuration.settings;
         let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.tags);
         node.in_force = InForce::new(settings, &configuration.sources);
-        (node, self.anchors, threads, self.inbox)
+        (self.threads, node, self.anchors, self.inbox)
     }
 }
 
