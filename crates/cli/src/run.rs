@@ -350,9 +350,11 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     let Begun { router, taken, state, succession, outcome } = begun;
     log::started(&router);
     let stopped = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
-    let mut keeping = Keeping::new(args, configuration, router.operator(), succession).map_err(stopped)?;
-    let is_successor = outcome.is_some();
-    outcome.map_or(Ok(()), |outcome| keeping.operator().note_outcome(outcome.report())).map_err(stopped)?;
+    let operator = router.operator();
+    if let Some(outcome) = &outcome {
+        operator.note_outcome(outcome.number, outcome.report()).map_err(stopped)?;
+    }
+    let mut keeping = Keeping::new(args, configuration, operator, succession).await.map_err(stopped)?;
     let is_set_up = tokio::select! {
         is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
         () = end.came() => Ok(false),
@@ -363,7 +365,7 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
         return is_set_up.map(|_| ());
     }
     let repo = keeping.start_repo(&router).await?;
-    if !keeping.is_quiet() && !is_successor {
+    if !keeping.is_quiet() && outcome.is_none() {
         let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
         let privileges = privileges.map_or(String::new(), |line| format!("{line}\n"));
         let taken: String = taken.iter().map(|line| format!("{line}\n")).collect();
@@ -415,7 +417,7 @@ fn begin(
 ) -> Result<Begun, Failure> {
     let Some(Before { take_over, parent, task, version, dropped }) = before else {
         let (router, taken) = start::start(configuration, args)?;
-        let succession = Succession::new(launcher, None, 0);
+        let succession = Succession::new(launcher, None);
         return Ok(Begun { router, taken, state, succession, outcome: None });
     };
     let router = start::take_over(configuration, take_over)?;
@@ -440,7 +442,7 @@ fn begin(
         problems: dropped.into_iter().map(|what| format!("dropped: {what}")).collect(),
         ..Outcome::default()
     };
-    let succession = Succession::new(launcher, parent, task);
+    let succession = Succession::new(launcher, parent);
     Ok(Begun { router, taken: Vec::new(), state, succession, outcome: Some(outcome) })
 }
 

@@ -15,7 +15,7 @@
 //!                              tag_commands ──► TagPlane of the router ► Reply
 //!                          capture_commands ──► CapturePlane of the router ► Reply
 //!                              log_commands ──► LogPlane of the router ► Reply
-//!                          process_commands ──► ProcessPlane of the router … done ► Reply
+//!                          process_commands ──► ProcessPlane of the router ► Reply
 //! ```
 //!
 //! Source: the NFD management protocol (ndn-cxx `mgmt/nfd`). The modules cite the project's notes on it as
@@ -81,7 +81,7 @@ pub use management::{Management, ManagementConfig, TablesAboutName};
 pub use namewire_shares::HolderId;
 pub use next_hop_sets::NextHop;
 pub use process_commands::{FORCE, MAX_REPORT_BYTES};
-pub use process_plane::{ProcessPlane, ProcessTask, TaskNumber, UpgradeTask};
+pub use process_plane::{ProcessPlane, ProcessTask, UpgradeTask};
 pub use readvertise::{MAX_PREFIXES as MAX_READVERTISED_PREFIXES, ReadvertiseConfig};
 pub use rib::{MAX_PREFIX_BYTES, MAX_PREFIX_COMPONENTS, RibLimits};
 pub use strategy_choice::{DEFAULT_CHOICES, ResolvedStrategy, StrategyChoices, StrategyError, StrategyRegistry};

@@ -198,6 +198,11 @@ pub(crate) fn capture_stopped(done: &Done<'_>) {
     tracing::info!(target: "management", by = %done.by(), "capture stopped");
 }
 
+pub(crate) fn task_begun(done: &Done<'_>) {
+    let report = done.body.report.as_deref();
+    tracing::info!(target: "management", report, by = %done.by(), "task for the process");
+}
+
 pub(crate) fn log_levels_set(done: &Done<'_>) {
     let levels = done.body.log_levels.as_deref();
     tracing::info!(target: "management", levels, by = %done.by(), "levels of the log set");

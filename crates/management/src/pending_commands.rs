@@ -1,6 +1,6 @@
 //! Commands that the router is working on, by ticket.
 
-use crate::{effect::Ticket, process_plane::TaskNumber, replies::ReplyTo};
+use crate::{effect::Ticket, replies::ReplyTo};
 use hashbrown::HashMap;
 use namewire_packet::{FaceId, Name, NameBuf, nfd::FaceUri};
 
@@ -42,8 +42,6 @@ pub(crate) struct PendingCommands {
     pub(crate) erasures: HashMap<Ticket, CsErasure>,
     /// Looks at one name.
     pub(crate) looks: HashMap<Ticket, ReplyTo>,
-    /// Tasks of the process.
-    pub(crate) tasks: HashMap<TaskNumber, ReplyTo>,
     last_ticket: u64,
 }
 

@@ -11,24 +11,18 @@
 //!
 //! Both tasks may take longer than a client waits for an answer, and after an upgrade another program answers.
 //!
-//! Limits: [`MAX_PENDING`] commands in progress; a report of [`MAX_REPORT_BYTES`].
+//! Limit: a report of [`MAX_REPORT_BYTES`].
 
 use crate::{
     command::{CommandResult, Refusal, refusal},
-    effect::Effect,
     environment::Environment,
-    management::Management,
-    process_plane::{ProcessPlane, ProcessTask, TaskNumber, UpgradeTask},
-    replies::ReplyTo,
+    process_plane::{ProcessPlane, ProcessTask, UpgradeTask},
 };
 use namewire_packet::nfd::ControlParameters;
 use std::time::Duration;
 
 /// The flag of `upgrade`: drop what cannot be handed over.
 pub const FORCE: u64 = 1;
-
-/// Most commands in progress.
-const MAX_PENDING: usize = 16;
 
 /// Most bytes of a report, so that it fits into a packet.
 pub const MAX_REPORT_BYTES: usize = 6_000;
@@ -39,45 +33,25 @@ const TIMEOUT_MS: u64 = 30_000;
 /// The most that a command may say.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-impl Management {
-    /// `process/reload` and `process/upgrade`.
-    pub(crate) fn begin_task(
-        &mut self,
-        parameters: ControlParameters,
-        is_upgrade: bool,
-        reply_to: &ReplyTo,
-        environment: &mut dyn Environment,
-    ) -> Result<Option<ControlParameters>, Refusal> {
-        if self.pending.tasks.len() >= MAX_PENDING {
-            return Err(refusal(503, format!("Too many commands in progress (limit is {MAX_PENDING})")));
-        }
-        let task = match is_upgrade {
-            false => ProcessTask::Reload,
-            true => ProcessTask::Upgrade(UpgradeTask {
-                program: parameters.uri,
-                is_forced: parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & FORCE != 0,
-                timeout: Duration::from_millis(
-                    parameters.expiration_period_ms.unwrap_or(TIMEOUT_MS).clamp(1, TIMEOUT_MS_MAX),
-                ),
-            }),
-        };
-        let number = TaskNumber(self.pending.next_ticket().0);
-        process_plane(environment)?.begin(number, task).map_err(|why| refusal(503, why))?;
-        self.pending.tasks.insert(number, reply_to.clone());
-        Ok(None)
-    }
+/// `process/reload`.
+pub(crate) fn reload(environment: &mut dyn Environment) -> CommandResult {
+    begin(ProcessTask::Reload, environment)
+}
 
-    /// Answers a command of the process: with its report, or with why it failed.
-    pub fn on_process_answered(&mut self, number: TaskNumber, answer: Result<String, String>, out: &mut Vec<Effect>) {
-        let Some(reply_to) = self.pending.tasks.remove(&number) else { return };
-        match answer {
-            Ok(report) => {
-                let body = ControlParameters { report: Some(report), ..Default::default() };
-                self.replies.succeed(&reply_to, body, out);
-            }
-            Err(why) => self.replies.refuse(&reply_to, &refusal(500, why), out),
-        }
-    }
+/// `process/upgrade`.
+pub(crate) fn upgrade(parameters: ControlParameters, environment: &mut dyn Environment) -> CommandResult {
+    let timeout_ms = parameters.expiration_period_ms.unwrap_or(TIMEOUT_MS).clamp(1, TIMEOUT_MS_MAX);
+    let task = UpgradeTask {
+        program: parameters.uri,
+        is_forced: parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & FORCE != 0,
+        timeout: Duration::from_millis(timeout_ms),
+    };
+    begin(ProcessTask::Upgrade(task), environment)
+}
+
+fn begin(task: ProcessTask, environment: &mut dyn Environment) -> CommandResult {
+    let report = process_plane(environment)?.begin(task).map_err(|why| refusal(503, why))?;
+    Ok(ControlParameters { report: Some(report), ..Default::default() })
 }
 
 /// `process/outcome`.

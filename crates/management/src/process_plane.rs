@@ -5,10 +5,6 @@
 
 use std::time::Duration;
 
-/// Number of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskNumber(pub u64);
-
 /// Work for the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessTask {
@@ -31,11 +27,11 @@ pub struct UpgradeTask {
 
 /// The process in which the router runs.
 pub trait ProcessPlane {
-    /// Begins a task; the router calls [`crate::Management::on_process_answered`] with its number later.
+    /// Gives a task to the process. Returns its report as of now, as JSON: it has a number.
     ///
     /// # Errors
-    /// Why it is not begun, in words.
-    fn begin(&mut self, number: TaskNumber, task: ProcessTask) -> Result<(), String>;
+    /// Why the process does not take it, in words.
+    fn begin(&mut self, task: ProcessTask) -> Result<String, String>;
 
     /// What became of the last task, as JSON: see `namewire upgrade`.
     fn last_outcome(&self) -> String;

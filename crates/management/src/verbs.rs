@@ -16,7 +16,7 @@ use crate::{
     log_commands::{log_plane, set_log_levels},
     log_lines::{self, Done},
     management::Management,
-    process_commands::last_outcome,
+    process_commands::{last_outcome, reload, upgrade},
     request::Request,
     tag_commands::{advertise_tags, join_tags, tag_plane, withdraw_tags},
 };
@@ -253,20 +253,16 @@ static TABLE: &[Row] = &[
         "reload",
         &[],
         &[],
-        |management, request, parameters, environment, _| {
-            management.begin_task(parameters, false, &request.reply_to, environment)
-        },
-        log_lines::elsewhere,
+        |_, _, _, environment, _| reload(environment).map(Some),
+        log_lines::task_begun,
     ),
     command(
         Module::Process,
         "upgrade",
         &[],
         &[Uri, Flags, Mask, ExpirationPeriod],
-        |management, request, parameters, environment, _| {
-            management.begin_task(parameters, true, &request.reply_to, environment)
-        },
-        log_lines::elsewhere,
+        |_, _, parameters, environment, _| upgrade(parameters, environment).map(Some),
+        log_lines::task_begun,
     ),
     command(
         Module::Process,

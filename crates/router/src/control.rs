@@ -581,9 +581,8 @@ impl Control {
                 self.send_answers(released);
             }
             Request::GiveMemoryBack => self.plan_to_give_pages_back(),
-            Request::TakeTasks(tasks) => self.node.process.set_tasks(tasks),
-            Request::TaskDone { task, answer } => self.management.on_process_answered(task, answer, effects),
-            Request::NoteOutcome(report) => self.node.process.set_last_outcome(report),
+            Request::OpenTasks(reply) => _ = reply.send(self.node.process.open()), // as above
+            Request::NoteOutcome { number, report } => self.node.process.note_outcome(number, report),
             Request::Hindrances(reply) => _ = reply.send(self.hindrances()), // as above
             // Control itself takes it; two at once are not asked for.
             Request::HandOver(request) => _ = request.reply.send(Err("another hand-over runs".to_owned())),

@@ -10,7 +10,7 @@
 
 pub use crate::{
     cs_settings::CsChange,
-    process_desk::{Task, TaskAnswer},
+    process_desk::Task,
     requests::{DoubtfulFace, HandedOver, INVENTORY_ROUTES_MAX, Inventory, InventoryRoute, StateWritten},
 };
 
@@ -191,18 +191,18 @@ impl Operator {
     ///
     /// # Errors
     /// If the router has stopped.
-    pub fn tasks(&self) -> Result<mpsc::UnboundedReceiver<Task>, OperatorError> {
-        let (tasks, taken) = mpsc::unbounded_channel();
-        self.ask(Request::TakeTasks(tasks))?;
-        Ok(taken)
+    pub async fn tasks(&self) -> Result<mpsc::Receiver<Task>, OperatorError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(Request::OpenTasks(reply))?;
+        answer.await.map_err(|_| OperatorError::Stopped)
     }
 
     /// Says what became of a task, as JSON, for clients that ask.
     ///
     /// # Errors
     /// If the router has stopped.
-    pub fn note_outcome(&self, report: String) -> Result<(), OperatorError> {
-        self.ask(Request::NoteOutcome(report))
+    pub fn note_outcome(&self, number: u64, report: String) -> Result<(), OperatorError> {
+        self.ask(Request::NoteOutcome { number, report })
     }
 
     /// What this router has that cannot be handed over to another program, in words.

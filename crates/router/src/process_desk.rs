@@ -1,70 +1,60 @@
 //! Tasks of management for the process that runs the router, and what became of the last one.
 //!
-//! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and answers each by its
-//! [`TaskAnswer`]. Without such a process (the router is a part of another program) tasks are refused.
+//! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and says what becomes of each
+//! ([`crate::operator::Operator::note_outcome`]). Without such a process (the router is a part of another program) tasks
+//! are refused.
+//!
+//! Limit: [`WAITING_MAX`] tasks wait for the process.
 
-use namewire_management::{MAX_REPORT_BYTES, ProcessPlane, ProcessTask, TaskNumber};
-use std::sync::Arc;
-use tokio::sync::mpsc::UnboundedSender;
+use namewire_management::{MAX_REPORT_BYTES, ProcessPlane, ProcessTask};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// How an answer reaches control.
-type Answer = Arc<dyn Fn(TaskNumber, Result<String, String>) + Send + Sync>;
+/// Most tasks that wait.
+const WAITING_MAX: usize = 16;
 
 /// A task for the process.
 pub struct Task {
+    /// Its number; that of the next task is greater.
+    pub number: u64,
     /// What to do.
     pub task: ProcessTask,
-    /// Where the answer goes.
-    pub answer: TaskAnswer,
-}
-
-/// Answers a task. Without an answer, the client hears nothing.
-pub struct TaskAnswer {
-    number: TaskNumber,
-    answer: Answer,
-}
-
-impl TaskAnswer {
-    /// The report, as JSON, or why the task failed.
-    pub fn send(self, answer: Result<String, String>) {
-        // A report that is too long would not fit into a packet.
-        let answer = answer.map(|report| if report.len() > MAX_REPORT_BYTES { "{}".to_owned() } else { report });
-        (self.answer)(self.number, answer.map_err(|why| why.chars().take(MAX_REPORT_BYTES / 4).collect()));
-    }
 }
 
 /// Control's side.
+#[derive(Default)]
 pub(crate) struct ProcessDesk {
-    answer: Answer,
-    tasks: Option<UnboundedSender<Task>>,
-    last_outcome: String,
+    tasks: Option<Sender<Task>>,
+    last_number: u64,
+    last_outcome: Option<String>,
 }
 
 impl ProcessDesk {
-    /// `answer` passes an answer to control.
-    pub(crate) fn new(answer: impl Fn(TaskNumber, Result<String, String>) + Send + Sync + 'static) -> Self {
-        ProcessDesk { answer: Arc::new(answer), tasks: None, last_outcome: "{}".to_owned() }
-    }
-
     /// From now on, tasks go there.
-    pub(crate) fn set_tasks(&mut self, tasks: UnboundedSender<Task>) {
+    pub(crate) fn open(&mut self) -> Receiver<Task> {
+        let (tasks, taken) = channel(WAITING_MAX);
         self.tasks = Some(tasks);
+        taken
     }
 
-    pub(crate) fn set_last_outcome(&mut self, report: String) {
-        self.last_outcome = report;
+    /// What has become of a task. The next one has a greater number.
+    pub(crate) fn note_outcome(&mut self, number: u64, report: String) {
+        self.last_number = self.last_number.max(number);
+        // A report that is too long would not fit into a packet.
+        self.last_outcome = Some(report).filter(|report| report.len() <= MAX_REPORT_BYTES);
     }
 }
 
 impl ProcessPlane for ProcessDesk {
-    fn begin(&mut self, number: TaskNumber, task: ProcessTask) -> Result<(), String> {
-        let refused = || "this router was not started by `namewire run`, so nothing can be done with its process";
-        let tasks = self.tasks.as_ref().ok_or_else(|| refused().to_owned())?;
-        let answer = TaskAnswer { number, answer: Arc::clone(&self.answer) };
-        tasks.send(Task { task, answer }).map_err(|_| "the router stops".to_owned())
+    fn begin(&mut self, task: ProcessTask) -> Result<String, String> {
+        let refused = "this router was not started by `namewire run`, so nothing can be done with its process";
+        let tasks = self.tasks.as_ref().ok_or(refused)?;
+        let number = self.last_number + 1;
+        tasks.try_send(Task { number, task }).map_err(|_| format!("{WAITING_MAX} tasks wait for the process"))?;
+        self.last_number = number;
+        Ok(format!("{{\"number\":{number}}}"))
     }
 
     fn last_outcome(&self) -> String {
-        self.last_outcome.clone()
+        self.last_outcome.clone().unwrap_or_else(|| "{}".to_owned())
     }
 }

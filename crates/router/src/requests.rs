@@ -4,7 +4,7 @@ use crate::{cs_settings::CsChange, process_desk::Task};
 use namewire_configuration::in_force::InForce;
 use namewire_faces::capture::CaptureReader;
 use namewire_handover::Line;
-use namewire_management::{CaptureRefusal, FaceProperties, Management, TaskNumber};
+use namewire_management::{CaptureRefusal, FaceProperties, Management};
 use namewire_node_model::explanation::Explanation;
 use namewire_observe::{snapshot::Snapshot, source::SettingsInForce};
 use namewire_packet::{
@@ -16,7 +16,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use tokio::sync::{mpsc::UnboundedSender, oneshot};
+use tokio::sync::{mpsc::Receiver, oneshot};
 
 /// A copy, and when it was made.
 pub(crate) struct Taken {
@@ -147,12 +147,10 @@ pub(crate) enum Request {
     StateWritten(StateWritten),
     /// Give freed memory back to the system.
     GiveMemoryBack,
-    /// From now on, pass tasks of the process there.
-    TakeTasks(UnboundedSender<Task>),
-    /// Answer the command of a task.
-    TaskDone { task: TaskNumber, answer: Result<String, String> },
+    /// From now on, pass tasks of the process on.
+    OpenTasks(oneshot::Sender<Receiver<Task>>),
     /// What became of a task.
-    NoteOutcome(String),
+    NoteOutcome { number: u64, report: String },
     /// Return what cannot be handed over, in words.
     Hindrances(oneshot::Sender<Vec<String>>),
     /// Hand over to a new program.

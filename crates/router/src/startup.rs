@@ -20,7 +20,6 @@ use crate::{
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
     process_desk::ProcessDesk,
-    requests::Request,
     secrets::Secrets,
     worker_shares::workers_config,
 };
@@ -524,11 +523,6 @@ fn node(
         udp_idle_timeout: faces.udp.idle_timeout.0,
         udp_mtu: faces.udp.mtu.0 as usize,
     };
-    let answers = parts.events.clone();
-    // Control is gone only when the router stops.
-    let process = ProcessDesk::new(move |task, answer| {
-        let _ = answers.send(ToControl::Operate(Request::TaskDone { task, answer }));
-    });
     let (shared, workers, events) = (Arc::clone(&parts.shared), Arc::clone(&parts.workers), parts.events.clone());
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {
@@ -555,7 +549,7 @@ fn node(
         log: Log::installed(),
         counts,
         in_force: InForce::default(),
-        process,
+        process: ProcessDesk::default(),
     }
 }
 

@@ -33,7 +33,7 @@ use std::{
     collections::{HashMap, HashSet},
     time::Instant,
 };
-use tokio::{signal::unix::Signal, sync::mpsc::UnboundedReceiver, task::JoinSet, time::sleep_until};
+use tokio::{signal::unix::Signal, sync::mpsc::Receiver, task::JoinSet, time::sleep_until};
 
 /// Says what of a configuration file is ignored.
 pub(super) fn log_warnings(args: &Args, warnings: &[String]) {
@@ -102,7 +102,7 @@ pub(super) struct Keeping {
     /// The process ends, and not all that is declared is made.
     is_cut_short: bool,
     /// What commands want of the process.
-    tasks: UnboundedReceiver<Task>,
+    tasks: Receiver<Task>,
     succession: Succession,
 }
 
@@ -128,13 +128,13 @@ enum Next {
 
 impl Keeping {
     /// Fails if the router has stopped.
-    pub(super) fn new(
+    pub(super) async fn new(
         args: Args,
         configuration: Configuration,
         operator: Operator,
         succession: Succession,
     ) -> Result<Self, OperatorError> {
-        let tasks = operator.tasks()?;
+        let tasks = operator.tasks().await?;
         let state = StateWriter::new(&configuration.settings.state);
         Ok(Keeping {
             args,
@@ -263,12 +263,10 @@ impl Keeping {
         router: &RouterHandle,
         end: &mut EndSignals,
     ) -> Result<Option<Successor>, OperatorError> {
-        let Task { task, answer } = task;
+        let Task { number, task } = task;
         let kind = if task == ProcessTask::Reload { "reload" } else { "upgrade" };
-        let number = self.succession.next_task();
         let mut outcome = Outcome { number, task: kind.to_owned(), ..Outcome::default() };
-        self.operator.note_outcome(outcome.report())?;
-        answer.send(Ok(outcome.report()));
+        self.operator.note_outcome(number, outcome.report())?;
         let upgrade = match task {
             ProcessTask::Reload => {
                 let mut ended = None;
@@ -278,7 +276,7 @@ impl Keeping {
                 };
                 if self.unless_ended(end, reload).await? {
                     outcome = Outcome { number, task: outcome.task, ..ended.unwrap_or_default() };
-                    self.operator.note_outcome(outcome.report())?;
+                    self.operator.note_outcome(number, outcome.report())?;
                 }
                 return Ok(None);
             }
@@ -289,7 +287,7 @@ impl Keeping {
             Ok(successor) => Ok(Some(successor)),
             Err(NoSuccessor::Failed(why)) => {
                 tracing::error!(target: "management", "no program has taken over: {why}");
-                self.operator.note_outcome(outcome.failed(why).report())?;
+                self.operator.note_outcome(number, outcome.failed(why).report())?;
                 Ok(None)
             }
             Err(NoSuccessor::Ended) => {

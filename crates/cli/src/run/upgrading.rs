@@ -24,8 +24,6 @@ pub(super) struct Succession {
     launcher: Launcher,
     /// Where to say who comes next, if the process that was started first has stayed.
     parent: Option<UnixStream>,
-    /// The number of the last task, over all programs.
-    last_task: u64,
 }
 
 /// The program that forwards from now on.
@@ -52,14 +50,8 @@ impl From<OperatorError> for NoSuccessor {
 }
 
 impl Succession {
-    pub(super) fn new(launcher: Launcher, parent: Option<UnixStream>, last_task: u64) -> Self {
-        Succession { launcher, parent, last_task }
-    }
-
-    /// The number of a task that begins.
-    pub(super) fn next_task(&mut self) -> u64 {
-        self.last_task += 1;
-        self.last_task
+    pub(super) fn new(launcher: Launcher, parent: Option<UnixStream>) -> Self {
+        Succession { launcher, parent }
     }
 
     /// Comes when the parent has ended; never, if there is none.
