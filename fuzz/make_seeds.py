@@ -95,6 +95,21 @@ def routing_packets() -> list[bytes]:
     return [element(39453, hello), element(39453, hello + label), element(39451, announcement), element(39455, envelope)]
 
 
+def conversation() -> bytes:
+    """What a program says that hands over: the node, a face of each kind without a socket, a route, the end."""
+    def message(kind: int, text: dict | None, behind: bytes = b"") -> bytes:
+        said = json.dumps(text).encode()
+        return b"".join(n.to_bytes(4, "little") for n in (kind, len(said), len(behind), 0)) + said + behind
+    face = {"face": 300, "remote": "udp4://192.0.2.1:6363", "local": "udp4://192.0.2.2:6363", "persistency": 2,
+            "mtu": 8800, "counters": {"in_data": 5, "malformed-frame": 1}}
+    listener = {"udp-of-listener": {"listener": "192.0.2.2:6363", "remote": "192.0.2.1:6363", "from": None}}
+    route = element(128, element(7, element(8, b"a")) + element(129, element(105, b"\x01\x2c") + element(111, b"\0")
+                                                              + element(106, b"\0") + element(108, b"\x01")))
+    faces = [message(6, {**face, "channel": channel}) for channel in ("down", "group", listener)]
+    return message(4, {"next_face": 301, "cs": {"policy": "all/lru"}}) + b"".join(faces) + message(7, None, route) \
+        + message(10, None)
+
+
 def main() -> int:
     vectors = json.loads(VECTORS.read_text())
     made = 0
@@ -118,6 +133,7 @@ def main() -> int:
     packets_of_svs = [bytes.fromhex(one) for one in vectors_of_svs]
     timed = [len(one).to_bytes(2, "little") + b"\x10\x00" + one for one in packets_of_svs]
     made += write("svs_packet", "two-members", b"\0" + b"".join(timed))
+    made += write("hand_over", "conversation", conversation())
     for vector in vectors["repo_tlvs"]:
         made += write("repo_command", vector["id"], bytes.fromhex(vector["hex"]))
     made += write("file_protocol", "listing", b"file\0folder/\0../x\0\xff\0")

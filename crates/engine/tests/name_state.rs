@@ -50,6 +50,35 @@ fn stored_data_is_shown_without_an_effect_on_the_policy() {
 }
 
 #[test]
+fn stored_data_passes_to_another_engine_with_the_time_for_which_it_is_fresh() {
+    let mut old = Forwarder::new(EngineConfig::default());
+    old.route("/a", &[B]);
+    for (name, freshness_ms) in [("/a/1", 1000), ("/a/2", 0), ("/a/3", 5000)] {
+        old.at(0).receive(A, interest(name, 1));
+        old.receive(B, fresh_data(name, freshness_ms));
+    }
+    old.at(400);
+    let (mut stored, mut next) = (Vec::new(), Some(0));
+    while let Some(start) = next {
+        next = old.engine().stored_step(old.now, start, 2, |data, fresh_ms| stored.push((data.to_vec(), fresh_ms)));
+    }
+    assert_eq!(stored.len(), 3);
+    let mut new = Forwarder::new(EngineConfig::default());
+    new.at(9000);
+    // What came since is newer.
+    new.route("/a", &[B]);
+    new.receive(A, interest("/a/3", 1));
+    new.receive(B, fresh_data("/a/3", 7000));
+    let now = new.now;
+    let kept: Vec<bool> =
+        stored.iter().map(|(data, fresh_ms)| new.engines[0].store_again(now, data, *fresh_ms)).collect();
+    assert_eq!(kept.iter().filter(|kept| **kept).count(), 2);
+    assert!(!new.engines[0].store_again(now, b"no Data", 5));
+    let fresh_ms = |name: &str| new.engine().name_state(now, uri(name).as_name()).stored.map(|stored| stored.fresh_ms);
+    assert_eq!(["/a/1", "/a/2", "/a/3"].map(fresh_ms), [Some(600), Some(0), Some(7000)]);
+}
+
+#[test]
 fn answers_are_timed_and_silence_is_counted() {
     let mut node = Forwarder::new(EngineConfig::default());
     node.route("/a", &[B]);

@@ -11,4 +11,5 @@ mod fib_computation;
 mod full_fib;
 mod leaving_routes;
 mod readvertise;
+mod restoration;
 mod tags;

@@ -5,7 +5,8 @@ use crate::packet::uri;
 use namewire_engine::{StrategyTable, strategy};
 use namewire_management::{
     CapturePlane, CreateFace, Effect, Environment, FaceCommandError, FaceProperties, FibChange, Management,
-    ManagementConfig, PeerCredentials, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane, Times, TrustConfig,
+    ManagementConfig, PeerCredentials, ProcessPlane, ProcessTask, ResolvedStrategy, StrategyError, StrategyRegistry,
+    TagPlane, Times, TrustConfig,
 };
 use namewire_packet::{
     Data, FaceId, InterestBuilder, NameBuf, Nonce, SignedInterestFields,
@@ -41,6 +42,23 @@ pub struct Router {
     pub tag_plane: Option<Box<dyn TagPlane>>,
     /// Captures, if there are any.
     pub capture_plane: Option<Box<dyn CapturePlane>>,
+    /// The tasks that the process was given, if there is one.
+    pub process: Option<Tasks>,
+}
+
+/// A process that notes its tasks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tasks(pub Vec<ProcessTask>);
+
+impl ProcessPlane for Tasks {
+    fn begin(&mut self, task: ProcessTask) -> Result<String, String> {
+        self.0.push(task);
+        Ok(format!("{{\"number\":{}}}", self.0.len()))
+    }
+
+    fn last_outcome(&self) -> String {
+        "{}".to_owned()
+    }
 }
 
 impl Router {
@@ -149,6 +167,10 @@ impl Environment for Router {
 
     fn tag_plane(&mut self) -> Option<&mut dyn TagPlane> {
         self.tag_plane.as_deref_mut().map(|plane| plane as &mut dyn TagPlane)
+    }
+
+    fn process_plane(&mut self) -> Option<&mut dyn ProcessPlane> {
+        self.process.as_mut().map(|process| process as &mut dyn ProcessPlane)
     }
 
     fn capture_plane(&mut self) -> Option<&mut dyn CapturePlane> {

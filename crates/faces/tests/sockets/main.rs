@@ -1,5 +1,6 @@
 //! The socket driver over real Unix, TCP and UDP sockets of this machine.
 
+mod handover;
 mod lent_packets;
 mod outages;
 mod shares;
