@@ -1,4 +1,5 @@
-//! Question: can any bytes on the line make a program that takes over panic, hang, or reserve more memory than it reads?
+//! Question: can any bytes on the line make a program that takes over panic, hang, or reserve more memory than it
+//! reads?
 //!
 //! Input: what an old program says. The line closes behind it, so that the conversation ends with an error or with
 //! everything taken; then every face is read.

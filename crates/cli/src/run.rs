@@ -342,7 +342,10 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     for warning in open_observers(&configuration.settings) {
         tracing::warn!(target: "trust", "{warning}");
     }
-    let state = keeping::read_state(&args, &configuration.settings)?;
+    let state = match before {
+        None => keeping::read_state(&args, &configuration.settings)?,
+        Some(_) => keeping::peek_at_state(&configuration.settings),
+    };
     allow_many_faces();
     let Kept { line: privileges, launcher } = privileges::give_up(&configuration, args.source().as_ref(), &state)?;
     let log_writer = log::start_writing(log)?; // a thread, which has what privileges the process has
@@ -356,7 +359,7 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     }
     let mut keeping = Keeping::new(args, configuration, operator, succession).await.map_err(stopped)?;
     let is_set_up = tokio::select! {
-        is_set_up = keeping.set_up(state) => is_set_up.map(|()| true),
+        is_set_up = keeping.set_up(state, outcome.is_some()) => is_set_up.map(|()| true),
         () = end.came() => Ok(false),
     };
     // The state file stays as it is: not all that it says is made.
@@ -366,21 +369,11 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     }
     let repo = keeping.start_repo(&router).await?;
     if !keeping.is_quiet() && outcome.is_none() {
-        let repo = repo.as_ref().map_or(String::new(), |repo| format!("{}\n", repo.line));
-        let privileges = privileges.map_or(String::new(), |line| format!("{line}\n"));
-        let taken: String = taken.iter().map(|line| format!("{line}\n")).collect();
-        let text = format!("{}\n{taken}{repo}{privileges}", where_to_connect(&router));
-        // A reader may close the pipe after the first line. The router goes on.
-        let _ = io::stdout().write_all(text.as_bytes());
+        say_where_to_connect(&router, taken.into_iter().chain(repo.as_ref().map(|repo| repo.line.clone())), privileges);
     }
     notify(&[NotifyState::Ready]);
     if let Parting::Successor(successor) = keeping.run(&router, hangup, &mut end).await {
-        tracing::info!(target: "management", pid = successor.child.id(), "another program has taken over");
-        if upgrading::is_under_systemd() {
-            // Before that program says anything: systemd listens to the main process only.
-            notify(&[NotifyState::MainPid(successor.child.id())]);
-        }
-        keeping.tell_parent(&successor);
+        keeping.tell_of(&successor);
         drop(keeping);
         router.leave();
         return part(successor, log_writer).await;
@@ -432,7 +425,7 @@ fn begin(
     };
     let (faces, routes, stall_ms) = (upgraded.faces, upgraded.routes, upgraded.stall_ms);
     tracing::info!(target: "management", faces, routes, stall_ms, "took over from another program");
-    // What that program wrote last. If it cannot be read now, what it said at the start will do.
+    // What that program wrote last. If it cannot be read now, what it said at the start will do; the routes are here.
     let state = keeping::read_state(args, &configuration.settings).unwrap_or(state);
     let outcome = Outcome {
         number: task,
@@ -462,6 +455,14 @@ fn allow_many_faces() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Prints where to connect, and what else there is to say.
+fn say_where_to_connect(router: &RouterHandle, more: impl Iterator<Item = String>, privileges: Option<String>) {
+    let more: String = more.chain(privileges).map(|line| format!("{line}\n")).collect();
+    let text = format!("{}\n{more}", where_to_connect(router));
+    // A reader may close the pipe after the first line. The router goes on.
+    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 /// The line that the command prints when the router has started.

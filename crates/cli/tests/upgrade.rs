@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    net::UdpSocket,
+    net::{TcpListener, UdpSocket},
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
         net::UnixDatagram,
@@ -46,7 +46,7 @@ fn forwarding(router: &Router) -> u32 {
 fn upgrade(router: &Router) -> Value {
     let outcome = json(&router.ask(&["upgrade", "--json"]));
     assert_eq!((&outcome["state"], &outcome["task"]), (&"done".into(), &"upgrade".into()), "{outcome}");
-    eventually("the old program ends", || forwarding(router).to_string() == outcome["upgraded"]["pid"].to_string());
+    eventually("the old program ends", || outcome["upgraded"]["pid"] == forwarding(router));
     outcome
 }
 
@@ -237,13 +237,21 @@ fn with_a_broken_program_the_old_one_goes_on_and_says_why() {
     fs::write(&config, format!("[router]\nworkers = 2\n{own}")).unwrap();
     let failure = text_of_failure(&router.tool(&["upgrade"]));
     assert!(failure.contains("the new program has 2 workers, this one 1"), "{failure}");
+    // And one that it finds out about when the old one has stopped already.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    fs::write(&config, format!("[observe]\nlisten = [\"127.0.0.1:{port}\"]\n{own}")).unwrap();
+    let failure = text_of_failure(&router.tool(&["upgrade"]));
+    assert!(failure.contains("the new program refuses") && failure.contains(&port.to_string()), "{failure}");
     assert_eq!((tables(&router), forwarding(&router)), before);
     assert!(router.tool(&["ping", "/me", "-c", "3"]).status.success());
     let asked = json(&router.ask(&["face", "list", "--json"]));
     assert!(asked.as_array().unwrap().len() < 8, "{asked}");
 
-    fs::write(&config, own).unwrap();
+    // What management refuses ends a start, but not a program that forwards already.
+    fs::write(&config, format!("[[face]]\nuri = \"udp://224.0.0.5:7001\"\n{own}")).unwrap();
     upgrade(&router);
+    router.wait_for(&["224.0.0.5", "is not made"]);
     assert!(router.tool(&["ping", "/me", "-c", "3"]).status.success());
     drop(server);
 }

@@ -191,14 +191,9 @@ impl Control {
             }
             let mut hand_over = None;
             for message in turn {
-                let message = match message.into_hand_over() {
-                    Ok(request) => {
-                        hand_over = Some(request);
-                        continue;
-                    }
-                    Err(message) => message,
-                };
                 match message {
+                    // What came before it in this turn is served first.
+                    ToControl::Operate(Request::HandOver(request)) => hand_over = Some(request),
                     ToControl::Stop => return self.node.websockets.stop(),
                     // Added together, because adding a face copies the face table. No other event of this turn is about
                     // these faces.
@@ -208,7 +203,7 @@ impl Control {
             }
             self.node.faces.add_accepted(accepted);
             if let Some(request) = hand_over
-                && self.give(request, &mut inbox)
+                && self.give(*request, &mut inbox)
             {
                 return;
             }

@@ -1,8 +1,8 @@
 //! Tasks of management for the process that runs the router, and what became of the last one.
 //!
 //! The process takes tasks from a channel ([`crate::operator::Operator::tasks`]) and says what becomes of each
-//! ([`crate::operator::Operator::note_outcome`]). Without such a process (the router is a part of another program) tasks
-//! are refused.
+//! ([`crate::operator::Operator::note_outcome`]). Without such a process (the router is a part of another program)
+//! tasks are refused.
 //!
 //! Limit: [`WAITING_MAX`] tasks wait for the process.
 

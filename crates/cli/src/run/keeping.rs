@@ -74,6 +74,12 @@ pub(super) fn read_state(args: &Args, settings: &Settings) -> Result<Declaration
     Ok(Declarations::default())
 }
 
+/// What the state file of another program says now, to know what it may need. That program still writes the file.
+pub(super) fn peek_at_state(settings: &Settings) -> Declarations {
+    let state = settings.state.file.as_deref().map(state_file::read);
+    state.and_then(Result::ok).unwrap_or_default()
+}
+
 /// Everything that outlives the start.
 pub(super) struct Keeping {
     args: Args,
@@ -188,13 +194,15 @@ impl Keeping {
 
     /// Makes what the state file had and what is declared, in this order, so that the
     /// configuration has the last word.
-    pub(super) async fn set_up(&mut self, state: Declarations) -> Result<(), Failure> {
+    ///
+    /// A program that has taken over goes on without what management refuses: nobody else forwards.
+    pub(super) async fn set_up(&mut self, state: Declarations, has_taken_over: bool) -> Result<(), Failure> {
         let failed = |error: OperatorError| Failure::new(ExitCode::Failed, error.to_string());
         self.operator.hold_answers(holds_answers(&self.configuration.settings.state)).map_err(failed)?;
         let problems = self.restored.apply(state).await.map_err(failed)?;
         self.tell(&problems);
         let problems = self.declared.apply(Declarations::of(&self.configuration.settings)).await.map_err(failed)?;
-        if let Some(problem) = problems.iter().find(|problem| !problem.is_postponed) {
+        if let Some(problem) = problems.iter().find(|problem| !problem.is_postponed && !has_taken_over) {
             return Err(Failure::new(ExitCode::Failed, problem.message.clone()));
         }
         self.tell(&problems);
@@ -437,12 +445,12 @@ impl Keeping {
         log_warnings(&self.args, &configuration.warnings);
         let mut outcome = Outcome { state: State::Done, ..Outcome::default() };
         let changed = changed_keys(&self.configuration.settings, &configuration.settings);
-        outcome.changed = changed.into_iter().map(Into::into).collect();
+        outcome.changed = changed;
         let keys = needs_restart(&self.started, &configuration.settings);
         if !keys.is_empty() {
             tracing::warn!(target: "management", "SIGHUP: not before the next start: {}", keys.join(", "));
         }
-        outcome.needs_restart = keys.into_iter().map(Into::into).collect();
+        outcome.needs_restart = keys;
         let change = CsChange::between(&self.configuration.settings, &configuration.settings);
         if change != CsChange::default() {
             self.operator.configure_cs(change)?;

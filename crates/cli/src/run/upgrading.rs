@@ -7,7 +7,8 @@ use namewire_handover::{
 };
 use namewire_router::operator::OperatorError;
 use namewire_router::operator::UpgradeTask;
-use namewire_tools::service::EndSignals;
+use namewire_tools::service::{EndSignals, notify};
+use sd_notify::NotifyState;
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
@@ -148,8 +149,13 @@ impl Keeping {
         }
     }
 
-    /// Tells the parent, if there is one, who comes next.
-    pub(super) fn tell_parent(&self, successor: &Successor) {
+    /// Tells systemd, and the parent if there is one, who comes next.
+    pub(super) fn tell_of(&self, successor: &Successor) {
+        tracing::info!(target: "management", pid = successor.child.id(), "another program has taken over");
+        if is_under_systemd() {
+            // Before that program says anything: systemd listens to the main process only.
+            notify(&[NotifyState::MainPid(successor.child.id())]);
+        }
         if let Some(parent) = &self.succession().parent {
             let _ = parent::tell(parent, &successor.child); // it has ended
         }

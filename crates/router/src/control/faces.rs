@@ -236,7 +236,9 @@ impl Faces {
     pub(super) fn publish_taken(&mut self) {
         let taken = std::mem::take(&mut self.taken);
         self.shared.faces.change(|faces| {
-            taken.into_iter().for_each(|(face, attributes)| _ = faces.insert(face, attributes));
+            for (face, attributes) in taken {
+                faces.insert(face, attributes);
+            }
         });
     }
 

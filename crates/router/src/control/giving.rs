@@ -6,7 +6,6 @@
 use super::{Control, inbox::ControlInbox, node::Node};
 use crate::{
     cs_settings::said,
-    messages::ToControl,
     requests::{HandOver, HandedOver},
 };
 use namewire_faces::{HandedFace, HandedListener, face_uri};
@@ -262,14 +261,4 @@ fn ask<T>(
 /// Microseconds since 1970.
 pub(crate) fn unix_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
-}
-
-impl ToControl {
-    /// The request to hand over, if this is one; otherwise itself.
-    pub(crate) fn into_hand_over(self) -> Result<HandOver, Self> {
-        match self {
-            ToControl::Operate(crate::requests::Request::HandOver(request)) => Ok(*request),
-            other => Err(other),
-        }
-    }
 }
