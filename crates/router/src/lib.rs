@@ -32,6 +32,7 @@ mod observing;
 pub mod operator;
 mod pool_report;
 mod privileges;
+mod probe_desk;
 mod requests;
 mod secrets;
 mod start_error;

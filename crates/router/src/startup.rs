@@ -19,6 +19,7 @@ use crate::{
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
+    probe_desk::Probes,
     secrets::Secrets,
     worker_shares::workers_config,
 };
@@ -209,8 +210,8 @@ impl Router {
             FaceParts { shared, workers, events: events.clone(), ids, faceless, descriptors: descriptors.clone() };
         let listening = listening(faces, &listeners);
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(&accepts), ..NodeCounts::default() };
-        let mut node = node(settings, parts, interests, listening, websockets, counts, tags);
-        node.in_force = InForce::new(settings, sources);
+        let mut node = node(settings, parts, interests, listening, websockets, counts, probes(settings, &secrets));
+        (node.tags, node.in_force) = (tags, InForce::new(settings, sources));
         let (mut warnings, ports) = node.start_links(&faces.dpdk);
         warnings.extend(core_role(settings.fib.design.0));
         let (desk, operator) = OperatorDesk::open(events.clone(), faces.udp.mtu.0);
@@ -295,6 +296,7 @@ fn management_config(configuration: &Configuration, holders: &HolderTable) -> Ma
         router_uid: Some(rustix::process::geteuid().as_raw()),
         readvertise: configuration.settings.rib.readvertise(),
         groups: holders.groups().clone(),
+        own_name: configuration.settings.router.name.as_ref().map(|name| name.0.clone()),
         ..ManagementConfig::default()
     }
 }
@@ -306,7 +308,7 @@ fn node(
     listening: Listening,
     websockets: WebSockets,
     counts: NodeCounts,
-    tags: Option<TagControl>,
+    probes: Probes,
 ) -> Node {
     let faces = &settings.faces;
     let defaults = FaceDefaults {
@@ -325,6 +327,7 @@ fn node(
         websockets,
         cs: ContentStores::new(Arc::clone(&workers), cs),
         name_looks: NameLooks::default(),
+        probes,
         workers,
         events,
         interests,
@@ -334,13 +337,18 @@ fn node(
         held_answers: HeldAnswers::default(),
         held_requests: HeldRequests::new(settings.state.file.is_some()),
         journal: settings.state.file.as_deref().map(|file| CommandJournal::new(commands_beside(file))),
-        tags,
+        tags: None,
         captures: Captures::default(),
         recent: Recent::default(),
         log: Log::installed(),
         counts,
         in_force: InForce::default(),
     }
+}
+
+/// What the router says of itself when it is asked by probes.
+fn probes(settings: &Settings, secrets: &Secrets) -> Probes {
+    Probes::new(settings, &rustix::system::uname().nodename().to_string_lossy(), secrets.instance)
 }
 
 /// The tables that all workers read.

@@ -18,6 +18,7 @@ use crate::{
     listeners::AcceptCounters,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
+    probe_desk::Probes,
 };
 use namewire_configuration::{in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
@@ -49,6 +50,7 @@ pub(crate) struct Node {
     pub(crate) websockets: WebSockets,
     pub(crate) cs: ContentStores,
     pub(crate) name_looks: NameLooks<Asker>,
+    pub(crate) probes: Probes,
     pub(crate) fib_design: FibDesign,
     pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,

@@ -152,6 +152,10 @@ impl Node {
         // A face to a group, or to an interface or device, could not be made. The start or the log says why.
         report.add("router.link-face-failed", self.links.failures());
         PoolReport::of(&self.shared).add_refusals(&mut report);
+        // A ping or traceroute of a host that `probes.refuse` names got no answer.
+        report.add("router.probe-refused", self.probes.counts.refused);
+        // A ping or traceroute of a host or user that asks more often than `probes.rate` got no answer.
+        report.add("router.probe-too-many", self.probes.counts.too_many);
         // A frame that a capture had no room for. The packet itself went on.
         report.add("capture.frames-missed", self.captures.missed());
         // A line of the log that standard error did not take in time.
