@@ -245,10 +245,15 @@ impl Client {
     /// # Errors
     /// As [`Client::express`]; and if the bytes are no Interest of at most 8800 bytes.
     pub async fn express_wire(&self, wire: &[u8]) -> Result<DataBuf, ExpressError> {
+        self.express_framed(&[], wire).await
+    }
+
+    /// The same behind these link headers.
+    pub(crate) async fn express_framed(&self, headers: &[u8], wire: &[u8]) -> Result<DataBuf, ExpressError> {
         let (sender, receiver) = oneshot::channel();
         let lifetime_ms = check(wire)?.lifetime_ms();
         let slot = self.slot().await;
-        let outstanding = self.send_interest(wire, Completion::Once(sender), slot).await?;
+        let outstanding = self.send_framed(headers, wire, Completion::Once(sender), slot).await?;
         let outcome = timeout(Duration::from_millis(lifetime_ms), receiver).await;
         drop(outstanding);
         match outcome {
@@ -266,16 +271,28 @@ impl Client {
         completion: Completion,
         slot: OwnedSemaphorePermit,
     ) -> Result<Outstanding, ExpressError> {
+        self.send_framed(&[], wire, completion, slot).await
+    }
+
+    async fn send_framed(
+        &self,
+        headers: &[u8],
+        wire: &[u8],
+        completion: Completion,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Outstanding, ExpressError> {
         let interest = check(wire)?;
         // A forwarder may be so far away that connecting takes longer than the Interest may.
         let lifetime_ms = interest.lifetime_ms();
         let opened = timeout(Duration::from_millis(lifetime_ms), self.connection.open_face()).await;
         let opened = opened.map_err(|_| ExpressError::Timeout(lifetime_ms))?;
         let face = opened.map_err(|error| ExpressError::Closed(error.reason))?;
-        let id = face
-            .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
-            .await
-            .map_err(ExpressError::Closed)?;
+        let write = |out: &mut Vec<u8>| {
+            out.extend_from_slice(headers);
+            out.extend_from_slice(wire);
+        };
+        let sent = face.send(write, |state| state.pending.insert(&interest, completion)).await;
+        let id = sent.map_err(ExpressError::Closed)?;
         Ok(Outstanding { face, name_value: interest.name().value().into(), id, slot: Some(slot) })
     }
 
