@@ -32,6 +32,7 @@ mod tag_network;
 mod terminal;
 mod tools;
 mod top;
+mod traceroute;
 mod traffic;
 mod transports_guide;
 mod watching;

@@ -44,6 +44,7 @@ mod strategy;
 mod tag;
 mod top;
 mod trace;
+mod traceroute;
 mod traffic;
 
 pub use failure::{ExitCode, Failure};
@@ -205,6 +206,8 @@ enum Command {
     Poke(poke::Args),
     /// Measure reachability and round-trip time of a ping server
     Ping(ping::Args),
+    /// Show the forwarders on the way to a name, and what ends the way
+    Traceroute(traceroute::Args),
     /// Answer pings
     Pingserver(pingserver::Args),
     /// Serve a file or a folder in segments
@@ -256,6 +259,7 @@ impl Tool {
             Command::Peek(args) => peek::execute(global, args).await,
             Command::Poke(args) => poke::execute(global, args).await,
             Command::Ping(args) => ping::execute(global, args).await,
+            Command::Traceroute(args) => traceroute::execute(global, args).await,
             Command::Pingserver(args) => pingserver::execute(global, args).await,
             Command::Put(args) => put::execute(global, args).await,
             Command::Get(args) => get::execute(global, args).await,
