@@ -88,6 +88,27 @@ fn a_ping_is_answered_for_applications_and_for_stored_data() {
 }
 
 #[test]
+fn an_application_does_not_see_a_traceroute() {
+    let mut node = answering();
+    let sent = node.receive(A, traceroute("/app", 1).hop_limit(9));
+    assert_eq!((sent.len(), sent[0].face, node.pit_len()), (1, FaceId::INTERNAL, 1));
+    assert_eq!(node.receive(FaceId::INTERNAL, data("/app/1/32=traceroute")), ["A Data /app/1/32=traceroute"]);
+}
+
+/// Or whoever asks by prefix would get it in place of the producer's Data.
+#[test]
+fn answers_are_not_stored() {
+    let mut node = answering();
+    for name in ["/a/1/32=traceroute", "/a/2/32=ping"] {
+        node.receive(A, interest(name, 1).must_be_fresh());
+        node.receive(B, fresh_data(name, 1));
+    }
+    node.receive(A, interest("/a/3", 3));
+    node.receive(B, fresh_data("/a/3", 1));
+    assert_eq!(node.engine().cs_len(), 1, "only what is no answer to a probe");
+}
+
+#[test]
 fn who_may_not_ask_gets_no_special_treatment() {
     for (answers, remote, local) in [
         (AnswersProbes::Nobody, false, false),

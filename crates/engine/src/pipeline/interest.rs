@@ -13,7 +13,7 @@
 //! | its holder's share of the PIT | dropped | [`pressure::admit`], called by [`content_store_miss`] |
 //! | a new entry, or one more downstream | aggregated | [`insert_entry`], [`join_entry`] |
 //! | strategy and next hops of its name or hint | | [`where_to`] |
-//! | a ping that this forwarder answers | to management | [`probe::is_ping_for_us`] |
+//! | a probe that this forwarder answers for others | to management | [`probe::is_for_us`] |
 //! | the next hop that its PathLabel names | sent or Nack | [`steered::steer`] |
 //! | the cheapest next hop, if the strategy wants no more | sent | [`cheapest`], [`send_first`] |
 //! | the strategy, if it wants more | sent, Nack or nothing | [`consult`] |
@@ -54,7 +54,6 @@ use namewire_packet::{
     FaceId, Interest, MAX_PACKET_BYTES, NackReason, Nonce,
     interest::{write_with_nonce, write_without_forwarding_hint},
     lp::LpHeaders,
-    probe::ProbeKind,
 };
 use namewire_shares::HolderId;
 use namewire_tables::{
@@ -350,9 +349,9 @@ fn content_store_miss<'v, C: PartClock>(
     call.clock.end_of_part(Stage::Insert);
 
     let (instance, next_hops) = where_to(parts, call, received, at.onward.hint_removed);
-    if at.variant.must_be_fresh() && at.entry.is_none() && ProbeKind::Ping.may_end(received.packet.name().value()) {
+    if at.variant.must_be_fresh() && at.entry.is_none() && probe::may_be(received.packet.name()) {
         let trigger = trigger(at);
-        if probe::is_ping_for_us(parts, call, received, &trigger, next_hops) {
+        if probe::is_for_us(parts, call, received, &trigger, next_hops) {
             return consult(parts, call, entry, trigger, instance.strategy(), next_hops, Some(FaceId::INTERNAL));
         }
     }

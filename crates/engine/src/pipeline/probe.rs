@@ -1,8 +1,9 @@
 //! Probes: which Interests of ping and traceroute does this forwarder answer (RFC 9508 §6, RFC 9507 §6)?
 //!
-//! The engine only decides; management writes the answer. A traceroute that ends here goes to management without a PIT
-//! entry, since an entry of its name may be there already, if the path is a loop. A ping that ends here gets an entry
-//! whose only upstream is management. A ping for the forwarder's own name goes there by the FIB.
+//! The engine only decides; management writes the answer. A traceroute whose HopLimit ends here goes to management
+//! without a PIT entry, since an entry of its name may be there already, if the path is a loop. A ping for stored Data,
+//! and any probe that would go to an application, gets an entry whose only upstream is management: applications never
+//! see probes. A ping for the forwarder's own name goes there by the FIB.
 //!
 //! Cost: an Interest whose HopLimit ends here, or one with MustBeFresh that is in no store, takes a comparison of its
 //! name's last bytes. All others take at most one test.
@@ -20,7 +21,7 @@ use crate::{
     verdict::{journey::Journey, next_hops::NextHops, scope::NameScope, trigger::Trigger},
 };
 use namewire_packet::{
-    FaceId, Interest,
+    FaceId, Interest, Name,
     lp::LpHeaders,
     probe::{Probe, ProbeKind},
 };
@@ -64,11 +65,17 @@ pub(super) fn ends_here<C: PartClock>(
     true
 }
 
-/// Whether a new Interest that must be fresh is a ping that management answers: its target is stored here, or would go
-/// to an application.
+/// Whether an Interest of this name may be a probe.
+#[inline(always)]
+pub(super) fn may_be(name: Name<'_>) -> bool {
+    ProbeKind::ALL.into_iter().any(|kind| kind.may_end(name.value()))
+}
+
+/// Whether a new Interest that must be fresh is a probe that management answers: its target would go to an application,
+/// or it is a ping and its target is stored here.
 #[cold]
 #[inline(never)]
-pub(super) fn is_ping_for_us<C: PartClock>(
+pub(super) fn is_for_us<C: PartClock>(
     parts: &Parts,
     call: &Call<'_, '_, C>,
     received: &Received<'_, '_, Interest<'_>>,
@@ -77,7 +84,7 @@ pub(super) fn is_ping_for_us<C: PartClock>(
 ) -> bool {
     let faces = call.outbound.faces;
     let asker = faces.get(received.face());
-    let Some(probe) = Probe::of(received.packet).filter(|probe| probe.kind == ProbeKind::Ping) else { return false };
+    let Some(probe) = Probe::of(received.packet) else { return false };
     if !asker.is_some_and(|asker| parts.config.answers_probes.includes(asker)) {
         return false;
     }
@@ -86,7 +93,7 @@ pub(super) fn is_ping_for_us<C: PartClock>(
     let mut eligible = next_hops.map_or(&[][..], |found| found.next_hops).iter().map(|hop| FaceId(hop.face));
     let first = eligible.find_map(|face| journey.eligible(face).map(|attributes| (face, attributes)));
     first.is_some_and(|(face, attributes)| face != FaceId::INTERNAL && attributes.is_local())
-        || is_stored(parts, received, probe)
+        || probe.kind == ProbeKind::Ping && is_stored(parts, received, probe)
 }
 
 /// Whether Data of exactly the target's name is in this worker's store.
