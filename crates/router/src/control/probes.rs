@@ -29,7 +29,6 @@ use namewire_packet::{
     path_label::{PathLabel, PathMode, label_of},
     probe::{Probe, ProbeKind},
 };
-use namewire_shares::Holding;
 use namewire_worker::ToWorker;
 
 /// An answer to a small request has at most about so many bytes.
@@ -159,18 +158,24 @@ impl Control {
     /// What the pools of pending Interests refuse of whoever sent the probe.
     fn refusals_of(&self, incoming: FaceId) -> Vec<String> {
         let (holder, _) = self.node.faces.asker(incoming);
+        let cut = self.node.shared.total_status().counters.faces_cut;
+        let of_face: u64 = cut.iter().filter(|cut| cut.face == incoming).map(|cut| cut.interests).sum();
         let refused = self.node.shared.pools().into_iter().filter_map(|pool| {
             let holding = pool.holdings().find(|holding| holding.holder == holder)?;
             let (name, capacity) = (pool.config().name, pool.config().capacity);
-            let is_near = holding.refused > 0 && holding.held >= capacity / FULL_PART;
+            let refused = holding.refused + if name == PIT { of_face } else { 0 };
+            let is_near = refused > 0 && holding.held >= capacity / FULL_PART;
             is_near.then(|| {
-                let Holding { held, refused, .. } = holding;
+                let held = holding.held;
                 format!("{name}: the sender holds {held} of {capacity}, and was refused {refused} times")
             })
         });
         refused.take(MAX_HINTS).collect()
     }
 }
+
+/// The pool of pending Interests, whose faces have shares, too.
+const PIT: &str = "pit";
 
 /// A holder that was refused something is told of a pool if it holds at least this part of it.
 const FULL_PART: u64 = 8;
