@@ -5,7 +5,7 @@
 //! Then branches follow: where a hop has other next hops, path labels lead the probes there (RFC 9531).
 //!
 //! Time: a hop that does not answer costs the time-out once, not once a hop, since [`WINDOW`] hops are asked together.
-//! A probe that is lost is sent once more after [`AGAIN`] of the time-out.
+//! It costs less if a farther hop answers. A probe is sent once more after [`AGAIN`], if it has no answer by then.
 //!
 //! Limits: [`WalkOptions::max_hops`]; [`MAX_BRANCHES`] branches; [`WINDOW`] probes under way for each.
 
@@ -18,6 +18,7 @@ use namewire_client::{
     Client, ExpressError, NackReason, NameBuf, PathLabel, PathMode, ProbeAnswer, ProbeKind, ProbeRequest,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
 
 /// Hops that are asked together.
 pub const WINDOW: usize = 8;
@@ -28,8 +29,15 @@ pub const MAX_GAP: usize = 7;
 /// Most branches that are followed.
 pub const MAX_BRANCHES: usize = 16;
 
-/// When a probe is sent again, as a part of the time-out.
-const AGAIN: f64 = 0.4;
+/// When a probe is sent again.
+const AGAIN: Duration = Duration::from_millis(150);
+
+/// A hop has this part of the time-out to answer after a farther one did, or [`PATIENCE`] round trips of that one. So
+/// has a large packet, after a small one.
+const SHORT: f64 = 0.4;
+
+/// See [`SHORT`].
+const PATIENCE: u32 = 10;
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -69,12 +77,8 @@ pub async fn walk(client: &Client, target: &NameBuf, options: &WalkOptions) -> R
         let from = branch.distance + 1;
         walker.way(Some(branch), from, Some(path)).await
     });
-    let (large, others) = tokio::join!(walker.large(&first), join_all(followed));
-    let mut routes = vec![Route { hops: large?, ..first }];
-    for route in others {
-        routes.push(route?);
-    }
-    Ok(routes)
+    let followed: Result<Vec<Route>, ExpressError> = join_all(followed).await.into_iter().collect();
+    Ok([vec![first], followed?].concat())
 }
 
 /// The next hops that the first way does not take, each with the labels that lead there.
@@ -95,53 +99,73 @@ fn branches_of(way: &Route) -> Vec<(Branch, PathLabel)> {
 }
 
 impl Walker<'_> {
-    /// Asks the hops from `from` on, along `path`.
+    /// Asks the hops from `from` on, along `path`. Hops of the first way that answer are asked by large packets, too.
     async fn way(&self, branch: Option<Branch>, from: u8, path: Option<PathLabel>) -> Result<Route, ExpressError> {
+        let (farthest, heard) = watch::channel(Heard::default());
+        let (mut asked, mut asked_again) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut hops: Vec<Hop> = Vec::new();
-        let mut asked = FuturesUnordered::new();
         let mut next = from;
         loop {
             while asked.len() < WINDOW && next <= self.options.max_hops && !is_over(&hops, from) {
-                asked.push(self.hop(next, path));
+                asked.push(self.hop(next, path, heard.clone()));
                 next += 1;
             }
             let Some(hop) = asked.next().await else { break };
-            hops.push(hop?);
+            let hop = hop?;
+            if let Some(answer) = &hop.answer {
+                let rtt = Duration::from_secs_f64(answer.rtt_ms / 1000.0);
+                farthest.send_if_modified(|heard| heard.note(hop.distance, rtt));
+                if branch.is_none()
+                    && let Some(bytes) = self.options.large
+                {
+                    asked_again.push(self.takes_large(hop.distance, bytes, rtt));
+                }
+            }
+            hops.push(hop);
             hops.sort_by_key(|hop| hop.distance);
             if is_over(&hops, from) {
                 break;
             }
         }
-        Ok(Route { branch, hops: until_end(hops, from) })
+        let mut hops = until_end(hops, from);
+        while let Some(look) = asked_again.next().await {
+            let (distance, takes_large) = look?;
+            hops.iter_mut().filter(|hop| hop.distance == distance).for_each(|hop| hop.takes_large = takes_large);
+        }
+        Ok(Route { branch, hops })
     }
 
-    /// Asks one hop. A probe without an answer is sent once more.
-    async fn hop(&self, distance: u8, path: Option<PathLabel>) -> Result<Hop, ExpressError> {
-        let answer = match self.ask(distance, path, None).await {
-            Ok(answer) => answer,
-            Err(ExpressError::Nack(reason)) => return Ok(Hop::refused(distance, reason)),
-            Err(ExpressError::Timeout(_)) => return Ok(Hop::at(distance)),
-            Err(error) => return Err(error),
-        };
-        Ok(Hop { answer: Answer::of(&answer, now_ms()), ..Hop::at(distance) })
-    }
-
-    async fn ask(
+    /// Asks one hop. It is silent if it lets the time-out pass, or if a farther one has long answered.
+    async fn hop(
         &self,
         distance: u8,
         path: Option<PathLabel>,
-        bytes: Option<usize>,
-    ) -> Result<ProbeAnswer, ExpressError> {
-        let first = self.options.timeout;
-        let request = |timeout: Duration| ProbeRequest {
-            hop_limit: Some(distance),
-            lifetime_ms: timeout.as_millis() as u64,
-            path,
-            bytes,
-            ..ProbeRequest::new(ProbeKind::Traceroute, self.target.clone())
+        heard: watch::Receiver<Heard>,
+    ) -> Result<Hop, ExpressError> {
+        let answer = tokio::select! {
+            answer = self.ask(distance, path) => answer,
+            () = self.overtaken(heard, distance) => return Ok(Hop::at(distance)),
         };
-        let again = first.mul_f64(AGAIN);
-        let (once, twice) = (request(first), request(first - again));
+        match answer {
+            Ok(answer) => Ok(Hop { answer: Answer::of(&answer, now_ms()), ..Hop::at(distance) }),
+            Err(ExpressError::Nack(reason)) => Ok(Hop::refused(distance, reason)),
+            Err(ExpressError::Timeout(_)) => Ok(Hop::at(distance)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn request(&self, distance: u8, timeout: Duration) -> ProbeRequest {
+        let lifetime_ms = timeout.as_millis() as u64;
+        let request = ProbeRequest::new(ProbeKind::Traceroute, self.target.clone());
+        ProbeRequest { hop_limit: Some(distance), lifetime_ms, ..request }
+    }
+
+    /// Sends a probe, and once more if it may be lost.
+    async fn ask(&self, distance: u8, path: Option<PathLabel>) -> Result<ProbeAnswer, ExpressError> {
+        let timeout = self.options.timeout;
+        let again = AGAIN.min(timeout / 2);
+        let [once, twice] =
+            [timeout, timeout - again].map(|timeout| ProbeRequest { path, ..self.request(distance, timeout) });
         let second = async {
             tokio::time::sleep(again).await;
             self.client.probe(&twice).await
@@ -158,22 +182,55 @@ impl Walker<'_> {
         }
     }
 
-    /// Asks the hops that answered once more, by large packets.
-    async fn large(&self, way: &Route) -> Result<Vec<Hop>, ExpressError> {
-        let Some(bytes) = self.options.large else { return Ok(way.hops.clone()) };
-        let looks = way.hops.iter().map(|hop| async move {
-            if hop.answer.is_none() {
-                return Ok(hop.clone());
-            }
-            let takes_large = match self.ask(hop.distance, None, Some(bytes)).await {
+    /// Whether a packet of this size gets to a hop and back, which a small one did in `rtt`.
+    async fn takes_large(&self, distance: u8, bytes: usize, rtt: Duration) -> Result<(u8, Option<bool>), ExpressError> {
+        let timeout = self.patience(rtt);
+        let request = ProbeRequest { bytes: Some(bytes), ..self.request(distance, timeout) };
+        let mut takes_large = None;
+        for _ in 0..2 {
+            takes_large = match self.client.probe(&request).await {
                 Ok(answer) => Some(answer.reply.is_some()),
                 Err(ExpressError::Timeout(_)) => Some(false),
                 Err(ExpressError::Nack(_)) => None,
                 Err(error) => return Err(error),
             };
-            Ok(Hop { takes_large, ..hop.clone() })
-        });
-        join_all(looks).await.into_iter().collect()
+            if takes_large != Some(false) {
+                break;
+            }
+        }
+        Ok((distance, takes_large))
+    }
+
+    /// How long to wait for what has taken `rtt` elsewhere.
+    fn patience(&self, rtt: Duration) -> Duration {
+        self.options.timeout.mul_f64(SHORT).max(rtt * PATIENCE).min(self.options.timeout)
+    }
+
+    /// Ends when a farther hop has answered so long ago that this one does not answer.
+    async fn overtaken(&self, mut heard: watch::Receiver<Heard>, distance: u8) {
+        let farther = heard.wait_for(|heard| heard.distance > distance).await.map(|heard| *heard);
+        match farther {
+            Ok(Heard { rtt, .. }) => tokio::time::sleep(self.patience(rtt)).await,
+            Err(_) => std::future::pending().await, // the walk is over
+        }
+    }
+}
+
+/// The farthest hop that has answered, and how long that took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    distance: u8,
+    rtt: Duration,
+}
+
+impl Heard {
+    /// Notes an answer; true if it is of a farther hop.
+    fn note(&mut self, distance: u8, rtt: Duration) -> bool {
+        let is_farther = distance > self.distance;
+        if is_farther {
+            *self = Heard { distance, rtt };
+        }
+        is_farther
     }
 }
 
