@@ -17,7 +17,10 @@ use crate::{
     pending_interest::Completion,
     transport_uri::TransportUri,
 };
-use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, Nonce};
+use namewire_packet::{
+    FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, Nonce,
+    lp::{self, LinkFields, LpHeaders},
+};
 use namewire_security::Signer;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -248,7 +251,21 @@ impl Client {
         self.express_framed(&[], wire).await
     }
 
-    /// The same behind these link headers.
+    /// Sends an Interest with a fresh Nonce to this face of the forwarder, whatever its routes say (NextHopFaceId). The
+    /// forwarder takes that from local applications that have called [`Client::use_local_fields`], and drops the
+    /// Interest of others.
+    ///
+    /// # Errors
+    /// As [`Client::express`].
+    pub async fn express_by(&self, interest: &InterestBuilder, next_hop: FaceId) -> Result<DataBuf, ExpressError> {
+        let wire = interest.clone().nonce(fresh_nonce()).build();
+        let chosen = LpHeaders { next_hop_face_id: Some(next_hop), ..LpHeaders::default() };
+        let mut headers = Vec::new();
+        lp::write_headers(&mut headers, &chosen, &LinkFields::default(), wire.len());
+        self.express_framed(&headers, &wire).await
+    }
+
+    /// Sends an Interest behind these link headers.
     pub(crate) async fn express_framed(&self, headers: &[u8], wire: &[u8]) -> Result<DataBuf, ExpressError> {
         let (sender, receiver) = oneshot::channel();
         let lifetime_ms = check(wire)?.lifetime_ms();
