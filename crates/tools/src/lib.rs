@@ -111,7 +111,15 @@ impl Global {
 
     /// The key of `--identity`, or a digest if nobody is named.
     fn signer(&self) -> Result<Signer, Failure> {
-        self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
+        Ok(self.named_signer()?.unwrap_or(Signer::digest()))
+    }
+
+    /// The key of `--identity`, if somebody is named.
+    ///
+    /// # Errors
+    /// If the key is not there.
+    pub fn named_signer(&self) -> Result<Option<Signer>, Failure> {
+        self.identity.as_ref().map(key::signer).transpose()
     }
 
     /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself.
@@ -147,7 +155,13 @@ impl Global {
         outcome.map_err(|failure| failure.over(self.connected.get()))
     }
 
-    fn output(&self) -> Output {
+    /// The forwarder that `--transport` names.
+    pub fn transport(&self) -> Option<&TransportUri> {
+        self.transport.as_ref()
+    }
+
+    /// How results are printed.
+    pub fn output(&self) -> Output {
         Output { json: self.json }
     }
 }
