@@ -3,9 +3,11 @@
 //! | question | file |
 //! | --- | --- |
 //! | what is looked at? | [`facts`], filled by the files of [`gather`] |
+//! | what is wrong with it? | the files of [`checks`], pure functions from facts to findings |
 //!
 //! No check changes anything.
 
+pub mod checks;
 pub mod facts;
 pub mod finding;
 pub mod gather;
