@@ -11,6 +11,7 @@ mod nfd;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use namewire_diagnosis::doctor;
 use namewire_tools::{ExitCode, Failure, Global, Tool};
 use std::{ffi::OsString, time::Duration};
 
@@ -29,7 +30,7 @@ const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice or key), \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
-130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
+8 doctor found warnings, 9 doctor found errors, 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -42,6 +43,8 @@ enum Command {
     Config(config::Command),
     #[command(flatten)]
     Tool(Tool),
+    /// Check router and machine, and say what is wrong and what to type
+    Doctor(doctor::Args),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
     /// Write the manual pages of all commands
@@ -136,6 +139,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         }
         Command::Config(command) => config::execute(global, command).await,
         Command::Tool(tool) => tool.execute(global).await,
+        Command::Doctor(args) => doctor::execute(global, args).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
@@ -260,6 +264,10 @@ mod tests {
         "namewire repo import -c namewire.toml archive.ndn",
         "namewire repo compact --folder /srv/repo /srv/smaller",
         "namewire run --repo /srv/repo",
+        "namewire doctor",
+        "namewire doctor --verbose --watch 10 --no-probe --json",
+        "namewire doctor --config /etc/namewire/namewire.toml",
+        "namewire doctor --nfd-conf /etc/ndn/nfd.conf",
         "namewire drops",
         "namewire drops --prefix /a --face 259 --reason no-route --follow --json",
         "namewire cs info",
@@ -374,5 +382,11 @@ mod tests {
         ] {
             assert!(!parses(line), "{line}");
         }
+    }
+
+    #[test]
+    fn bad_usage_of_doctor_is_refused() {
+        let lines = ["doctor --watch -1", "doctor --config a --nfd-conf b"];
+        assert!(lines.iter().all(|line| !parses(&format!("namewire {line}"))));
     }
 }

@@ -5,6 +5,7 @@ mod capture;
 mod configuration;
 mod demo;
 mod descriptors;
+mod doctor;
 mod downloads;
 mod facts;
 mod folders;
