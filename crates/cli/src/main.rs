@@ -11,7 +11,7 @@ mod nfd;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use namewire_diagnosis::doctor;
+use namewire_diagnosis::{doctor, report};
 use namewire_tools::{ExitCode, Failure, Global, Tool};
 use std::{ffi::OsString, time::Duration};
 
@@ -45,6 +45,8 @@ enum Command {
     Tool(Tool),
     /// Check router and machine, and say what is wrong and what to type
     Doctor(doctor::Args),
+    /// Write a bundle for a bug report: state, counters, drops, log and findings, with pseudonyms for names
+    Report(report::Args),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
     /// Write the manual pages of all commands
@@ -140,6 +142,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Config(command) => config::execute(global, command).await,
         Command::Tool(tool) => tool.execute(global).await,
         Command::Doctor(args) => doctor::execute(global, args).await,
+        Command::Report(args) => report::execute(global, args).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
@@ -268,6 +271,8 @@ mod tests {
         "namewire doctor --verbose --watch 10 --no-probe --json",
         "namewire doctor --config /etc/namewire/namewire.toml",
         "namewire doctor --nfd-conf /etc/ndn/nfd.conf",
+        "namewire report",
+        "namewire report bug.tar.gz --seconds 60 --yes --with-names --no-probe",
         "namewire drops",
         "namewire drops --prefix /a --face 259 --reason no-route --follow --json",
         "namewire cs info",
@@ -385,8 +390,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_usage_of_doctor_is_refused() {
-        let lines = ["doctor --watch -1", "doctor --config a --nfd-conf b"];
+    fn bad_usage_of_doctor_and_report_is_refused() {
+        let lines = ["doctor --watch -1", "doctor --config a --nfd-conf b", "report --seconds many", "report a b"];
         assert!(lines.iter().all(|line| !parses(&format!("namewire {line}"))));
     }
 }

@@ -26,6 +26,7 @@ mod paths;
 mod privileges;
 mod put;
 mod repo;
+mod report;
 mod router_process;
 mod run;
 mod tag;
