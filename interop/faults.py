@@ -31,7 +31,7 @@ from typing import Callable, Optional
 
 ROUTERS = 10
 OTHERS = {4: "nfd", 6: "ndnd", 8: "nfd"}
-PATIENCE_S = 60
+PATIENCE_S = 30
 # What an answer may take. A doctor looks at counters for a second, and a silent hop takes a second.
 ANSWER_S = 2.0
 NAMED_LEAST = 18
@@ -107,6 +107,8 @@ class Router:
     process: Optional[subprocess.Popen] = None
     wrapper: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
+    # What its configuration file has, if it has one.
+    file: str = ""
 
     @property
     def socket(self) -> Path:
@@ -120,7 +122,11 @@ class Router:
         home.mkdir(exist_ok=True)
         self.process = subprocess.Popen(self.wrapper + command, stdout=log, stderr=log,
                                         env={**os.environ, "HOME": str(home)}, start_new_session=True)
-        wait_until(f"r{self.number} ({self.kind}) runs", self.answers)
+        try:
+            wait_until(f"r{self.number} ({self.kind}) runs", self.answers)
+        except Failed as error:
+            said = (self.folder / f"r{self.number}.log").read_text().strip().splitlines()[-3:]
+            raise Failed(f"{error}: {said}") from error
 
     def answers(self) -> bool:
         if not self.socket.exists():
@@ -130,7 +136,12 @@ class Router:
     def namewire(self) -> list[str]:
         sets = [f"router.name=/r{self.number}", "faces.tcp.enabled=false", f'faces.udp.listen=["127.0.0.1:{self.port}"]']
         sets += self.settings + (["probes.answer=nobody"] if self.kind == "silent" else [])
-        return [self.program, "run", "--socket", str(self.socket)] + [word for each in sets for word in ("--set", each)]
+        command = [self.program, "run", "--socket", str(self.socket)]
+        if self.file:
+            path = self.folder / f"r{self.number}.toml"
+            path.write_text(self.file)
+            command += ["--config", str(path)]
+        return command + [word for each in sets for word in ("--set", each)]
 
     def nfd(self) -> list[str]:
         path = self.folder / f"r{self.number}.conf"
@@ -212,6 +223,7 @@ class Network:
         self.routers = {number: self.router(number) for number in range(1, ROUTERS + 1)}
         self.relay = Relay(self.routers[3].port)  # between r2 and r3
         self.producer: Optional[subprocess.Popen] = None
+        self.taken: Optional[socket.socket] = None
         for router in self.routers.values():
             router.start()
         for number in range(1, ROUTERS):
@@ -242,7 +254,7 @@ class Network:
         self.producer.wait()
         wait_until("its route is gone", lambda: NAME not in self[ROUTERS].tool("route", "list").stdout)
 
-    def restart(self, number: int, **changes) -> None:
+    def restart(self, number: int, produces: bool = True, **changes) -> None:
         """Starts a router again, with other settings, and gives it and its neighbours their routes."""
         router = self[number]
         router.stop()
@@ -251,7 +263,7 @@ class Network:
         router.start()
         if number < ROUTERS:
             router.route(PREFIX, self.port_behind(number))
-        else:
+        elif produces:
             self.produce()
 
     def stop(self) -> None:
@@ -423,6 +435,77 @@ def wrong_strategy(net: Network):
 
 
 # --- what doctor finds ---
+
+
+@fault("two producers of one name", "applications of this machine registered /site/film", at=10, command=("doctor",))
+def two_producers(net: Network):
+    other = net[10].spawn("put", str(net.folder / "film"), NAME)
+    count = lambda: net[10].tool("route", "list").stdout.count(NAME)
+    wait_until("both have a route", lambda: count() > 1)
+
+    def undo():
+        other.terminate()
+        other.wait()
+    return undo
+
+
+@fault("an expired certificate", "/old", "expired", at=10, command=("doctor",))
+def expired_certificate(net: Network):
+    if not shutil.which("faketime"):
+        raise Failed("faketime is not installed")
+    wrapper, net[10].wrapper = net[10].wrapper, ["faketime", "-f", "-8000d"]
+    net[10].tool("key", "make", "/old")
+    net[10].wrapper = wrapper
+    return lambda: net[10].tool("key", "delete", "/old")
+
+
+@fault("a private key that others may read", "chmod -R go=", at=10, command=("doctor",))
+def open_key(net: Network):
+    net[10].tool("key", "make", "/open")
+    folder = net.folder / "home10" / ".ndn" / "ndnsec-key-file"
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    return lambda: net[10].tool("key", "delete", "/open")
+
+
+@fault("a refused registration", "The router refused", at=10, command=("doctor",))
+def refused_registration(net: Network):
+    rules, certificate = net.folder / "rules", net.folder / "operator.cert"
+    net[9].tool("key", "make", "/operator")
+    certificate.write_text(net[9].tool("key", "export-cert", "/operator").stdout)
+    rules.write_text("rule { id operator for interest filter { type name name / relation is-prefix-of } checker { "
+                     "type customized sig-type ecdsa-sha256 key-locator { type name name /operator "
+                     "relation is-prefix-of } } }\n"
+                     f"trust-anchor {{ type file file-name {certificate} }}\n")
+    net.end_producer()
+    net.restart(10, file=f'[trust]\nlocalhost_rib = "{rules}"\npeer_credentials = false\n', produces=False)
+    net[10].tool("put", str(net.folder / "film"), NAME, check=False, timeout=PATIENCE_S)
+
+    def undo():
+        net.restart(10, file="")
+        net[9].tool("key", "delete", "/operator")
+    return undo
+
+
+@fault("a state file whose folder is gone", "state", "cannot be used", at=9, command=("doctor",))
+def lost_state(net: Network):
+    folder = net.folder / "state"
+    folder.mkdir()
+    net.restart(9, settings=[f'state.file="{folder}/state.toml"'])
+    shutil.rmtree(folder)
+    return lambda: net.restart(9, settings=[])
+
+
+@fault("another program has the port", "UDP", "port", at=2, command=("doctor", "--transport", "unix:///nowhere"))
+def taken_port(net: Network):
+    if net.taken is None:
+        net.taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        net.taken.bind(("0.0.0.0", 6363))
+
+    def undo():
+        net.taken.close()
+        net.taken = None
+    return undo
 
 
 def main() -> int:
