@@ -198,13 +198,20 @@ fn is_localhost(name: Name<'_>) -> bool {
 /// The packet and its headers, as from a link service.
 fn unwrap(face: FaceId, frame: &[u8]) -> (LpHeaders, Vec<u8>) {
     match LpPacket::parse(frame) {
-        Ok(LpPacket { headers, fragment: Some(fragment), frag_count: 1, prefix_announcement, .. }) => {
+        Ok(LpPacket { headers, fragment: Some(fragment), frag_count: 1, prefix_announcement, path_label, .. }) => {
             let local = face == APPLICATION; // only an application may choose a next hop
             let next_hop_face_id = headers.next_hop_face_id.filter(|_| local);
-            // The link service refuses an announcement on anything but Data.
-            let announcement = prefix_announcement.filter(|_| Data::parse(fragment).is_ok()).unwrap_or_default();
-            let announcement_bytes = announcement.len() as u16;
-            (LpHeaders { next_hop_face_id, announcement_bytes, ..headers }, [announcement, fragment].concat())
+            // The link service refuses an announcement on anything but Data, and lets a PathLabel choose the next hop.
+            let (is_data, is_interest) = (Data::parse(fragment).is_ok(), Interest::parse(fragment).is_ok());
+            let label = path_label.filter(|_| is_data || is_interest && headers.nack.is_none());
+            let lead = prefix_announcement.filter(|_| is_data).or(label).unwrap_or_default();
+            let by_label = (is_interest && !lead.is_empty()).then_some(FaceId::BY_PATH_LABEL);
+            let headers = LpHeaders {
+                next_hop_face_id: next_hop_face_id.or(by_label),
+                lead_bytes: lead.len() as u16,
+                ..headers
+            };
+            (headers, [lead, fragment].concat())
         }
         _ => (LpHeaders::default(), frame.to_vec()),
     }

@@ -115,14 +115,14 @@ fn send_and_receive(headers: &LpHeaders, packet: &[u8], mtu: usize) {
         };
         assert_eq!(index, last);
         assert_eq!(arrived_headers.packet(&arrived), headers.packet(packet));
-        if arrived_headers.announcement_bytes > 0 {
+        if arrived_headers.lead_bytes > 0 {
             assert_eq!(arrived_headers.announcement(&arrived), headers.announcement(packet));
         }
         // An announcement may be left out, and the fields between it and the Data may be shorter.
-        let announcement_bytes = arrived_headers.announcement_bytes;
+        let lead_bytes = arrived_headers.lead_bytes;
         // Fields between an application and its own router stay there.
         let own = LpHeaders { incoming_face_id: None, next_hop_face_id: None, no_cache: false, ..*headers };
-        let expected = LpHeaders { announcement_bytes, ..own };
+        let expected = LpHeaders { lead_bytes, ..own };
         assert_eq!(arrived_headers, expected);
     }
 }

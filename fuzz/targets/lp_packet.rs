@@ -22,7 +22,7 @@ fuzz_target!(|wire: &[u8]| {
         fragment: packet.has_fragmentation_fields.then_some((packet.frag_index, packet.frag_count)),
         tx_sequence: packet.tx_sequence,
         acks: &acks,
-        prefix_announcement: packet.prefix_announcement,
+        lead: packet.prefix_announcement.or(packet.path_label),
     };
     let fragment = packet.fragment.unwrap_or_default();
     let mut again = Vec::new();
@@ -35,6 +35,8 @@ fuzz_target!(|wire: &[u8]| {
         (reread.sequence, reread.frag_index, reread.frag_count, reread.tx_sequence),
         (packet.sequence, packet.frag_index, packet.frag_count, packet.tx_sequence)
     );
+    // One of the two travels on.
     assert_eq!(reread.prefix_announcement, packet.prefix_announcement);
+    assert_eq!(reread.path_label, packet.path_label.filter(|_| packet.prefix_announcement.is_none()));
     assert!(reread.acks().eq(acks.iter().copied()));
 });

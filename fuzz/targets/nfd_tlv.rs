@@ -7,13 +7,32 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
-use namewire_packet::Data;
+use namewire_packet::path_label::PathLabel;
+use namewire_packet::probe::Probe;
+use namewire_packet::{Data, Name};
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
     CaptureRecord, CaptureStream, ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry,
     DropCounter, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus,
-    PoolHolding, RibEntry, StrategyChoice, decode_dataset, encode_dataset,
+    PoolHolding, ProbeReply, RibEntry, StrategyChoice, decode_dataset, encode_dataset,
 };
+
+/// What a forwarder says of itself to whoever traces a route, and the path that its answer takes.
+fn probe(bytes: &[u8]) {
+    if let Ok(reply) = ProbeReply::parse_content(bytes) {
+        assert_eq!(ProbeReply::parse_content(&reply.to_content()).expect("what we write, we read"), reply);
+    }
+    if let Ok(mut path) = PathLabel::parse_tlv(bytes) {
+        let labels: Vec<u16> = path.labels().collect();
+        assert_eq!(PathLabel::of(path.mode(), &labels).labels().collect::<Vec<_>>(), labels);
+        assert_eq!(path.pop(), labels.last().copied());
+    }
+    if let Ok(name) = Name::parse_value(bytes)
+        && let Some(probe) = Probe::of_name(name)
+    {
+        assert!(probe.target.is_prefix_of(&name) && probe.kind.may_end(bytes));
+    }
+}
 
 /// Decodes, encodes, decodes: both results are equal.
 macro_rules! round_trip {
@@ -43,6 +62,7 @@ fuzz_target!(|bytes: &[u8]| {
     dataset::<DropCounter>(bytes);
     dataset::<PoolHolding>(bytes);
     capture(bytes);
+    probe(bytes);
     if let Ok(data) = Data::parse(bytes)
         && let Ok(announcement) = PrefixAnnouncement::read(&data)
     {

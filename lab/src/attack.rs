@@ -12,6 +12,7 @@
 //! | `unread` | bytes of send queues | connections that ask for stored Data of 8 kB and never read |
 //! | `fragments` | bytes of reassembly | first fragments from many ports |
 //! | `forged` | other producers' consumers | Data for names that others are asked for, and for `status/general` |
+//! | `probes` | the control thread's time, other hosts' answers | pings and traceroutes that the router answers, with forged path labels too, and answers that nobody asked for |
 //! | `stream` | rings and time | one stream that writes as fast as it can |
 //! | `websocket-places`, `observer-places` | connections of these listeners | connections that are let in and kept |
 //! | `many-streams`, `greedy`, `unread-producer` | turns, the way to a producer | see [`streams`] |
@@ -35,7 +36,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use namewire_faces::ethernet;
-use namewire_packet::{DataBuilder, InterestBuilder, NameBuf, Nonce, nfd::MacAddress, tlv};
+use namewire_packet::{
+    DataBuilder, InterestBuilder, NameBuf, Nonce,
+    lp::{self, LinkFields, LpHeaders},
+    nfd::MacAddress,
+    path_label::{PathLabel, PathMode},
+    probe::ProbeKind,
+    tlv,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::knock::Door;
@@ -86,6 +94,7 @@ pub enum Attack {
     Unread,
     Fragments,
     Forged,
+    Probes,
     Stream,
     WebsocketPlaces,
     ObserverPlaces,
@@ -278,6 +287,7 @@ pub fn run(plan: &AttackPlan) -> anyhow::Result<u64> {
         }),
         Attack::Fragments => spread(plan, (FRAGMENTING, 1), first_fragment),
         Attack::Forged => spread(plan, (PORTS, 1), forged),
+        Attack::Probes => spread(plan, (PORTS, 1), probe),
         Attack::Stream => write_on(plan)?,
         Attack::WebsocketPlaces => places::run(plan, Door::Websocket, plan.router.context("--router is missing")?),
         Attack::ObserverPlaces => places::run(plan, Door::Observer, plan.router.context("--router is missing")?),
@@ -315,6 +325,31 @@ fn write_on(plan: &AttackPlan) -> anyhow::Result<u64> {
         sent += 64;
     }
     Ok(sent)
+}
+
+/// In turn: a traceroute that ends at the router, a ping for a name that an application there serves, a probe with a
+/// forged path, and an answer to a probe of others with a path.
+fn probe(number: u64) -> Vec<u8> {
+    let target = name_of(ATTACK_PREFIX);
+    let name = |kind: ProbeKind| kind.name_for(target.as_name(), number);
+    let request = |kind| InterestBuilder::new(name(kind)).must_be_fresh(true).nonce(Nonce::from_u32(number as u32));
+    let path = PathLabel::of(PathMode::Strict, &[number as u16 & 0xfff; 8]);
+    match number % 4 {
+        0 => request(ProbeKind::Traceroute).hop_limit(1).build(),
+        1 => request(ProbeKind::Ping).build(),
+        2 => behind(&path, &request(ProbeKind::Traceroute).hop_limit(9).build()),
+        _ => behind(&path, &DataBuilder::new(name(ProbeKind::Traceroute)).freshness_ms(1).content(b"me").sign_digest()),
+    }
+}
+
+/// A packet behind a path label.
+fn behind(path: &PathLabel, packet: &[u8]) -> Vec<u8> {
+    let (mut frame, mut label) = (Vec::new(), Vec::new());
+    path.write_tlv(&mut label);
+    let headers = LpHeaders { lead_bytes: label.len() as u16, ..LpHeaders::default() };
+    lp::write_headers(&mut frame, &headers, &LinkFields { lead: Some(&label), ..LinkFields::default() }, packet.len());
+    frame.extend_from_slice(packet);
+    frame
 }
 
 fn name_of(uri: &str) -> NameBuf {

@@ -13,6 +13,7 @@ mod process;
 mod run;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use namewire_diagnosis::{doctor, report};
 use namewire_tools::{ExitCode, Failure, Global, Tool};
 use std::{ffi::OsString, time::Duration};
 
@@ -31,7 +32,7 @@ const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice or key), \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
-130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
+8 doctor found warnings, 9 doctor found errors, 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -48,6 +49,10 @@ enum Command {
     Config(config::Command),
     #[command(flatten)]
     Tool(Tool),
+    /// Check router and machine, and say what is wrong and what to type
+    Doctor(doctor::Args),
+    /// Write a bundle for a bug report: state, counters, drops, log and findings, with pseudonyms for names
+    Report(report::Args),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
     /// Write the manual pages of all commands
@@ -144,6 +149,8 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Upgrade(args) => process::upgrade(global, &args).await,
         Command::Config(command) => config::execute(global, command).await,
         Command::Tool(tool) => tool.execute(global).await,
+        Command::Doctor(args) => doctor::execute(global, args).await,
+        Command::Report(args) => report::execute(global, args).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
@@ -271,6 +278,12 @@ mod tests {
         "namewire repo import -c namewire.toml archive.ndn",
         "namewire repo compact --folder /srv/repo /srv/smaller",
         "namewire run --repo /srv/repo",
+        "namewire doctor",
+        "namewire doctor --verbose --watch 10 --no-probe --json",
+        "namewire doctor --config /etc/namewire/namewire.toml",
+        "namewire doctor --nfd-conf /etc/ndn/nfd.conf",
+        "namewire report",
+        "namewire report bug.tar.gz --seconds 60 --yes --with-names --no-probe",
         "namewire drops",
         "namewire drops --prefix /a --face 259 --reason no-route --follow --json",
         "namewire cs info",
@@ -291,6 +304,9 @@ mod tests {
         "namewire peek /a -p -f --lifetime 1000 --payload -v --timeout 5000",
         "namewire poke /a --freshness 1000",
         "namewire ping /a -c 3 -i 100",
+        "namewire ping --forwarders /a -c 3",
+        "namewire traceroute /a/b",
+        "namewire traceroute /a --max-hops 5 --timeout 500ms --one-path --large 0 --json",
         "namewire pingserver /a",
         "namewire put file /a --version 3 --chunk-size 1200 --freshness 1000",
         "namewire get /a -o file --window 64",
@@ -382,5 +398,11 @@ mod tests {
         ] {
             assert!(!parses(line), "{line}");
         }
+    }
+
+    #[test]
+    fn bad_usage_of_doctor_and_report_is_refused() {
+        let lines = ["doctor --watch -1", "doctor --config a --nfd-conf b", "report --seconds many", "report a b"];
+        assert!(lines.iter().all(|line| !parses(&format!("namewire {line}"))));
     }
 }

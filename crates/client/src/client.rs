@@ -17,7 +17,10 @@ use crate::{
     pending_interest::Completion,
     transport_uri::TransportUri,
 };
-use namewire_packet::{Interest, InterestBuilder, MAX_PACKET_BYTES, Nonce};
+use namewire_packet::{
+    FaceId, Interest, InterestBuilder, MAX_PACKET_BYTES, Nonce,
+    lp::{self, LinkFields, LpHeaders},
+};
 use namewire_security::Signer;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -245,10 +248,29 @@ impl Client {
     /// # Errors
     /// As [`Client::express`]; and if the bytes are no Interest of at most 8800 bytes.
     pub async fn express_wire(&self, wire: &[u8]) -> Result<DataBuf, ExpressError> {
+        self.express_framed(&[], wire).await
+    }
+
+    /// Sends an Interest with a fresh Nonce to this face of the forwarder, whatever its routes say (NextHopFaceId). The
+    /// forwarder takes that from local applications that have called [`Client::use_local_fields`], and drops the
+    /// Interest of others.
+    ///
+    /// # Errors
+    /// As [`Client::express`].
+    pub async fn express_by(&self, interest: &InterestBuilder, next_hop: FaceId) -> Result<DataBuf, ExpressError> {
+        let wire = interest.clone().nonce(fresh_nonce()).build();
+        let chosen = LpHeaders { next_hop_face_id: Some(next_hop), ..LpHeaders::default() };
+        let mut headers = Vec::new();
+        lp::write_headers(&mut headers, &chosen, &LinkFields::default(), wire.len());
+        self.express_framed(&headers, &wire).await
+    }
+
+    /// Sends an Interest behind these link headers.
+    pub(crate) async fn express_framed(&self, headers: &[u8], wire: &[u8]) -> Result<DataBuf, ExpressError> {
         let (sender, receiver) = oneshot::channel();
         let lifetime_ms = check(wire)?.lifetime_ms();
         let slot = self.slot().await;
-        let outstanding = self.send_interest(wire, Completion::Once(sender), slot).await?;
+        let outstanding = self.send_framed(headers, wire, Completion::Once(sender), slot).await?;
         let outcome = timeout(Duration::from_millis(lifetime_ms), receiver).await;
         drop(outstanding);
         match outcome {
@@ -266,16 +288,28 @@ impl Client {
         completion: Completion,
         slot: OwnedSemaphorePermit,
     ) -> Result<Outstanding, ExpressError> {
+        self.send_framed(&[], wire, completion, slot).await
+    }
+
+    async fn send_framed(
+        &self,
+        headers: &[u8],
+        wire: &[u8],
+        completion: Completion,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Outstanding, ExpressError> {
         let interest = check(wire)?;
         // A forwarder may be so far away that connecting takes longer than the Interest may.
         let lifetime_ms = interest.lifetime_ms();
         let opened = timeout(Duration::from_millis(lifetime_ms), self.connection.open_face()).await;
         let opened = opened.map_err(|_| ExpressError::Timeout(lifetime_ms))?;
         let face = opened.map_err(|error| ExpressError::Closed(error.reason))?;
-        let id = face
-            .send(|out| out.extend_from_slice(wire), |state| state.pending.insert(&interest, completion))
-            .await
-            .map_err(ExpressError::Closed)?;
+        let write = |out: &mut Vec<u8>| {
+            out.extend_from_slice(headers);
+            out.extend_from_slice(wire);
+        };
+        let sent = face.send(write, |state| state.pending.insert(&interest, completion)).await;
+        let id = sent.map_err(ExpressError::Closed)?;
         Ok(Outstanding { face, name_value: interest.name().value().into(), id, slot: Some(slot) })
     }
 

@@ -1,6 +1,6 @@
 //! A Data packet that outlives the buffer it arrived in.
 
-use namewire_packet::{Data, FaceId, Name, PacketError};
+use namewire_packet::{Data, FaceId, Name, PacketError, path_label::PathLabel};
 use std::{fmt, sync::Arc};
 
 /// A checked Data packet with the link headers that concern an application.
@@ -13,6 +13,8 @@ pub struct DataBuf {
     pub congestion_mark: u64,
     /// Face of the forwarder that it came from, if local fields are on; 254 is the Content Store.
     pub incoming_face_id: Option<FaceId>,
+    /// The path that it took, if it has a PathLabel.
+    pub(crate) path: Option<Arc<PathLabel>>,
 }
 
 impl DataBuf {
@@ -22,7 +24,7 @@ impl DataBuf {
     /// Those of [`Data::parse`].
     pub fn new(wire: &[u8]) -> Result<Self, PacketError> {
         Data::parse(wire)?;
-        Ok(DataBuf { wire: wire.into(), congestion_mark: 0, incoming_face_id: None })
+        Ok(DataBuf { wire: wire.into(), congestion_mark: 0, incoming_face_id: None, path: None })
     }
 
     /// The packet. Cost: one parse, no copy.

@@ -26,6 +26,7 @@ use crate::{
 use namewire_packet::{
     Data, Interest, MAX_PACKET_BYTES, NackReason, NameBuf,
     lp::{LpHeaders, LpPacket},
+    path_label::PathLabel,
     tlv::{self, types},
 };
 use std::{
@@ -259,12 +260,12 @@ impl Face {
     fn receive(self: &Arc<Self>, frame: &[u8]) {
         self.lock().counters.in_frames += 1;
         if frame.first() != Some(&(types::LP_PACKET as u8)) {
-            return self.receive_network_packet(&LpHeaders::default(), frame);
+            return self.receive_network_packet(&LpHeaders::default(), None, frame);
         }
         let Ok(packet) = LpPacket::parse(frame) else { return self.count_malformed() };
         let Some(fragment) = packet.fragment else { return }; // IDLE: link matters only
         if packet.frag_count <= 1 {
-            return self.receive_network_packet(&packet.headers, fragment);
+            return self.receive_network_packet(&packet.headers, packet.path_label, fragment);
         }
         let whole = {
             let mut state = self.lock();
@@ -273,13 +274,14 @@ impl Face {
             whole
         };
         if let Some((headers, bytes)) = whole {
-            self.receive_network_packet(&headers, &bytes);
+            self.receive_network_packet(&headers, None, &bytes);
         }
     }
 
-    fn receive_network_packet(self: &Arc<Self>, headers: &LpHeaders, wire: &[u8]) {
+    /// `path` is its PathLabel, which fragments lose.
+    fn receive_network_packet(self: &Arc<Self>, headers: &LpHeaders, path: Option<&[u8]>, wire: &[u8]) {
         match wire.first().map(|first| u32::from(*first)) {
-            Some(types::DATA) => self.receive_data(headers, wire),
+            Some(types::DATA) => self.receive_data(headers, path, wire),
             Some(types::INTEREST) => self.receive_interest(headers, wire),
             // Every other type is TagNet's, or unknown.
             _ => self.receive_tag_packet(wire),
@@ -297,7 +299,7 @@ impl Face {
         }
     }
 
-    fn receive_data(&self, headers: &LpHeaders, wire: &[u8]) {
+    fn receive_data(&self, headers: &LpHeaders, path: Option<&[u8]>, wire: &[u8]) {
         let Ok(data) = Data::parse(wire) else { return self.count_malformed() };
         let satisfied = {
             let mut state = self.lock();
@@ -314,6 +316,7 @@ impl Face {
         let Ok(mut data) = DataBuf::new(wire) else { return };
         data.congestion_mark = headers.congestion_mark;
         data.incoming_face_id = headers.incoming_face_id;
+        data.path = path.and_then(|path| PathLabel::parse_tlv(path).ok()).map(Arc::new);
         for completion in satisfied {
             completion.complete(Ok(data.clone()));
         }

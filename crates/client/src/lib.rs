@@ -44,6 +44,7 @@
 //! | trust only some keys | [`Validator`] |
 //! | learn what other members of a group published | [`sync::SyncGroup`] |
 //! | find Data by sets of tags | [`tag::TagClient`] |
+//! | ping forwarders, and trace the way to a name | [`Client::probe`] |
 //! | command the forwarder, and read its state | [`Client::control`], [`Client::dataset`], [`NotificationStream`] |
 //!
 //! If the forwarder starts again, the client connects again and registers its prefixes again.
@@ -71,6 +72,7 @@ pub mod manifest;
 mod notification;
 pub mod object_protocol;
 mod pending_interest;
+mod probe;
 mod producer;
 mod rate_limit;
 mod reassembly;
@@ -104,7 +106,13 @@ pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, R
 #[cfg(feature = "key-chain")]
 pub use kept_certificate::{CertificateEvent, keep_certificate};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
+pub use namewire_packet::{
+    nfd::{ProbeReply, ReplyCode},
+    path_label::{PathLabel, PathMode},
+    probe::ProbeKind,
+};
 pub use notification::{Notification, NotificationStream};
+pub use probe::{ProbeAnswer, ProbeRequest};
 pub use producer::{
     Answer, INCOMING_INTERESTS_MAX, InterestOptions, InterestRoutes, InterestStream, SERVED_AT_ONCE_MAX, ServeError,
 };

@@ -17,7 +17,8 @@ use crate::{
 use namewire_packet::{
     FaceId, InterestBuilder, NameBuf, SignedInterestFields,
     nfd::{
-        self, ControlParameters, ControlResponse, Dataset, DatasetEntry, NfdError, NodeState, Part, origin, route_flags,
+        self, ControlParameters, ControlResponse, Dataset, DatasetEntry, NfdError, NodeState, Part, face_flags, origin,
+        route_flags,
     },
 };
 use namewire_security::SignError;
@@ -128,6 +129,20 @@ impl Client {
         let data = self.express_wire(&self.command_signer.sign_interest(&command, &fields)?).await?;
         let response = ControlResponse::decode(data.data().content()).map_err(ControlError::Malformed)?;
         if response.code == 200 { Ok(response) } else { Err(ControlError::Refused(Box::new(response))) }
+    }
+
+    /// Asks the forwarder to take NextHopFaceId from this client ([`Client::express_by`]), and to tell the faces that
+    /// packets came from.
+    ///
+    /// # Errors
+    /// As [`Client::control`]; forwarders refuse it to applications of other machines.
+    pub async fn use_local_fields(&self) -> Result<(), ControlError> {
+        let parameters = ControlParameters {
+            flags: Some(face_flags::LOCAL_FIELDS),
+            mask: Some(face_flags::LOCAL_FIELDS),
+            ..ControlParameters::default()
+        };
+        self.control("faces", "update", &parameters).await.map(drop)
     }
 
     fn management_prefix(&self, module: &str) -> NameBuf {

@@ -61,7 +61,8 @@ impl InterfacePattern {
     }
 }
 
-fn is_in_subnet(address: IpAddr, subnet: IpAddr, bits: u8) -> bool {
+/// Whether the first `bits` bits of the two are the same.
+pub(crate) fn is_in_subnet(address: IpAddr, subnet: IpAddr, bits: u8) -> bool {
     let same_prefix = |difference: u128, width: u8| difference.checked_shr(u32::from(width - bits)).unwrap_or(0) == 0;
     match (address, subnet) {
         (IpAddr::V4(a), IpAddr::V4(b)) => same_prefix((a.to_bits() ^ b.to_bits()).into(), 32),

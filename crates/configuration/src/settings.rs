@@ -13,6 +13,7 @@ mod fib;
 mod log;
 mod pit;
 mod privileges;
+mod probes;
 mod ranges;
 mod repo;
 mod tagnet;
@@ -36,6 +37,7 @@ use namewire_management::ReadvertiseConfig;
 use namewire_tables::PageSize;
 pub use pit::{FaceListChoice, PitSection, Role};
 pub use privileges::Privileges;
+pub use probes::ProbesSection;
 use ranges::{
     busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
 };
@@ -54,6 +56,8 @@ pub struct Settings {
     pub log: LogSection,
     /// Metrics, and the live page.
     pub observe: ObserveSection,
+    /// Whom the router answers when they ping it or trace a route.
+    pub probes: ProbesSection,
     /// All tables but the Content Store.
     pub tables: TablesSection,
     /// How pending Interests are kept.
@@ -118,6 +122,9 @@ impl Default for ObserveSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterSection {
+    /// The router's own name, in answers to probes. Without it, the host's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Prefix>,
     /// Worker threads.
     #[serde(deserialize_with = "workers")]
     pub workers: u16,
@@ -269,6 +276,7 @@ choice::named! {
 impl Default for RouterSection {
     fn default() -> Self {
         RouterSection {
+            name: None,
             workers: 1,
             pin: Vec::new(),
             busy_poll: Span::default(),

@@ -1,6 +1,6 @@
 //! Names, strategies, FaceUris and route origins in the form that people write.
 
-use crate::{InterfacePattern, likeness::nearest};
+use crate::{InterfacePattern, interface_pattern::is_in_subnet, likeness::nearest};
 use namewire_engine::strategy::registry::strategy_names;
 use namewire_packet::{
     NameBuf,
@@ -11,7 +11,7 @@ use namewire_packet::{
     },
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::{fmt, str::FromStr};
+use std::{fmt, net::IpAddr, str::FromStr};
 
 /// The names of strategies begin with this prefix.
 const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy/";
@@ -68,6 +68,38 @@ pub struct StrategyName(pub NameBuf);
 /// The remote or local end of a face, possibly with a host name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uri(pub FaceUri);
+
+/// Addresses with the same first bits: `192.0.2.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Subnet {
+    /// Whether the address is one of them.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        is_in_subnet(address.to_canonical(), self.address, self.bits)
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let subnet = text.parse().ok().and_then(|pattern| match pattern {
+            InterfacePattern::Subnet(address, bits) => Some(Subnet { address, bits }),
+            _ => None,
+        });
+        subnet.ok_or_else(|| format!("\"{text}\" is no subnet; write for example 192.0.2.0/24 or 192.0.2.7/32"))
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
 
 /// The component that registered a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,7 +216,7 @@ macro_rules! as_string {
     )+};
 }
 
-as_string!(Prefix, StrategyName, Uri, Origin, Mac, InterfacePattern);
+as_string!(Prefix, StrategyName, Uri, Origin, Mac, InterfacePattern, Subnet);
 
 #[cfg(test)]
 mod tests {

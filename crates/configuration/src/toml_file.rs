@@ -168,6 +168,7 @@ mod tests {
             "",
             "router",
             "observe",
+            "probes",
             "tables",
             "pit",
             "fib",

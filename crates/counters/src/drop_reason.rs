@@ -33,6 +33,8 @@ namewire_packet::reasons! {
         OutRecordsFull = "out-records-full",
         /// NextHopFaceId names a face that does not exist.
         NextHopFaceMissing = "next-hop-face-missing",
+        /// The PathLabel of a probe names no next hop to which it may go. A Nack said so.
+        PathLabelVoid = "path-label-void",
         /// No FIB entry gives an eligible next hop, and a Nack said so or the strategy sends no Nack.
         NoRoute = "no-route",
         /// The links of all next hops are down. The Interest waits for one of them.

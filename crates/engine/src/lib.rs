@@ -81,7 +81,7 @@ pub use namewire_packet::FaceId;
 pub use pipeline::frame::{Frame, View};
 pub use schedule::engine::Engine;
 pub use state::{
-    config::{DataFrom, EngineConfig, UnsolicitedPolicy},
+    config::{AnswersProbes, DataFrom, EngineConfig, UnsolicitedPolicy},
     core_role::{CoreConfig, PitRole},
     name_state::{NameState, PendingInterest, PendingUpstream, StoredData},
     upstream_times::{UPSTREAM_BUCKETS_NS, UPSTREAM_PERIOD_MS, UpstreamTime},

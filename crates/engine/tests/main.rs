@@ -17,6 +17,7 @@ mod name_state;
 mod pit_limits;
 mod pit_shares;
 mod prefix_lookup;
+mod probes;
 mod random_packets;
 mod silent_next_hops;
 mod stage_costs;

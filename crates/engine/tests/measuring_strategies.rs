@@ -304,7 +304,7 @@ fn discovery_goes_to_all_neighbours_and_learns_from_the_answer() {
     let announcement = announcement("/p");
     let sent = node.receive(C, data("/p/1").announcing("/p"));
     assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].face, sent[0].headers.announcement_bytes), (A, announcement.len() as u16));
+    assert_eq!((sent[0].face, sent[0].headers.lead_bytes), (A, announcement.len() as u16));
     assert!(sent[0].wire.starts_with(&announcement), "A learns too");
     let [(RouteRequest::Learn { face, .. }, bytes)] = &node.route_requests[..] else { panic!() };
     assert_eq!((*face, bytes), (C, &announcement));
@@ -315,7 +315,7 @@ fn applications_get_bare_data() {
     let mut node = self_learning(&[]);
     node.receive(L, interest("/p/1", 1));
     let sent = node.receive(C, data("/p/1").announcing("/p"));
-    assert_eq!((sent.clone(), sent[0].headers.announcement_bytes), (vec![sent[0].clone()], 0));
+    assert_eq!((sent.clone(), sent[0].headers.lead_bytes), (vec![sent[0].clone()], 0));
     assert_eq!(sent, ["L Data /p/1"]);
     assert_eq!(node.route_requests.len(), 1);
 }
@@ -331,7 +331,7 @@ fn a_known_route_is_asked_without_discovery_and_the_announcement_attached() {
         assert_eq!((sent.len(), sent[0].face, sent[0].headers.non_discovery), (1, B, true));
         let sent = node.receive(B, data(name));
         assert_eq!(sent.len(), 1);
-        let bytes = usize::from(sent[0].headers.announcement_bytes);
+        let bytes = usize::from(sent[0].headers.lead_bytes);
         assert_eq!(bytes, if is_attached { announcement.len() } else { 0 });
         assert_eq!((&sent[0].wire[..bytes], &sent[0].wire[bytes..]), (&announcement[..bytes], &data(name).wire[..]));
         assert_eq!(node.route_requests.len(), 0, "there was nothing to learn");
@@ -375,7 +375,7 @@ fn other_strategies_forward_announcements() {
     node.receive(A, interest("/p/1", 1));
     node.receive(L, interest("/p/1", 2));
     let sent = node.receive(B, data("/p/1").announcing("/p"));
-    let bytes: Vec<u16> = sent.iter().map(|sent| sent.headers.announcement_bytes).collect();
+    let bytes: Vec<u16> = sent.iter().map(|sent| sent.headers.lead_bytes).collect();
     assert_eq!(bytes, [announcement.len() as u16, 0]);
     assert_eq!(node.receive(C, interest("/p/1", 3)), ["C Data /p/1 cached"]);
     assert_eq!(node.route_requests.len(), 0);

@@ -44,7 +44,7 @@ impl Fragmenter {
     /// lacks only the fields of reliability; `mtu` is what these leave. Passes nothing if the MTU is too small.
     pub(crate) fn split(
         &mut self,
-        (headers, announcement): (&LpHeaders, Option<&[u8]>),
+        (headers, lead): (&LpHeaders, Option<&[u8]>),
         packet: &[u8],
         mtu: usize,
         scratch: &mut Vec<u8>,
@@ -52,10 +52,10 @@ impl Fragmenter {
     ) -> Result<(), LinkDrop> {
         let room = mtu.checked_sub(FRAGMENT_ROOM).filter(|&room| room > 0);
         let room = room.ok_or(LinkDrop::PacketTooLarge)?;
-        // An announcement that would take most of the first fragment is omitted: the Data matters more.
-        let announcement = announcement.filter(|announcement| announcement.len() <= room / 2);
+        // A lead that would take most of the first fragment is omitted: the packet matters more.
+        let lead = lead.filter(|lead| lead.len() <= room / 2);
         let first_room = room
-            .checked_sub(header_bytes(headers, announcement, scratch))
+            .checked_sub(header_bytes(headers, lead, scratch))
             .filter(|&room| room > 0)
             .ok_or(LinkDrop::PacketTooLarge)?;
         let (first, rest) = packet.split_at(first_room.min(packet.len()));
@@ -68,7 +68,7 @@ impl Fragmenter {
             let link = LinkFields {
                 sequence: Some(self.next_sequence()),
                 fragment: Some((frag_index as u64, frag_count)),
-                prefix_announcement: announcement.filter(|_| frag_index == 0),
+                lead: lead.filter(|_| frag_index == 0),
                 ..LinkFields::default()
             };
             let headers = if frag_index == 0 { headers } else { &no_headers };
@@ -79,12 +79,12 @@ impl Fragmenter {
 }
 
 /// Bytes of the header fields alone.
-fn header_bytes(headers: &LpHeaders, announcement: Option<&[u8]>, scratch: &mut Vec<u8>) -> usize {
+fn header_bytes(headers: &LpHeaders, lead: Option<&[u8]>, scratch: &mut Vec<u8>) -> usize {
     if headers.is_empty() {
         return 0;
     }
     scratch.clear();
-    let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
+    let link = LinkFields { lead, ..LinkFields::default() };
     lp::write_headers(scratch, headers, &link, 0);
     // An LpPacket with these fields and no Fragment also has its type and length: 2 bytes, or 4 from 253 bytes on.
     if scratch.len() < 255 { scratch.len() - 2 } else { scratch.len() - 4 }

@@ -3,7 +3,7 @@
 use namewire_packet::lp::{LpHeaders, LpPacket};
 use namewire_packet::tag::{TagFrame, TagPacket};
 use namewire_packet::tlv::{self, types};
-use namewire_packet::{Data, Interest, MAX_PACKET_BYTES};
+use namewire_packet::{Data, FaceId, Interest, MAX_PACKET_BYTES};
 
 use crate::reassembly::{Envelope, MAX_FRAGMENTS};
 use crate::{LinkDrop, LinkOptions};
@@ -119,7 +119,10 @@ pub(crate) fn check_headers(envelope: &Envelope, packet: &[u8], options: &LinkOp
     if envelope.has_prefix_announcement && is_interest {
         return Err(LinkDrop::MisplacedPrefixAnnouncement);
     }
-    Ok(headers)
+    // A PathLabel chooses the next hop, unless an application has chosen one.
+    let is_steered = is_plain_interest && headers.lead_bytes > 0;
+    let by_label = is_steered.then_some(FaceId::BY_PATH_LABEL);
+    Ok(LpHeaders { next_hop_face_id: headers.next_hop_face_id.or(by_label), ..headers })
 }
 
 /// The headers of NDN packets mean nothing on a tag packet, except a congestion mark.

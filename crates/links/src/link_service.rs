@@ -20,7 +20,7 @@
 //! * A congestion mark is on the packet, not on each fragment.
 //! * A packet that fits the MTU unchanged is sent in one frame; NFD keeps room for fields that it may not need.
 //!
-//! A PrefixAnnouncement travels in front of its Data, in the same bytes: see [`LpHeaders::announcement_bytes`]. If a
+//! A PrefixAnnouncement travels in front of its Data, in the same bytes: see [`LpHeaders::lead_bytes`]. If a
 //! Data is fragmented, the announcement and the Data together have at most 8800 bytes.
 
 mod encoding;
@@ -376,7 +376,7 @@ impl LinkService {
             return Err(LinkDrop::TooManyFragments);
         }
         let (start, end) = (carried_from(&lp), lp.fragment_offset + fragment.len());
-        let headers = LpHeaders { announcement_bytes: (lp.fragment_offset - start) as u16, ..lp.headers };
+        let headers = LpHeaders { lead_bytes: (lp.fragment_offset - start) as u16, ..lp.headers };
         let envelope = Envelope { headers, has_prefix_announcement: lp.prefix_announcement.is_some() };
         if lp.frag_count == 1 {
             let headers = check_headers(&envelope, fragment, &self.options)?;
@@ -413,11 +413,13 @@ impl LinkService {
     }
 }
 
-/// Offset of the bytes that are passed on: the Fragment, or the announcement before it. Only the first fragment's
-/// headers count (NDNLPv2 §2).
+/// Offset of the bytes that are passed on: the Fragment, or the lead before it. Only the first fragment's headers count
+/// (NDNLPv2 §2). A PathLabel means nothing to a Nack or a tag packet, and is left out.
 fn carried_from(lp: &LpPacket<'_>) -> usize {
-    match lp.prefix_announcement {
-        Some(_) if lp.frag_index == 0 => lp.prefix_announcement_offset,
+    let is_ndn = lp.fragment.is_some_and(|bytes| matches!(u32::from(bytes[0]), types::INTEREST | types::DATA));
+    let may_lead = lp.prefix_announcement.is_some() || is_ndn && lp.headers.nack.is_none();
+    match lp.lead_offset {
+        Some(offset) if lp.frag_index == 0 && may_lead => offset,
         _ => lp.fragment_offset,
     }
 }

@@ -255,14 +255,14 @@ fn each_header_is_legal_on_its_own_packets_only() {
     let local_fields_off = link(false, MAX_PACKET_BYTES, false);
     assert_eq!(receive_on(local_fields_off, &frame), Err(LinkDrop::LocalFieldsOff));
 
-    let announcement = LinkFields { prefix_announcement: Some(&data), ..LinkFields::default() };
+    let announcement = LinkFields { lead: Some(&data), ..LinkFields::default() };
     let on_interest = wrap(&none, &announcement, &interest);
     let refused = receive_on(link(false, MAX_PACKET_BYTES, false), &on_interest);
     assert_eq!(refused, Err(LinkDrop::MisplacedPrefixAnnouncement));
     let on_data = wrap(&none, &announcement, &data);
     let (headers, carried) = receive_on(link(false, MAX_PACKET_BYTES, false), &on_data).unwrap().unwrap();
     assert_eq!((headers.packet(&carried), headers.announcement(&carried)), (&data[..], Some(&data[..])));
-    assert_eq!(LpHeaders { announcement_bytes: 0, ..headers }, none);
+    assert_eq!(LpHeaders { lead_bytes: 0, ..headers }, none);
 
     // Our own tokens come back on Data and Nacks.
     for (base, packet) in [(none, &data), (nack, &interest)] {
@@ -305,7 +305,7 @@ fn tag_packets_pass_whole_or_in_pieces_without_headers_of_ndn() {
         let frame = wrap(&headers, &LinkFields::default(), &packet);
         assert_eq!(receive_on(link(false, MAX_PACKET_BYTES, true), &frame), Err(why));
     }
-    let announcement = LinkFields { prefix_announcement: Some(&packet), ..LinkFields::default() };
+    let announcement = LinkFields { lead: Some(&packet), ..LinkFields::default() };
     assert!(receive_on(link(false, MAX_PACKET_BYTES, true), &wrap(&none, &announcement, &packet)).is_err());
 }
 
@@ -570,7 +570,7 @@ fn an_mtu_too_small_for_any_payload_refuses() {
 /// Sends Data with an announcement over `mtu`; returns the number of frames, the announcement and the Data received.
 fn announced(announcement: &[u8], data: &[u8], fragmentation: bool, mtu: usize) -> (usize, Option<Vec<u8>>, Vec<u8>) {
     let token = PitToken::new(b"abcdef");
-    let headers = LpHeaders { pit_token: token, announcement_bytes: announcement.len() as u16, ..LpHeaders::default() };
+    let headers = LpHeaders { pit_token: token, lead_bytes: announcement.len() as u16, ..LpHeaders::default() };
     let sent = frames(&mut link(fragmentation, mtu, false), &headers, &[announcement, data].concat()).unwrap();
     assert!(sent.iter().all(|frame| frame.len() <= mtu));
     let mut receiver = link(fragmentation, mtu, false);
@@ -610,7 +610,7 @@ fn an_announcement_travels_with_its_data() {
         assert!(arrived == expected, "MTU {mtu}, {data_bytes} bytes: {} frames", arrived.0);
     }
     // A packet whose only header is its announcement, which does not fit, is sent bare.
-    let headers = LpHeaders { announcement_bytes: 300, ..LpHeaders::default() };
+    let headers = LpHeaders { lead_bytes: 300, ..LpHeaders::default() };
     let data = data_of(8600);
     let sent = frames(&mut link(false, MAX_PACKET_BYTES, false), &headers, &[&announcement[..], &data].concat());
     assert_eq!(sent, Ok(vec![data]));

@@ -30,7 +30,10 @@ use namewire_shares::{Groups, PoolReader};
 use std::collections::BTreeSet;
 
 /// Prefixes that lead to management itself.
-const OWN_PREFIXES: usize = 2;
+const OWN_PREFIXES: usize = 3;
+
+/// Any route of an application for the router's own name is cheaper.
+const OWN_NAME_COST: u64 = u32::MAX as u64;
 
 /// FIB entries beside those that cover a name.
 const NEARBY: usize = 6;
@@ -64,6 +67,8 @@ pub struct ManagementConfig {
     /// Initial strategy choices: (prefix, strategy). Empty means [`DEFAULT_CHOICES`]; otherwise `/` gets the default
     /// strategy if it has no choice.
     pub strategies: Vec<(NameBuf, NameBuf)>,
+    /// The router's own name, if it has one: Interests under it come to management, unless an application serves it.
+    pub own_name: Option<NameBuf>,
     /// The rules of who may command.
     pub trust: TrustConfig,
     /// The user whose processes may command as the router itself may, if there is one.
@@ -85,6 +90,11 @@ pub struct Management {
 }
 
 impl Management {
+    /// Whether a name is under a prefix that management serves.
+    pub fn serves(&self, name: Name<'_>) -> bool {
+        [&self.prefix, &self.localhop_prefix].iter().any(|prefix| prefix.as_name().is_prefix_of(&name))
+    }
+
     /// A node without faces and routes; the first FIB goes to `out`.
     ///
     /// # Errors
@@ -120,6 +130,9 @@ impl Management {
         let localhop_prefix = fixed_name("/localhop/nfd");
         if config.trust.localhop_rib.is_some() {
             routes.manual.insert(localhop_prefix.as_name(), internal);
+        }
+        if let Some(name) = &config.own_name {
+            routes.manual.insert(name.as_name(), NextHop { cost: OWN_NAME_COST, ..internal });
         }
         let mut management = Management {
             prefix,

@@ -18,6 +18,8 @@ impl FaceId {
     pub const CONTENT_STORE: FaceId = FaceId(254);
     /// Drops everything.
     pub const NULL: FaceId = FaceId(255);
+    /// As NextHopFaceId, inside a forwarder: the packet's PathLabel chooses the next hop.
+    pub const BY_PATH_LABEL: FaceId = FaceId(u64::MAX);
     /// First id of faces created at run time.
     pub const FIRST_DYNAMIC: FaceId = FaceId(256);
 }

@@ -23,6 +23,8 @@ pub mod name;
 pub mod name_uri;
 pub mod names;
 pub mod nfd;
+pub mod path_label;
+pub mod probe;
 pub mod rtt;
 pub mod signature;
 pub mod tag;

@@ -3,6 +3,7 @@
 
 use crate::{
     FaceId, NackReason, PacketError,
+    path_label::{MAX_PATH_LABEL_BYTES, PathLabel},
     tlv::{self, Element, Reader, types},
 };
 use std::{fmt, num::NonZeroU8};
@@ -41,6 +42,9 @@ impl fmt::Debug for PitToken {
     }
 }
 
+/// The type of a PathLabel, as its first bytes.
+const PATH_LABEL_BEGIN: &[u8] = &[0xfd, (types::LP_PATH_LABEL >> 8) as u8, types::LP_PATH_LABEL as u8];
+
 /// The fields that concern the network packet, not the link itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LpHeaders {
@@ -62,28 +66,38 @@ pub struct LpHeaders {
     /// come for that fingerprint (Yuan15 §5.5.1). Core routers of Namewire send this field to each other, with an empty
     /// value. Other forwarders ignore it; Namewire ignores it if its value is not empty.
     pub collided: bool,
-    /// Bytes before the Data in the bytes that carry it: the Data of a PrefixAnnouncement and the bytes between the
-    /// two, as received. 0 for a packet without announcement, which then costs nothing: see [`LpHeaders::packet`].
-    pub announcement_bytes: u16,
+    /// Bytes before the packet in the bytes that carry it: the lead, which is the Data of a PrefixAnnouncement or a
+    /// whole PathLabel, and the bytes between the two, as received. 0 for a packet without a lead, which then costs
+    /// nothing: see [`LpHeaders::packet`].
+    pub lead_bytes: u16,
 }
 
 impl LpHeaders {
     /// The network packet in the bytes that carry it.
     #[inline]
     pub fn packet<'a>(&self, carried: &'a [u8]) -> &'a [u8] {
-        if self.announcement_bytes == 0 {
+        if self.lead_bytes == 0 {
             return carried;
         }
-        carried.get(usize::from(self.announcement_bytes)..).unwrap_or_default()
+        carried.get(usize::from(self.lead_bytes)..).unwrap_or_default()
     }
 
     /// The announcing Data that came with the packet, as a whole Data element. Its content is not checked.
     pub fn announcement<'a>(&self, carried: &'a [u8]) -> Option<&'a [u8]> {
-        if self.announcement_bytes == 0 {
+        self.lead(carried).filter(|lead| lead.first() == Some(&(types::DATA as u8)))
+    }
+
+    /// The PathLabel that came with the packet, as a whole element.
+    pub fn path_label<'a>(&self, carried: &'a [u8]) -> Option<&'a [u8]> {
+        self.lead(carried).filter(|lead| lead.starts_with(PATH_LABEL_BEGIN))
+    }
+
+    /// The element in front of the packet: an announcing Data or a PathLabel.
+    pub fn lead<'a>(&self, carried: &'a [u8]) -> Option<&'a [u8]> {
+        if self.lead_bytes == 0 {
             return None;
         }
-        let before = carried.get(..usize::from(self.announcement_bytes))?;
-        tlv::read_element(before).ok().filter(|data| data.type_number == types::DATA).map(|data| data.wire)
+        tlv::read_element(carried.get(..usize::from(self.lead_bytes))?).ok().map(|element| element.wire)
     }
 
     /// True if a packet with these headers can travel bare.
@@ -109,8 +123,10 @@ pub struct LpPacket<'a> {
     pub tx_sequence: Option<u64>,
     /// The Data inside a PrefixAnnouncement field.
     pub prefix_announcement: Option<&'a [u8]>,
-    /// Where that Data begins in the LpPacket.
-    pub prefix_announcement_offset: usize,
+    /// A well-formed PathLabel, as a whole element.
+    pub path_label: Option<&'a [u8]>,
+    /// Where the first of these two begins in the LpPacket, if there is one.
+    pub lead_offset: Option<usize>,
     /// Fragment: a whole network packet or a piece; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
     /// Where the fragment's bytes begin in the LpPacket.
@@ -151,9 +167,13 @@ impl<'a> LpPacket<'a> {
                 packet.fragment_offset = value_offset + reader.offset() - element.value.len();
             } else {
                 packet.accept(&element)?;
-                if type_number == types::LP_PREFIX_ANNOUNCEMENT {
-                    packet.prefix_announcement_offset = value_offset + reader.offset() - element.value.len();
-                }
+                let lead = match type_number {
+                    types::LP_PREFIX_ANNOUNCEMENT => Some(element.value),
+                    types::LP_PATH_LABEL => packet.path_label,
+                    _ => None,
+                };
+                let begin = lead.map(|lead| value_offset + reader.offset() - lead.len());
+                packet.lead_offset = packet.lead_offset.or(begin);
                 last_type = type_number;
             }
         }
@@ -200,6 +220,11 @@ impl<'a> LpPacket<'a> {
                     return Err(PacketError::BadValue(type_number));
                 }
                 self.prefix_announcement = Some(data.wire);
+            }
+            // As any field of the ignorable range, a malformed one is ignored.
+            types::LP_PATH_LABEL => {
+                let is_sound = element.wire.len() <= MAX_PATH_LABEL_BYTES && PathLabel::parse_tlv(element.wire).is_ok();
+                self.path_label = is_sound.then_some(element.wire);
             }
             types::LP_COLLIDED => self.headers.collided = value.is_empty(),
             800..=959 if type_number.is_multiple_of(4) => {} // §1.2: the only ignorable range
@@ -251,8 +276,8 @@ pub struct LinkFields<'a> {
     pub tx_sequence: Option<u64>,
     /// TxSequence numbers to acknowledge.
     pub acks: &'a [u64],
-    /// A PrefixAnnouncement: one whole Data.
-    pub prefix_announcement: Option<&'a [u8]>,
+    /// What travels in front of the packet: the whole Data of a PrefixAnnouncement, or a whole PathLabel.
+    pub lead: Option<&'a [u8]>,
 }
 
 /// Appends an LpPacket up to the place of the fragment: the caller sends the `fragment_size` bytes right after it. A
@@ -309,8 +334,10 @@ fn write_fields(out: &mut Vec<u8>, headers: &LpHeaders, link: &LinkFields<'_>) {
     if headers.non_discovery {
         tlv::write_tlv(out, types::LP_NON_DISCOVERY, &[]);
     }
-    if let Some(announcement) = link.prefix_announcement {
-        tlv::write_tlv(out, types::LP_PREFIX_ANNOUNCEMENT, announcement);
+    match link.lead {
+        Some(label) if label.starts_with(PATH_LABEL_BEGIN) => out.extend_from_slice(label),
+        Some(announcement) => tlv::write_tlv(out, types::LP_PREFIX_ANNOUNCEMENT, announcement),
+        None => {}
     }
     if headers.collided {
         tlv::write_tlv(out, types::LP_COLLIDED, &[]);

@@ -59,6 +59,12 @@ pub mod types {
     pub const LP_TX_SEQUENCE: u32 = 840;
     pub const LP_NON_DISCOVERY: u32 = 844;
     pub const LP_PREFIX_ANNOUNCEMENT: u32 = 848;
+    /// Only Namewire uses it; its number is in the range that other forwarders ignore (§1.2).
+    pub const LP_PATH_LABEL: u32 = 952;
+    /// In PathLabel.
+    pub const PATH_LABEL_FLAGS: u32 = 11;
+    pub const PATH_LABEL_BITMAP: u32 = 13;
+    pub const PATH_LABEL_HOP_COUNT: u32 = 15;
     /// Only core routers of Namewire use it; its number is in the range that other forwarders ignore (§1.2).
     pub const LP_COLLIDED: u32 = 956;
 }

@@ -268,7 +268,7 @@ fn lp_headers_survive_rewriting() {
             fragment: lp.has_fragmentation_fields.then_some((lp.frag_index, lp.frag_count)),
             tx_sequence: lp.tx_sequence,
             acks: &acks,
-            prefix_announcement: lp.prefix_announcement,
+            lead: lp.prefix_announcement.or(lp.path_label),
         };
         let fragment = lp.fragment.unwrap_or_default();
         let mut out = Vec::new();

@@ -20,6 +20,7 @@ mod links;
 mod netlink;
 pub(crate) mod node;
 mod own_address;
+mod probes;
 mod recent;
 mod snapshot;
 mod status;
@@ -398,6 +399,7 @@ impl Control {
     fn answer_look(&mut self, asker: Asker, looks: Vec<NameLook>, effects: &mut Vec<Effect>) {
         let now = self.node.times();
         match asker {
+            Asker::Probe(asker) => self.answer_probe(&asker, looks),
             Asker::Client(ticket) => self.management.on_name_looked(now, ticket, &looks, effects),
             Asker::Observer { name, reply } => {
                 let TablesAboutName { fib, rib, choices, faces } = self.management.tables_about(now, name.as_name());
@@ -426,9 +428,12 @@ impl Control {
     }
 
     fn interest(&mut self, request: HeldRequest, effects: &mut Vec<Effect>) {
-        let HeldRequest { incoming, pit_token, packet } = request;
         self.node.counts.internal.packets.out_interests += 1;
-        self.node.counts.internal.out_bytes += packet.len() as u64;
+        self.node.counts.internal.out_bytes += request.packet.len() as u64;
+        if self.take_probe(&request).is_some() {
+            return;
+        }
+        let HeldRequest { incoming, pit_token, packet } = request;
         let now = self.node.times();
         self.management.on_interest(now, incoming, &packet, pit_token, &mut self.node, effects);
     }

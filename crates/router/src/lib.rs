@@ -15,12 +15,10 @@
 //! Control writes the tables that all workers read ([`namewire_worker::Shared`]). To follow a command, start with
 //! [`control`]; to follow a packet, with `namewire_worker`. WebSocket and the observer have separate threads.
 
-mod answer_times;
 mod content_stores;
 mod control;
 mod cs_settings;
 mod descriptors;
-mod drop_report;
 mod listeners;
 mod log_lines;
 mod memory_listener;
@@ -29,8 +27,8 @@ mod name_looks;
 mod observer_places;
 mod observing;
 pub mod operator;
-mod pool_report;
 mod privileges;
+mod probe_desk;
 mod process_desk;
 mod requests;
 mod secrets;

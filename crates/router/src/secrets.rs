@@ -11,6 +11,8 @@ pub(crate) struct Secrets {
     pub(crate) control: u64,
     /// Of the engines.
     pub(crate) seed: u64,
+    /// Not secret: tells this start of the router from others.
+    pub(crate) instance: u64,
 }
 
 impl Secrets {
@@ -18,9 +20,15 @@ impl Secrets {
         if let Some(seed) = seed {
             let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
             let control = seed ^ 0x2545_F491_4F6C_DD1D;
-            return Ok(Secrets { tables: HashKey::from_seed(seed), shards, control, seed });
+            return Ok(Secrets {
+                tables: HashKey::from_seed(seed),
+                shards,
+                control,
+                seed,
+                instance: control.rotate_left(17),
+            });
         }
-        let mut bytes = [0; 48];
+        let mut bytes = [0; 56];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let part = |at: usize| {
             let mut part = [0; 16];
@@ -28,7 +36,7 @@ impl Secrets {
             part
         };
         let number = |at: usize| bytes[at..].iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte));
-        let (control, seed) = (number(32), number(40));
-        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), control, seed })
+        let (control, seed, instance) = (number(32), number(40), number(48));
+        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), control, seed, instance })
     }
 }

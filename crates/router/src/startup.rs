@@ -19,6 +19,7 @@ use crate::{
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
+    probe_desk::Probes,
     process_desk::ProcessDesk,
     secrets::Secrets,
     worker_shares::workers_config,
@@ -285,6 +286,7 @@ struct Foundation<'a> {
     inbox: ControlInbox,
     ids: FaceIdAllocator,
     tags: Option<TagControl>,
+    probes: Probes,
     descriptors: Descriptors,
     senders: Arc<[WorkerSender]>,
     faceless: Vec<Arc<FaceCounters>>,
@@ -321,6 +323,7 @@ impl<'a> Foundation<'a> {
             inbox,
             ids,
             tags,
+            probes: probes(settings, &secrets),
             descriptors,
             senders,
             faceless,
@@ -408,8 +411,8 @@ impl<'a> Foundation<'a> {
         let parts = FaceParts { shared, workers: self.senders, events, ids, faceless, descriptors };
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(accepts), ..NodeCounts::default() };
         let settings = &configuration.settings;
-        let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.tags);
-        node.in_force = InForce::new(settings, &configuration.sources);
+        let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.probes);
+        (node.tags, node.in_force) = (self.tags, InForce::new(settings, &configuration.sources));
         (self.threads, node, self.anchors, self.inbox)
     }
 }
@@ -504,6 +507,7 @@ fn management_config(configuration: &Configuration, holders: &HolderTable) -> Ma
         router_uid: Some(rustix::process::geteuid().as_raw()),
         readvertise: configuration.settings.rib.readvertise(),
         groups: holders.groups().clone(),
+        own_name: configuration.settings.router.name.as_ref().map(|name| name.0.clone()),
         ..ManagementConfig::default()
     }
 }
@@ -515,7 +519,7 @@ fn node(
     listening: Listening,
     websockets: WebSockets,
     counts: NodeCounts,
-    tags: Option<TagControl>,
+    probes: Probes,
 ) -> Node {
     let faces = &settings.faces;
     let defaults = FaceDefaults {
@@ -534,6 +538,7 @@ fn node(
         websockets,
         cs: ContentStores::new(Arc::clone(&workers), cs),
         name_looks: NameLooks::default(),
+        probes,
         workers,
         events,
         interests,
@@ -543,7 +548,7 @@ fn node(
         held_answers: HeldAnswers::default(),
         held_requests: HeldRequests::new(settings.state.file.is_some()),
         journal: settings.state.file.as_deref().map(|file| CommandJournal::new(commands_beside(file))),
-        tags,
+        tags: None,
         captures: Captures::default(),
         recent: Recent::default(),
         log: Log::installed(),
@@ -551,6 +556,11 @@ fn node(
         in_force: InForce::default(),
         process: ProcessDesk::default(),
     }
+}
+
+/// What the router says of itself when it is asked by probes.
+fn probes(settings: &Settings, secrets: &Secrets) -> Probes {
+    Probes::new(settings, &rustix::system::uname().nodename().to_string_lossy(), secrets.instance)
 }
 
 /// The tables that all workers read.

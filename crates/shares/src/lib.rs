@@ -11,6 +11,7 @@
 //! | may a holder take more of a pool, and who holds most? | [`pool`] |
 //! | the same for a pool that several threads use | [`shared_pool`] |
 //! | the same for connections: a holder has its number as long as it holds something | [`holder_pool`] |
+//! | how often may a holder ask for something? | [`rates`] |
 //! | which waiting input is served next? | [`turns`] |
 //!
 //! ```text
@@ -24,6 +25,7 @@ pub mod holder;
 pub mod holder_pool;
 pub mod holder_table;
 pub mod pool;
+pub mod rates;
 pub mod shared_pool;
 pub mod turns;
 
@@ -31,5 +33,6 @@ pub use holder::{Class, Holder};
 pub use holder_pool::{Held, HolderPool, Refused};
 pub use holder_table::{Groups, HolderId, HolderTable};
 pub use pool::{Holding, Pool, PoolConfig, PoolReader, Refusal};
+pub use rates::Rates;
 pub use shared_pool::{SharedPool, Taken};
 pub use turns::{Payer, Turns};

@@ -4,12 +4,13 @@ use namewire_engine::FaceId;
 use namewire_packet::{
     Data, DataBuilder, InterestBuilder, NackReason, Name, NameBuf, Nonce,
     lp::{LpHeaders, PitToken},
+    path_label::PathLabel,
 };
 
 /// A network packet and its link headers.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The Interest or Data, with its announcement in front if the headers say so.
+    /// The Interest or Data, with its announcement or path label in front if the headers say so.
     pub wire: Vec<u8>,
     /// Link headers that concern the packet.
     pub headers: LpHeaders,
@@ -149,10 +150,20 @@ impl Packet {
         self
     }
 
+    /// Puts a PathLabel in front of the packet, as the link layer of a node without local fields does.
+    pub fn labelled(mut self, path: &PathLabel) -> Self {
+        let mut label = Vec::new();
+        path.write_tlv(&mut label);
+        self.headers.lead_bytes = label.len() as u16;
+        self.headers.next_hop_face_id = self.builder.as_ref().map(|_| FaceId::BY_PATH_LABEL);
+        self.wire.splice(..0, label);
+        self
+    }
+
     /// Puts the announcement of a prefix in front of Data.
     pub fn announcing(mut self, prefix: &str) -> Self {
         let announcement = announcement(prefix);
-        self.headers.announcement_bytes = announcement.len() as u16;
+        self.headers.lead_bytes = announcement.len() as u16;
         self.wire.splice(..0, announcement);
         self
     }

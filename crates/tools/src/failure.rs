@@ -25,6 +25,10 @@ pub enum ExitCode {
     Nack = 6,
     /// The producer answered that it has no such Data (an application Nack: Data of ContentType 3).
     ApplicationNack = 7,
+    /// `namewire doctor` found warnings, and no errors.
+    Warnings = 8,
+    /// `namewire doctor` found errors.
+    Errors = 9,
     /// Ctrl-C came before the work was done: 128 and the number of the signal, as shells count.
     Interrupted = 130,
 }
@@ -46,6 +50,11 @@ impl Failure {
     /// A failure with this exit code and message.
     pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
         Failure { code, message: message.into(), about: None, culprit: None, is_unanswered_by_management: false }
+    }
+
+    /// A failure that the output has told already.
+    pub fn of_code(code: ExitCode) -> Self {
+        Failure::new(code, "")
     }
 
     /// The same, of an Interest for this name.
@@ -96,7 +105,9 @@ impl Failure {
 
     /// Prints the message on standard error and gives the exit code.
     pub fn report(&self) -> std::process::ExitCode {
-        eprintln!("namewire: {}", self.message);
+        if !self.message.is_empty() {
+            eprintln!("namewire: {}", self.message);
+        }
         self.culprit.iter().for_each(|culprit| eprintln!("{culprit}"));
         if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
             eprintln!("`namewire explain {name}` says where an Interest goes, and why");

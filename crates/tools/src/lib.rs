@@ -44,6 +44,7 @@ mod strategy;
 mod tag;
 mod top;
 mod trace;
+mod traceroute;
 mod traffic;
 
 pub use failure::{ExitCode, Failure};
@@ -114,7 +115,15 @@ impl Global {
 
     /// The key of `--identity`, or a digest if nobody is named.
     fn signer(&self) -> Result<Signer, Failure> {
-        self.identity.as_ref().map_or(Ok(Signer::digest()), key::signer)
+        Ok(self.named_signer()?.unwrap_or(Signer::digest()))
+    }
+
+    /// The key of `--identity`, if somebody is named.
+    ///
+    /// # Errors
+    /// If the key is not there.
+    pub fn named_signer(&self) -> Result<Option<Signer>, Failure> {
+        self.identity.as_ref().map(key::signer).transpose()
     }
 
     /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself.
@@ -148,6 +157,11 @@ impl Global {
     /// The outcome of a command. A failure tells about the connection what explains it.
     fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
         outcome.map_err(|failure| failure.over(self.connected.get()))
+    }
+
+    /// The forwarder that `--transport` names.
+    pub fn transport(&self) -> Option<&TransportUri> {
+        self.transport.as_ref()
     }
 
     /// How results are printed.
@@ -210,6 +224,8 @@ enum Command {
     Poke(poke::Args),
     /// Measure reachability and round-trip time of a ping server
     Ping(ping::Args),
+    /// Show the forwarders on the way to a name, and what ends the way
+    Traceroute(traceroute::Args),
     /// Answer pings
     Pingserver(pingserver::Args),
     /// Serve a file or a folder in segments
@@ -261,6 +277,7 @@ impl Tool {
             Command::Peek(args) => peek::execute(global, args).await,
             Command::Poke(args) => poke::execute(global, args).await,
             Command::Ping(args) => ping::execute(global, args).await,
+            Command::Traceroute(args) => traceroute::execute(global, args).await,
             Command::Pingserver(args) => pingserver::execute(global, args).await,
             Command::Put(args) => put::execute(global, args).await,
             Command::Get(args) => get::execute(global, args).await,

@@ -6,6 +6,7 @@ use crate::{ExitCode, Failure, Global, explain, name_argument, quantity};
 use namewire_client::{Client, ExpressError};
 use namewire_ndn_tools::pinging::{self, Pinger, Pings};
 use namewire_packet::NameBuf;
+use namewire_probing::echo::Echo;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,6 +28,10 @@ pub(crate) struct Args {
     /// Take stale answers from caches, too
     #[arg(short, long)]
     allow_stale: bool,
+    /// Ping forwarders in place of a ping server: the router with this name, one whose application serves it, or one
+    /// that has stored it (RFC 9508)
+    #[arg(long, conflicts_with = "allow_stale")]
+    forwarders: bool,
     /// Print the statistics only
     #[arg(short, long)]
     quiet: bool,
@@ -122,10 +127,41 @@ impl Statistics {
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let name = args.prefix.clone();
     let client = global.connect().await?;
-    match measure(&client, global, args).await {
+    let measured = match args.forwarders {
+        true => measure_forwarders(&client, global, args).await,
+        false => measure(&client, global, args).await,
+    };
+    match measured {
         Err(failure) => Err(explain::blame(&client, failure, name).await),
         done => done,
     }
+}
+
+/// Pings that forwarders answer.
+async fn measure_forwarders(client: &Client, global: &Global, args: Args) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut statistics = Statistics { prefix: args.prefix.to_string(), ..Statistics::default() };
+    let mut ticks = tokio::time::interval(Duration::from_millis(args.interval));
+    let timeout = Duration::from_millis(args.timeout);
+    while args.count.is_none_or(|count| statistics.sent < count) {
+        let ping = async {
+            ticks.tick().await;
+            Echo::once(client, &args.prefix, statistics.sent, timeout).await
+        };
+        let echo = tokio::select! {
+            echo = ping => echo?,
+            _ = interrupt.recv() => break,
+        };
+        statistics.sent += 1;
+        let Echo { sequence, rtt_ms, nack, .. } = echo.clone();
+        statistics.add(&Pong { sequence, number: sequence, rtt_ms, nack });
+        if !args.quiet {
+            global.output().print_line(&echo, || echo.text(&args.prefix))?;
+        }
+    }
+    global.output().print_line(&statistics, || statistics.text().trim_end().to_owned())?;
+    let is_cut_short = args.count.is_some_and(|count| statistics.sent < count);
+    if is_cut_short { Err(Failure::interrupted()) } else { statistics.outcome() }
 }
 
 async fn measure(client: &Client, global: &Global, args: Args) -> Result<(), Failure> {

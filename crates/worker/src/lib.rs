@@ -14,15 +14,18 @@
 //! read (FIB, strategies, face attributes) are in [`Shared`]. Control writes them; a worker also writes them when a
 //! datagram makes an on-demand face. To follow a packet, start with `Worker::run` in `worker.rs`.
 
+pub mod answer_times;
 mod backlog;
 mod cs_erasure;
 mod drop_log;
+pub mod drop_report;
 mod io;
 mod management_queue;
 pub mod mesh;
 mod messages;
 mod name_look;
 mod pit_looks;
+pub mod pool_report;
 pub mod ring;
 mod router_drop;
 mod senders;

@@ -21,7 +21,7 @@
 //!         length /50   of all                       and fill up to a multiple of 8: the packet is aligned
 //! ```
 //!
-//! `lead` is [`LpHeaders::announcement_bytes`]. The metadata of a bare Interest that must be decided take 16 bytes,
+//! `lead` is [`LpHeaders::lead_bytes`]. The metadata of a bare Interest that must be decided take 16 bytes,
 //! those of Data that must be sent 32, and no metadata more than 88. So two cores move one cache line less than if all
 //! took 88.
 
@@ -152,7 +152,7 @@ fn encode(task: Task, face: FaceId, headers: &LpHeaders) -> Metadata {
     out.bytes[0] = u8::from(task == Task::Transmit);
     out.bytes[2] = headers.nack.map_or(0, |reason| (reason.code() / 50) as u8); // 0, 50, 100 or 150
     out.bytes[4..6].copy_from_slice(&flags.to_le_bytes());
-    out.bytes[6..8].copy_from_slice(&headers.announcement_bytes.to_le_bytes());
+    out.bytes[6..8].copy_from_slice(&headers.lead_bytes.to_le_bytes());
     out.bytes[8..16].copy_from_slice(&face.0.to_le_bytes());
     let mark = Some(headers.congestion_mark).filter(|&mark| mark != 0);
     let faces = [headers.incoming_face_id, headers.next_hop_face_id].map(|face| face.map(|face| face.0));
@@ -206,7 +206,7 @@ fn decode(record: &mut [u8]) -> Option<Record<'_>> {
         congestion_mark,
         non_discovery: has(NON_DISCOVERY),
         collided: has(COLLIDED),
-        announcement_bytes: u16::from_le_bytes([lead_low, lead_high]),
+        lead_bytes: u16::from_le_bytes([lead_low, lead_high]),
     };
     let task = if kind == 1 { Task::Transmit } else { Task::Decide { visits } };
     Some(Record { task, face: FaceId(u64::from_le_bytes(face)), headers, packet })
@@ -490,7 +490,7 @@ mod tests {
                     congestion_mark: 9,
                     non_discovery: true,
                     collided: true,
-                    announcement_bytes: 4567,
+                    lead_bytes: 4567,
                 },
             ),
             (

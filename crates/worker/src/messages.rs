@@ -74,8 +74,8 @@ pub enum ToWorker {
     FacesUp(Arc<[FaceId]>),
     /// A packet from the internal face; `visits` are the workers that come after this one.
     Packet { packet: Vec<u8>, headers: LpHeaders, visits: Visits },
-    /// Send a packet of control through a face of this worker.
-    Transmit { face: FaceId, packet: Vec<u8> },
+    /// Send a packet of control through a face of this worker, with its lead in front if the headers say so.
+    Transmit { face: FaceId, headers: LpHeaders, packet: Vec<u8> },
     /// Prefixes have gained next hops.
     NewNextHops(Arc<Vec<(NameBuf, FaceId)>>),
     /// New Content Store settings: this worker's share.

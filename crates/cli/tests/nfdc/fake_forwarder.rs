@@ -19,7 +19,7 @@ use std::{
 };
 
 /// What comes back for a request.
-enum Reply {
+pub(crate) enum Reply {
     Dataset(Vec<u8>),
     Command(Box<ControlResponse>),
     /// The connection ends.
@@ -28,12 +28,12 @@ enum Reply {
 
 /// A request: `faces/create`, and its parameters if it is a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Request {
-    verb: String,
+pub(crate) struct Request {
+    pub(crate) verb: String,
     parameters: Option<ControlParameters>,
 }
 
-struct FakeForwarder {
+pub(crate) struct FakeForwarder {
     directory: tempfile::TempDir,
     requests: Arc<Mutex<Vec<Request>>>,
 }
@@ -42,7 +42,7 @@ struct FakeForwarder {
 const REQUEST_BYTES_MAX: usize = 8800;
 
 impl FakeForwarder {
-    fn start(mut answer: impl FnMut(&Request) -> Reply + Send + 'static) -> FakeForwarder {
+    pub(crate) fn start(mut answer: impl FnMut(&Request) -> Reply + Send + 'static) -> FakeForwarder {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join("nfd.sock")).unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -56,7 +56,7 @@ impl FakeForwarder {
         FakeForwarder { directory, requests }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.directory.path().join("nfd.sock")
     }
 
@@ -115,7 +115,7 @@ fn request_of(name: &NameBuf) -> Request {
     Request { verb: format!("{}/{}", text(2), text(3)), parameters }
 }
 
-fn face(id: u64, local: &str) -> FaceStatus {
+pub(crate) fn face(id: u64, local: &str) -> FaceStatus {
     FaceStatus {
         face_id: FaceId(id),
         uri: "udp4://192.0.2.1:6363".to_owned(),
@@ -145,7 +145,7 @@ fn agree(request: &Request) -> Reply {
     command(ControlResponse::ok(request.parameters.clone().unwrap()))
 }
 
-fn refuse(code: u64, text: &str) -> Reply {
+pub(crate) fn refuse(code: u64, text: &str) -> Reply {
     command(ControlResponse::new(code, text))
 }
 

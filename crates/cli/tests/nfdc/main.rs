@@ -11,7 +11,7 @@
 //! NFDC=/usr/bin/nfdc NFDC_SESSION=faces cargo test -p namewire-cli --test commands record -- --ignored
 //! ```
 
-mod fake_forwarder;
+pub(crate) mod fake_forwarder;
 mod normalise;
 pub(crate) mod router;
 pub(crate) mod session;

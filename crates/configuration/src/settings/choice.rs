@@ -12,7 +12,7 @@ use namewire_designs::fib::{
     string_differentiation::DefaultRoute,
 };
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName};
-use namewire_engine::{DataFrom, UnsolicitedPolicy};
+use namewire_engine::{AnswersProbes, DataFrom, UnsolicitedPolicy};
 use namewire_tables::{PageSize, PrefixLookup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -61,6 +61,7 @@ named! {
     PrefixLookup: &Self::ALL;
     UnsolicitedPolicy: &Self::ALL;
     DataFrom: &Self::ALL;
+    AnswersProbes: &Self::ALL;
     LogArea: &Self::ALL;
     LogFormat: &Self::ALL;
     LogLevel: &Self::ALL;

@@ -27,6 +27,7 @@ impl Settings {
             measurement_capacity: tables.measurement_capacity,
             unsolicited: cs.unsolicited.0,
             data_from: tables.data_from.0,
+            answers_probes: self.probes.answer.0,
             region_names: tables.regions.iter().map(|region| region.0.clone()).collect(),
             pages: tables.pages.0,
             ..defaults

@@ -59,6 +59,7 @@ ranges! {
     max_per_worker: u32 = 1..=1 << 20;
     tag_descriptors: u32 = 1..=1 << 24;
     readers: u16 = 1..=64;
+    probe_rate: u32 = 1..=100_000;
     commands_max: u32 = 1..=1 << 20;
     commands_running: u32 = 1..=1 << 16;
     retention_interval: Span = Span::from_secs(1)..=Span::from_secs(864_000);

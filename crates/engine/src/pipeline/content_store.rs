@@ -6,7 +6,7 @@ use crate::{
     pipeline::call::{InterestAtHand, Received},
     state::{parts::Parts, pit_state::PitState, tables::Tables},
 };
-use namewire_packet::{Data, Interest};
+use namewire_packet::{Data, Interest, probe::ProbeKind};
 use namewire_tables::{
     CsArrival, CsHit, CsId, CsInsert, CsRefusal, CsWanted, GroupId, NameHashes, PitCs, PitId, PrefixLookup,
 };
@@ -92,6 +92,8 @@ pub(super) fn content_store_insert(
     // FreshnessPeriod 0 is never fresh, not even in the nanosecond of its arrival.
     let fresh_until_ns = match data.freshness_ms() {
         0 => 0,
+        // The answer to a probe is of no use to others. Those who ask by prefix would take it for Data of the producer.
+        1 if ProbeKind::ALL.iter().any(|kind| kind.may_end(data.name().value())) => return None,
         ms => now.plus_ms(ms).0,
     };
     let name = (hashes.full_hash(), data.name().value());

@@ -91,7 +91,7 @@ fn only_match(parts: &Parts, received: &Received<'_, '_, Data<'_>>, own_name: Op
     let entry = tables.pit_cs.only_pit_of_group(own_name?)?;
     let is_alone = !tables.has_pending_prefixes(None) && !tables.has_pending_digests(received.packet.name().len() + 1);
     let state = tables.state(entry);
-    let is_plain = received.headers().announcement_bytes == 0 && !state.watched;
+    let is_plain = received.headers().lead_bytes == 0 && !state.watched;
     let was_asked = state.out_records.only().is_some_and(|record| record.face == received.face());
     (is_alone && is_plain && was_asked && parts.core.is_none()).then_some(entry)
 }
@@ -252,7 +252,7 @@ fn answer<'v, C: PartClock>(
     for &entry in matches {
         let pit = parts.tables.pit_cs.pit(entry);
         let is_own_name = Some(pit.group()) == own_name;
-        let is_ordinary = !pit.state.watched && received.headers().announcement_bytes == 0;
+        let is_ordinary = !pit.state.watched && received.headers().lead_bytes == 0;
         let verdict = if is_ordinary { AnswerVerdict::NOTHING } else { tell(parts, call, received, entry) };
         if let Some(stored) = stored.filter(|_| !is_own_name) {
             index_under_interest_name(parts, entry, stored);
@@ -341,12 +341,8 @@ fn send_to_downstreams<C: PartClock>(
         if several && has_room && !served.insert((record.face, record.token)) {
             continue;
         }
-        let transmit = transmit(&at, record);
-        if verdict.announced.is_some() && !record.non_discovery && !downstream.is_local() {
-            outbound.out.transmits.push(verdict.with_announcement(transmit));
-        } else {
-            outbound.out.transmits.push(transmit);
-        }
+        let wants_announcements = || !record.non_discovery && !downstream.is_local();
+        outbound.out.transmits.push(verdict.led(transmit(&at, record), wants_announcements));
         parts.counters.out_data += 1;
     }
 }

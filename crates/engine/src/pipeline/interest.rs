@@ -6,12 +6,15 @@
 //! | --- | --- | --- |
 //! | it visits other workers' stores first | yes | [`visiting_interest`] |
 //! | its face, HopLimit and scope; a nonce if there is none; no hint that led here | dropped | [`interest_at_home`] |
+//! | a traceroute that ends here | to management | [`probe::ends_here`] |
 //! | the pending Interest of its name, and loops | Nack Duplicate | [`look_up`] |
 //! | stored Data | answered | [`content_store_hit`] |
 //! | the core role keeps a fingerprint instead | sent | [`keep_fingerprint`] |
 //! | its holder's share of the PIT | dropped | [`pressure::admit`], called by [`content_store_miss`] |
 //! | a new entry, or one more downstream | aggregated | [`insert_entry`], [`join_entry`] |
 //! | strategy and next hops of its name or hint | | [`where_to`] |
+//! | a probe that this forwarder answers for others | to management | [`probe::is_for_us`] |
+//! | the next hop that its PathLabel names | sent or Nack | [`steered::steer`] |
 //! | the cheapest next hop, if the strategy wants no more | sent | [`cheapest`], [`send_first`] |
 //! | the strategy, if it wants more | sent, Nack or nothing | [`consult`] |
 
@@ -28,6 +31,7 @@ use crate::{
         core_interest::core_interest,
         first_upstream::{FirstUpstream, send_first},
         prefix_lookup::visiting_interest,
+        probe, steered,
     },
     state::{
         parts::Parts,
@@ -110,6 +114,9 @@ fn interest_at_home<'v, C: PartClock>(
         return rewritten_interest(parts, call, Checked { received, ingress, scope }, hop_limit, hint_removed);
     };
     if let (Some(limit), Some(offset)) = (hop_limit, interest.hop_limit_offset()) {
+        if limit == 0 && probe::ends_here(parts, call, received, ingress) {
+            return None;
+        }
         parts.scratch.hop_limits.push((received.frame, offset as u32, limit));
     }
     // Only HopLimit changes, so the frame itself is forwarded.
@@ -198,6 +205,9 @@ fn rewritten_interest<'v, C: PartClock>(
     hint_removed: bool,
 ) -> Option<CsId> {
     let interest = received.packet;
+    if hop_limit == Some(0) && probe::ends_here(parts, call, received, ingress) {
+        return None;
+    }
     let nonce = interest.nonce().unwrap_or_else(|| Nonce::from_u32(parts.random.u32(..)));
     let copy = &mut parts.scratch.interest_copy;
     copy.clear();
@@ -339,6 +349,12 @@ fn content_store_miss<'v, C: PartClock>(
     call.clock.end_of_part(Stage::Insert);
 
     let (instance, next_hops) = where_to(parts, call, received, at.onward.hint_removed);
+    if at.variant.must_be_fresh() && at.entry.is_none() && probe::may_be(received.packet.name()) {
+        let trigger = trigger(at);
+        if probe::is_for_us(parts, call, received, &trigger, next_hops) {
+            return consult(parts, call, entry, trigger, instance.strategy(), next_hops, Some(FaceId::INTERNAL));
+        }
+    }
     let has_choice = at.entry.is_none() && headers.next_hop_face_id.is_none();
     let first = match instance.first_next_hop {
         FirstNextHop::Cheapest if has_choice => cheapest(parts, call, at, next_hops),
@@ -346,6 +362,9 @@ fn content_store_miss<'v, C: PartClock>(
     };
     match first {
         Some(to) => send_first(parts, call, at, entry, to, expires),
+        None if headers.next_hop_face_id == Some(FaceId::BY_PATH_LABEL) => {
+            steered::steer(parts, call, received, (entry, trigger(at)), instance.strategy(), next_hops);
+        }
         None => {
             let (strategy, chosen) = (instance.strategy(), headers.next_hop_face_id);
             consult(parts, call, entry, trigger(at), strategy, next_hops, chosen);

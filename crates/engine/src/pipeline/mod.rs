@@ -11,4 +11,6 @@ pub(crate) mod frame;
 pub(crate) mod interest;
 pub(crate) mod nack;
 mod prefix_lookup;
+mod probe;
+mod steered;
 pub(crate) mod watched;

@@ -6,7 +6,10 @@
 use crate::{
     Instant,
     ground::{measured::PartClock, output::PacketRef},
-    pipeline::call::{Call, Received},
+    pipeline::{
+        call::{Call, Received},
+        steered::labelled,
+    },
     state::{parts::Parts, tables::Tables},
     verdict::{
         answer::{Answer, AnswerVerdict},
@@ -78,9 +81,11 @@ pub(super) fn tell<C: PartClock>(
     received: &Received<'_, '_, Data<'_>>,
     entry: PitId,
 ) -> AnswerVerdict {
-    let announcement_bytes = received.headers().announcement_bytes;
-    let announced = (announcement_bytes > 0).then_some((PacketRef::AnnouncedFrame(received.frame), announcement_bytes));
-    let verdict = AnswerVerdict { announced, waits_until: None };
+    let announcement = received.headers().announcement(received.carried());
+    let lead_bytes = received.headers().lead_bytes;
+    let announced = announcement.is_some().then_some((PacketRef::AnnouncedFrame(received.frame), lead_bytes));
+    let labelled = labelled(call.outbound.out, received);
+    let verdict = AnswerVerdict { announced, labelled, waits_until: None };
     if !parts.tables.state(entry).watched {
         return verdict;
     }
@@ -88,7 +93,7 @@ pub(super) fn tell<C: PartClock>(
     let mut answer = Answer {
         now: call.outbound.now,
         data: *received.packet,
-        announcement: received.headers().announcement(received.carried()),
+        announcement,
         parent_hash: hash_name(parts.tables.pit_cs.key(), parent.value()),
         verdict,
     };

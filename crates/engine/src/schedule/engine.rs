@@ -120,7 +120,8 @@ impl Engine {
     /// Writes the changes that had to wait while views borrowed the frames.
     fn end_batch(&mut self, frames: &mut [Frame<'_>]) {
         for (frame, offset, value) in self.parts.scratch.hop_limits.drain(..) {
-            frames[usize::from(frame)].packet[offset as usize] = value;
+            let Frame { headers, packet, .. } = &mut frames[usize::from(frame)];
+            packet[usize::from(headers.lead_bytes) + offset as usize] = value;
         }
     }
 

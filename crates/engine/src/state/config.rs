@@ -33,6 +33,20 @@ namewire_packet::names! {
     }
 }
 
+namewire_packet::names! {
+    /// From which faces probes (RFC 9507 and 9508) are answered; others are forwarded like any Interest.
+    #[derive(Default)]
+    pub enum AnswersProbes {
+        /// From none.
+        Nobody = "nobody",
+        /// From those of applications.
+        Local = "local",
+        /// From all.
+        #[default]
+        Everybody = "everybody",
+    }
+}
+
 /// Settings of one engine. Capacities are per engine: a router with several workers divides its totals by the number of
 /// workers.
 #[derive(Clone, Debug)]
@@ -78,6 +92,8 @@ pub struct EngineConfig {
     pub unsolicited: UnsolicitedPolicy,
     /// From which faces Data is accepted.
     pub data_from: DataFrom,
+    /// From which faces probes go to management. Default from all.
+    pub answers_probes: AnswersProbes,
     /// This router removes a ForwardingHint that names a prefix of one of these.
     pub region_names: Vec<NameBuf>,
     /// Most packets of a batch, 1 to [`BATCH_PACKETS`](crate::BATCH_PACKETS), which is the default. Each has a buffer
@@ -109,6 +125,7 @@ impl Default for EngineConfig {
             measurement_capacity: 16_384,
             unsolicited: UnsolicitedPolicy::DropAll,
             data_from: DataFrom::Asked,
+            answers_probes: AnswersProbes::default(),
             region_names: Vec::new(),
             batch_packets: BATCH_PACKETS,
             schedule: Schedule::default(),

@@ -13,19 +13,23 @@ use namewire_packet::{Data, Name};
 pub(crate) struct AnswerVerdict {
     /// The Data preceded by an announcement, and the announcement's length in bytes.
     pub(crate) announced: Option<(PacketRef, u16)>,
+    /// The Data preceded by a PathLabel, and the label's length in bytes.
+    pub(crate) labelled: Option<(PacketRef, u16)>,
     /// The entry stays until then for further answers.
     pub(crate) waits_until: Option<Instant>,
 }
 
 impl AnswerVerdict {
     /// The strategy was not called: the usual case.
-    pub(crate) const NOTHING: AnswerVerdict = AnswerVerdict { announced: None, waits_until: None };
+    pub(crate) const NOTHING: AnswerVerdict = AnswerVerdict { announced: None, labelled: None, waits_until: None };
 
-    /// The Data with its announcement, if there is one.
-    #[cold]
-    pub(crate) fn with_announcement(&self, mut transmit: Transmit) -> Transmit {
-        if let Some((packet, announcement_bytes)) = self.announced {
-            (transmit.packet, transmit.headers.announcement_bytes) = (packet, announcement_bytes);
+    /// The Data with its announcement, if there is one and the downstream `wants_announcements`; else with its
+    /// PathLabel, if there is one.
+    #[inline]
+    pub(crate) fn led(&self, mut transmit: Transmit, wants_announcements: impl FnOnce() -> bool) -> Transmit {
+        let announced = self.announced.filter(|_| wants_announcements());
+        if let Some((packet, lead_bytes)) = announced.or(self.labelled) {
+            (transmit.packet, transmit.headers.lead_bytes) = (packet, lead_bytes);
         }
         transmit
     }
@@ -68,7 +72,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Sends the Data with an announcement to the downstreams that asked by discovery.
-    pub(crate) fn attach(&mut self, packet: PacketRef, announcement_bytes: u16) {
-        self.verdict.announced = Some((packet, announcement_bytes));
+    pub(crate) fn attach(&mut self, packet: PacketRef, lead_bytes: u16) {
+        self.verdict.announced = Some((packet, lead_bytes));
     }
 }

@@ -8,17 +8,17 @@ use super::{LinkService, RESERVED_BYTES};
 use crate::LinkDrop;
 use crate::reliability::FrameOut;
 
-/// Most bytes of all link headers except an announcement.
+/// Most bytes of all link headers except a lead.
 const HEADER_BYTES_MAX: usize = 128;
 
-/// The headers of a packet to be sent, and the announcement that goes with it.
+/// The headers of a packet to be sent, and the lead that goes with it.
 type Headers<'a> = (&'a LpHeaders, Option<&'a [u8]>);
 
 impl LinkService {
-    /// Calls `emit` with each frame of one network packet, as header bytes and a slice of `packet`. An announcement in
-    /// front of the packet goes into the header bytes. A packet that needs no header is sent bare. IncomingFaceId is
-    /// sent only with local fields on; NextHopFaceId and CachePolicy, which only applications set, are never sent
-    /// (NDNLPv2 §4).
+    /// Calls `emit` with each frame of one network packet, as header bytes and a slice of `packet`. A lead
+    /// (announcement or path label) goes into the header bytes. A packet that needs no header is sent bare.
+    /// IncomingFaceId is sent only with local fields on; NextHopFaceId and CachePolicy, which only applications set,
+    /// are never sent (NDNLPv2 §4).
     ///
     /// # Errors
     /// [`LinkDrop::PacketTooLarge`] if the packet does not fit the MTU and the link does not fragment, if it has more
@@ -44,15 +44,13 @@ impl LinkService {
         packet: &[u8],
         mut emit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
-        let announcement = headers.announcement(packet);
+        let lead = headers.lead(packet);
         let packet = headers.packet(packet);
-        // The Data matters more: it goes without the announcement if both do not fit the link or a peer's limit.
+        // The packet matters more: it goes without the lead if both do not fit the link or a peer's limit.
         let room = if self.options.fragmentation { MAX_PACKET_BYTES } else { self.options.mtu };
-        let announcement = announcement.filter(|bytes| bytes.len() + packet.len() + HEADER_BYTES_MAX <= room);
-        let mut headers = LpHeaders {
-            announcement_bytes: announcement.map_or(0, |bytes| bytes.len() as u16),
-            ..self.headers_to_send(headers)
-        };
+        let lead = lead.filter(|bytes| bytes.len() + packet.len() + HEADER_BYTES_MAX <= room);
+        let mut headers =
+            LpHeaders { lead_bytes: lead.map_or(0, |bytes| bytes.len() as u16), ..self.headers_to_send(headers) };
         if self.congestion.is_long() {
             self.mark(now_ns, &mut headers, packet.len());
         }
@@ -62,9 +60,9 @@ impl LinkService {
             emit(header, slice);
         };
         let sent = if self.reliability.is_none() {
-            self.encode_plain(now_ns, (&headers, announcement), packet, &mut count_and_emit)
+            self.encode_plain(now_ns, (&headers, lead), packet, &mut count_and_emit)
         } else {
-            self.encode_reliable(now_ns, (&headers, announcement), packet, &mut count_and_emit)
+            self.encode_reliable(now_ns, (&headers, lead), packet, &mut count_and_emit)
         };
         self.counters.out_bytes += out_bytes;
         self.congestion.note_written(out_bytes);
@@ -95,42 +93,41 @@ impl LinkService {
     fn encode_plain(
         &mut self,
         now_ns: u64,
-        (headers, announcement): Headers<'_>,
+        (headers, lead): Headers<'_>,
         packet: &[u8],
         emit: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
         self.scratch.clear();
         if !headers.is_empty() {
-            let link = LinkFields { prefix_announcement: announcement, ..LinkFields::default() };
+            let link = LinkFields { lead, ..LinkFields::default() };
             lp::write_headers(&mut self.scratch, headers, &link, packet.len());
         }
         if self.scratch.len() + packet.len() <= self.options.mtu {
             emit(&self.scratch, packet);
             return Ok(());
         }
-        self.encode_fragments(now_ns, (headers, announcement), packet, emit)
+        self.encode_fragments(now_ns, (headers, lead), packet, emit)
     }
 
     fn encode_reliable(
         &mut self,
         now_ns: u64,
-        (headers, announcement): Headers<'_>,
+        (headers, lead): Headers<'_>,
         packet: &[u8],
         emit: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<(), LinkDrop> {
         let LinkService { options, fragmenter, reliability: Some(reliability), counters, scratch, .. } = self else {
-            return self.encode_plain(now_ns, (headers, announcement), packet, emit);
+            return self.encode_plain(now_ns, (headers, lead), packet, emit);
         };
         scratch.clear();
-        let prefix_announcement = announcement;
-        let link = LinkFields { sequence: Some(0), tx_sequence: Some(0), prefix_announcement, ..LinkFields::default() };
+        let link = LinkFields { sequence: Some(0), tx_sequence: Some(0), lead, ..LinkFields::default() };
         lp::write_headers(scratch, headers, &link, packet.len());
         if scratch.len() + packet.len() > options.mtu {
             if options.fragmentation {
-                return self.encode_fragments(now_ns, (headers, announcement), packet, emit);
+                return self.encode_fragments(now_ns, (headers, lead), packet, emit);
             }
             // On a stream, sending without protection is better than not sending.
-            return self.encode_plain(now_ns, (headers, announcement), packet, emit);
+            return self.encode_plain(now_ns, (headers, lead), packet, emit);
         }
         let link = LinkFields { sequence: Some(fragmenter.next_sequence()), tx_sequence: None, ..link };
         let number = reliability.begin_packet(1);

@@ -63,9 +63,10 @@ pub enum FactKind {
 /// follow from it.
 ///
 /// `fields` makes the struct a sequence of fields without an element of its own; another element may have them among
-/// its own, under any number. `element` lets another element contain it. `element NUMBER` also makes it a record that
-/// stands alone in a list. `dataset "module/name"` makes it the entry (type 128, or the number that follows) of that
-/// dataset. `message NUMBER` lets it travel alone as well.
+/// its own, under any number. `content` makes it what a Data holds, likewise without an element of its own. `element`
+/// lets another element contain it. `element NUMBER` also makes it a record that stands alone in a list. `dataset
+/// "module/name"` makes it the entry (type 128, or the number that follows) of that dataset. `message NUMBER` lets it
+/// travel alone as well.
 ///
 /// A field is `name: type = number`. With `as "key"`, JSON has it under this key, otherwise under the field's name.
 /// With `or value`, it may be absent on the wire. With `=> Counter: "help"` or `=> Gauge: "help"` it is a [`Fact`],
@@ -134,6 +135,24 @@ macro_rules! element {
             }
             fn read_member(fields: &crate::nfd::field::Fields<'_>, _: u32) -> Result<Self, crate::nfd::NfdError> {
                 $name::read_fields(fields)
+            }
+        }
+    };
+    (@content $name:ident) => {
+        impl $name {
+            /// The content of the Data.
+            pub fn to_content(&self) -> Vec<u8> {
+                let mut out = Vec::new();
+                self.write_fields(&mut out);
+                out
+            }
+
+            /// Reads the content of a Data.
+            ///
+            /// # Errors
+            /// If a field is malformed, or a required one is absent.
+            pub fn parse_content(content: &[u8]) -> Result<Self, crate::nfd::NfdError> {
+                $name::read_fields(&crate::nfd::field::Fields::of_value(content)?)
             }
         }
     };

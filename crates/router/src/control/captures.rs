@@ -25,6 +25,7 @@ use namewire_faces::capture::{CaptureOptions, CaptureReader, CaptureScope, Captu
 use namewire_management::{CapturePlane, CaptureRefusal, Subject, Times, WantedCapture};
 use namewire_packet::{
     DataBuilder, FaceId, MAX_PACKET_BYTES, Name, NameBuf,
+    lp::LpHeaders,
     nfd::{DatasetEntry, FaceUri},
     tlv::types::SEQUENCE_NUM_COMPONENT,
 };
@@ -261,7 +262,10 @@ impl Node {
         for running in &mut self.captures.running {
             while let Some(packet) = running.next_piece(now_ns) {
                 if let Some(record) = self.faces.get(running.client) {
-                    self.faces.send(record.worker, ToWorker::Transmit { face: running.client, packet });
+                    self.faces.send(
+                        record.worker,
+                        ToWorker::Transmit { face: running.client, headers: LpHeaders::default(), packet },
+                    );
                 }
             }
         }
@@ -388,7 +392,7 @@ impl CapturePlane for Node {
             Asked::Never => return false,
         };
         if let Some(record) = self.faces.get(client) {
-            self.faces.send(record.worker, ToWorker::Transmit { face: client, packet });
+            self.faces.send(record.worker, ToWorker::Transmit { face: client, headers: LpHeaders::default(), packet });
         }
         true
     }

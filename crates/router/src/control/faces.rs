@@ -24,6 +24,7 @@ use namewire_shares::{Holder, HolderId};
 use namewire_worker::{FaceChange, Shared, ToWorker, WorkerSender, unix_ms};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    net::IpAddr,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -278,6 +279,12 @@ impl Faces {
     pub(super) fn path_mtu(&self, face: FaceId) -> Option<u64> {
         let path_mtu = self.records.get(&face)?.counters.path_mtu.load(Ordering::Relaxed);
         (1..u64::MAX).contains(&path_mtu).then_some(path_mtu)
+    }
+
+    /// Whose share the packets of a face use, and the address of the host that they come from, if it has one.
+    pub(super) fn asker(&self, face: FaceId) -> (HolderId, Option<IpAddr>) {
+        let holder = self.holder_of.get(&face).copied().unwrap_or(HolderId::ANY_REMOTE);
+        (holder, self.records.get(&face).and_then(|record| record.info.remote.ip()))
     }
 
     /// A face in the form that management keeps.

@@ -12,11 +12,11 @@ use super::{
     tags::TagControl,
 };
 use crate::{
-    answer_times::{AnswerTimes, answered},
     content_stores::ContentStores,
     listeners::AcceptCounters,
     messages::ToControl,
     name_looks::{Asker, NameLooks},
+    probe_desk::Probes,
     process_desk::ProcessDesk,
 };
 use namewire_configuration::{command_journal::CommandJournal, in_force::InForce, settings::DpdkSection};
@@ -29,6 +29,7 @@ use namewire_packet::{
     nfd::{FaceCounters, FaceUri},
 };
 use namewire_websocket::WebSockets;
+use namewire_worker::answer_times::{AnswerTimes, answered};
 use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
 use std::{net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;
@@ -50,6 +51,7 @@ pub(crate) struct Node {
     pub(crate) websockets: WebSockets,
     pub(crate) cs: ContentStores,
     pub(crate) name_looks: NameLooks<Asker>,
+    pub(crate) probes: Probes,
     pub(crate) fib_design: FibDesign,
     pub(crate) pit_capacity_entries: u64,
     pub(crate) fib_writer: FibWriter,

@@ -7,10 +7,6 @@
 //! rest is left out.
 
 use super::{Control, faces::FaceRecord, node::Node};
-use crate::{
-    answer_times::{AnswerTimes, answered},
-    pool_report::PoolReport,
-};
 use namewire_configuration::text::Origin;
 use namewire_engine::{UPSTREAM_BUCKETS_NS, UpstreamTime};
 use namewire_faces::LinkDrop;
@@ -22,6 +18,10 @@ use namewire_observe::{
 use namewire_packet::{
     FaceId,
     nfd::{DropCounter, DroppedPacket, FaceHealth, FaceState, FaceStatus, NodeState, Part},
+};
+use namewire_worker::{
+    answer_times::{AnswerTimes, answered},
+    pool_report::PoolReport,
 };
 use std::{
     collections::{BTreeMap, HashMap},

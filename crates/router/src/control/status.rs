@@ -6,10 +6,7 @@ use super::{
     node::Node,
 };
 use crate::{
-    answer_times::{AnswerTimes, answered, bound_ns},
     cs_settings::{CsSettings, parse_policy, policy_text},
-    drop_report::DropReport,
-    pool_report::PoolReport,
     privileges,
 };
 use namewire_configuration::{
@@ -31,6 +28,9 @@ use namewire_packet::{
     },
 };
 use namewire_tables::CsPolicy;
+use namewire_worker::answer_times::{AnswerTimes, answered, bound_ns};
+use namewire_worker::drop_report::DropReport;
+use namewire_worker::pool_report::PoolReport;
 use namewire_worker::{WorkerStatus, unix_ms};
 use std::sync::atomic::Ordering;
 
@@ -152,6 +152,10 @@ impl Node {
         // A face to a group, or to an interface or device, could not be made. The start or the log says why.
         report.add("router.link-face-failed", self.links.failures());
         PoolReport::of(&self.shared).add_refusals(&mut report);
+        // A ping or traceroute of a host that `probes.refuse` names got no answer.
+        report.add("router.probe-refused", self.probes.counts.refused);
+        // A ping or traceroute of a host or user that asks more often than `probes.rate` got no answer.
+        report.add("router.probe-too-many", self.probes.counts.too_many);
         // A frame that a capture had no room for. The packet itself went on.
         report.add("capture.frames-missed", self.captures.missed());
         // A line of the log that standard error did not take in time.

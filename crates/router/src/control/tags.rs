@@ -9,6 +9,7 @@ use namewire_configuration::settings::{TagNeighbours, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
     FaceId,
+    lp::LpHeaders,
     nfd::{FacePersistency, FaceScope, LinkType, TagBranch, TagRoute, TagServes, TagTree},
     tag::TagList,
 };
@@ -163,7 +164,7 @@ impl Node {
         }
         for (face, packet) in tags.routing.take_packets() {
             if let Some(record) = self.faces.get(face) {
-                self.faces.send(record.worker, ToWorker::Transmit { face, packet });
+                self.faces.send(record.worker, ToWorker::Transmit { face, headers: LpHeaders::default(), packet });
             }
         }
         tags.follow(now_ns);

@@ -90,9 +90,9 @@ impl Worker {
             ToWorker::Packet { packet, headers, visits } => {
                 self.decide_internal(packet, headers, visits, tables, scratch);
             }
-            ToWorker::Transmit { face, packet } => {
+            ToWorker::Transmit { face, headers, packet } => {
                 // The driver counts a refusal under its own name.
-                let _ = driver.send(now_ns, face, &LpHeaders::default(), &packet);
+                let _ = driver.send(now_ns, face, &headers, &packet);
             }
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(cs),

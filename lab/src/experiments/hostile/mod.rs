@@ -84,6 +84,8 @@ const CASES: &[Case] = &[
     Case { id: "fragments, UDP", attack: Attack::Fragments, way: Way::Udp, rate: 10_000 },
     Case { id: "forged Data, UDP", attack: Attack::Forged, way: Way::Udp, rate: 20_000 },
     Case { id: "forged Data, Unix", attack: Attack::Forged, way: Way::Unix, rate: 20_000 },
+    Case { id: "probes, UDP", attack: Attack::Probes, way: Way::Udp, rate: 20_000 },
+    Case { id: "probes, Unix", attack: Attack::Probes, way: Way::Unix, rate: 20_000 },
     Case { id: "one stream, TCP", attack: Attack::Stream, way: Way::Tcp, rate: 0 },
     Case { id: "one stream, Unix", attack: Attack::Stream, way: Way::Unix, rate: 0 },
     Case { id: "WebSocket places", attack: Attack::WebsocketPlaces, way: Way::Tcp, rate: 2_000 },

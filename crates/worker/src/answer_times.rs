@@ -1,15 +1,16 @@
 //! Answer times: the measurements of each upstream, of all workers together.
 
+use crate::Shared;
 use namewire_engine::{FaceId, UPSTREAM_BUCKETS_NS, UpstreamTime};
-use namewire_worker::Shared;
 use std::collections::BTreeMap;
 
 /// The sums over all workers, by face.
 #[derive(Default)]
-pub(crate) struct AnswerTimes(BTreeMap<FaceId, UpstreamTime>);
+pub struct AnswerTimes(BTreeMap<FaceId, UpstreamTime>);
 
 impl AnswerTimes {
-    pub(crate) fn of(shared: &Shared) -> Self {
+    /// What the workers have measured so far.
+    pub fn of(shared: &Shared) -> Self {
         let mut times = AnswerTimes::default();
         for worker in 0..shared.dispatcher.workers() {
             shared.upstream_times(worker as u8).iter().for_each(|time| times.add(time));
@@ -28,19 +29,20 @@ impl AnswerTimes {
         }
     }
 
-    pub(crate) fn get(&self, face: FaceId) -> Option<&UpstreamTime> {
+    /// Of one face.
+    pub fn get(&self, face: FaceId) -> Option<&UpstreamTime> {
         self.0.get(&face)
     }
 }
 
 /// Answers that were measured.
-pub(crate) fn answered(time: &UpstreamTime) -> u64 {
+pub fn answered(time: &UpstreamTime) -> u64 {
     time.answered.iter().sum()
 }
 
 /// The upper bound of the bucket in which this part of the answers has come; `None` if the bucket has no bound, or
 /// nothing was measured.
-pub(crate) fn bound_ns(time: &UpstreamTime, part: f64) -> Option<u64> {
+pub fn bound_ns(time: &UpstreamTime, part: f64) -> Option<u64> {
     let wanted = (answered(time) as f64 * part).ceil().max(1.0) as u64;
     let mut seen = 0;
     let bucket = time.answered.iter().position(|count| {

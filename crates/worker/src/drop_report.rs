@@ -1,18 +1,18 @@
 //! The dataset `status/drops`: drops and refusals, by place and reason.
 
+use crate::{RouterDrop, WorkerStatus};
 use namewire_engine::{DropReason, FacesCut, LimitMet};
 use namewire_faces::{LinkCounters, LinkDrop};
 use namewire_packet::nfd::DropCounter;
 use namewire_tagnet::forwarder::TagDrop;
-use namewire_worker::{RouterDrop, WorkerStatus};
 
 /// The dataset while it is built. Counters at zero are left out.
 #[derive(Default)]
-pub(crate) struct DropReport(Vec<DropCounter>);
+pub struct DropReport(Vec<DropCounter>);
 
 impl DropReport {
     /// Drops by engines, and the limits that engines and their workers reached.
-    pub(crate) fn add_engine(&mut self, status: &WorkerStatus) {
+    pub fn add_engine(&mut self, status: &WorkerStatus) {
         self.add_all("engine", DropReason::named(&status.counters.drops));
         // Interests of a face that had its share of the PIT; the eight faces with most are named.
         self.add_cuts("cut", &status.counters.faces_cut);
@@ -21,7 +21,7 @@ impl DropReport {
     }
 
     /// Drops by links, other counts of links and of the core role, and losses between threads.
-    pub(crate) fn add_links(&mut self, status: &WorkerStatus, links: &LinkCounters) {
+    pub fn add_links(&mut self, status: &WorkerStatus, links: &LinkCounters) {
         self.add_all("link", LinkDrop::named(&links.drops));
         self.add_named(status.counters.named());
         self.add_named(links.named());
@@ -31,14 +31,14 @@ impl DropReport {
     }
 
     /// The faces from which most packets were refused.
-    pub(crate) fn add_cuts(&mut self, place: &str, cuts: &FacesCut) {
+    pub fn add_cuts(&mut self, place: &str, cuts: &FacesCut) {
         for cut in cuts.iter() {
             self.add(&format!("{place}.face-{}", cut.face.0), cut.interests);
         }
     }
 
     /// All counters of one place.
-    pub(crate) fn add_all<'a>(&mut self, place: &str, counts: impl IntoIterator<Item = (&'a str, u64)>) {
+    pub fn add_all<'a>(&mut self, place: &str, counts: impl IntoIterator<Item = (&'a str, u64)>) {
         for (name, count) in counts {
             self.add(&format!("{place}.{name}"), count);
         }
@@ -51,13 +51,14 @@ impl DropReport {
     }
 
     /// One counter, by its whole name.
-    pub(crate) fn add(&mut self, name: &str, count: u64) {
+    pub fn add(&mut self, name: &str, count: u64) {
         if count > 0 {
             self.0.push(DropCounter { reason: name.to_owned(), count });
         }
     }
 
-    pub(crate) fn into_counters(self) -> Vec<DropCounter> {
+    /// As datasets have them.
+    pub fn into_counters(self) -> Vec<DropCounter> {
         self.0
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! Limit: the [`SHOWN`] heaviest holders of each pool.
 
+use crate::Shared;
 use crate::drop_report::DropReport;
 use namewire_packet::nfd::PoolHolding;
 use namewire_shares::{HolderId, HolderTable, PoolReader, Refusal};
-use namewire_worker::Shared;
 use std::collections::BTreeMap;
 
 /// Holders shown of each pool.
 const SHOWN: usize = 64;
 
 /// The pools by name.
-pub(crate) struct PoolReport<'a> {
+pub struct PoolReport<'a> {
     holders: &'a HolderTable,
     pools: BTreeMap<&'static str, PoolSum>,
     refusals: BTreeMap<&'static str, [u64; Refusal::COUNT]>,
@@ -33,7 +33,8 @@ struct Held {
 }
 
 impl<'a> PoolReport<'a> {
-    pub(crate) fn of(shared: &'a Shared) -> Self {
+    /// The pools as they are now.
+    pub fn of(shared: &'a Shared) -> Self {
         Self::sum(&shared.holders, &shared.pools())
     }
 
@@ -55,7 +56,7 @@ impl<'a> PoolReport<'a> {
     }
 
     /// The entries of the dataset: for each pool, all holders together, and then the heaviest.
-    pub(crate) fn holdings(&self) -> Vec<PoolHolding> {
+    pub fn holdings(&self) -> Vec<PoolHolding> {
         let mut holdings = Vec::new();
         for (name, pool) in &self.pools {
             let holding = |holder: Option<String>, Held { held, refused }: Held| {
@@ -73,7 +74,7 @@ impl<'a> PoolReport<'a> {
     }
 
     /// The counters of refusals, by pool.
-    pub(crate) fn add_refusals(&self, report: &mut DropReport) {
+    pub fn add_refusals(&self, report: &mut DropReport) {
         for (pool, counts) in &self.refusals {
             for (refusal, count) in Refusal::named(counts) {
                 report.add(&format!("{refusal}.{pool}"), count);
