@@ -32,7 +32,10 @@ pub(crate) fn read(text: &str) -> Result<(Settings, Vec<(String, usize)>), Setti
 }
 
 /// Reads TOML into one of our types.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+///
+/// # Errors
+/// The first error: the line, and in words what is wrong.
+pub fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     toml::from_str(text).map_err(|error| toml_error::in_words(text, &error))
 }
 
