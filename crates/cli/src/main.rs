@@ -27,7 +27,7 @@ struct Cli {
 /// How long threads of the runtime may go on with work with files when a command is done.
 const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice or key), \
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice, key or named router), \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
@@ -41,9 +41,14 @@ enum Command {
     #[command(subcommand)]
     Config(config::Command),
     #[command(flatten)]
+    Overview(namewire_overview::Command),
+    #[command(flatten)]
     Tool(Tool),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
+    /// Print what a word of a command line may be, for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(completions::CompleteArgs),
     /// Write the manual pages of all commands
     Manual(manual::Args),
     /// Make links under the names of the programs that this one replaces: nfd, nfdc, ndnsec and others
@@ -135,10 +140,15 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
             nfd::execute(args).await
         }
         Command::Config(command) => config::execute(global, command).await,
+        Command::Overview(command) => command.execute(global).await,
         Command::Tool(tool) => tool.execute(global).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
+        }
+        Command::Complete(args) => {
+            completions::candidates(args);
+            Ok(())
         }
         Command::Manual(args) => {
             global.refuse_options_of_tools()?;
@@ -212,6 +222,13 @@ mod tests {
         "namewire config show --running --json",
         "namewire --transport unix:///tmp/a.sock config show --running",
         "namewire status --json",
+        "namewire --router lab status",
+        "namewire router add lab unix:///run/nfd/nfd.sock --identity /alice --observer http://127.0.0.1:9695",
+        "namewire router list --json",
+        "namewire router show lab",
+        "namewire router remove lab",
+        "namewire router default lab",
+        "namewire router default --none",
         "namewire top --interval 500",
         "namewire --transport unix:///tmp/a.sock face list",
         "namewire face list --transport udp://host",
@@ -320,6 +337,11 @@ mod tests {
             "namewire --transport nonsense status",
             "namewire config check",
             "namewire config check a --nfd-conf b",
+            "namewire router add -a unix:///run/nfd/nfd.sock",
+            "namewire router add lab nonsense",
+            "namewire router add lab udp://h --observer https://h:9695",
+            "namewire router default",
+            "namewire router default lab --none",
             "namewire nfd --config",
             "namewire top --interval 99",
             "namewire face create",

@@ -1,6 +1,7 @@
 //! The program as its users meet it. One program of tests, because each would be linked with all that it uses.
 
 mod capture;
+mod completions;
 #[path = "configuration/main.rs"]
 mod configuration;
 mod demo;
@@ -15,6 +16,7 @@ mod log;
 mod memory;
 mod memory_limit;
 mod messages;
+mod named_routers;
 #[path = "ndn_tools/main.rs"]
 mod ndn_tools;
 mod ndnsec;

@@ -13,12 +13,12 @@ use super::{
     rates::{FaceRates, History, Rates, Sample},
     screen::{Look, Screen},
 };
-use crate::{
+use console::{Alignment, measure_text_width, pad_str, pad_str_with};
+use namewire_packet::nfd::{FaceState, FaceStatus};
+use namewire_printing::{
     columns::{self, Column, Fitted, GAP},
     quantity,
 };
-use console::{Alignment, measure_text_width, pad_str, pad_str_with};
-use namewire_packet::nfd::{FaceState, FaceStatus};
 use std::{iter, ops::Range};
 
 const HEAD_HEIGHT: usize = 2;

@@ -17,8 +17,8 @@ mod sample;
 mod screen;
 mod view;
 
-use crate::{ExitCode, Failure, Global, quantity};
 use display::Display;
+use namewire_tools::{ExitCode, Failure, Global, ms_in};
 use std::{
     io::{self, IsTerminal},
     time::Duration,
@@ -35,9 +35,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Keys: q quit, s sort by the next column, arrows scroll, ? help")]
-pub(crate) struct Args {
+pub struct Args {
     /// Time between two queries to the router; a number alone is in milliseconds
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::ms_in(100..=3_600_000))]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = ms_in(100..=3_600_000))]
     interval: u64,
 }
 
@@ -48,7 +48,7 @@ enum News {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    if global.json {
+    if global.output().json {
         return Err(Failure::usage("top has no --json; `namewire status --json` prints the same numbers once"));
     }
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
