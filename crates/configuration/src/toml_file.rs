@@ -65,6 +65,7 @@ impl Settings {
         if !router.pin.is_empty() && router.pin.len() != usize::from(router.workers) {
             return wrong(format!("{} processors for {} workers: name one for each", router.pin.len(), router.workers));
         }
+        self.observe.check().map_err(|message| SettingsError::new(None, message))?;
         if let Err(error @ FibDesignError::Option { .. }) = self.fib.design.0.check(&self.fib.options()) {
             return wrong(format!("[fib]: {error}"));
         }

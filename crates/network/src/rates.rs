@@ -17,6 +17,8 @@ use std::{
 pub const WINDOW: Duration = Duration::from_secs(10);
 /// The least time between two samples that are kept. A little less than a second, for one that comes early.
 const SPACING: Duration = Duration::from_millis(900);
+/// Over a shorter time there are no rates: they would jump.
+const SPAN_MIN: Duration = Duration::from_millis(500);
 
 /// Drops of one reason per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,7 +75,7 @@ impl History {
         }
         let (Some(old), Some(new)) = (self.kept.front(), self.kept.back()) else { return Vec::new() };
         let span = new.at - old.at;
-        if span.is_zero() {
+        if span < SPAN_MIN {
             return Vec::new();
         }
         summary.rates = summary.rates.or_else(|| Some(rates(old.all, new.all, span)));

@@ -338,7 +338,8 @@ fn unix_ms() -> u64 {
 }
 
 fn main() -> ExitCode {
-    let mut config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true, trace: true };
+    let mut config =
+        ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true, trace: true, peers: Vec::new() };
     let mut demo = Demo { faces: 12, routes: 60, start_unix_ms: unix_ms() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

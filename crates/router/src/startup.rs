@@ -268,8 +268,8 @@ fn start_workers(
 
 /// The listeners of metrics and page, if the configuration has some.
 fn observer(settings: &Settings) -> io::Result<Option<Observer>> {
-    let ObserveSection { listen, page, trace } = settings.observe.clone();
-    let config = ObserveConfig { listen, page, trace };
+    let ObserveSection { listen, page, trace, peers } = settings.observe.clone();
+    let config = ObserveConfig { listen, page, trace, peers };
     (!config.listen.is_empty()).then(|| Observer::bind(&config)).transpose()
 }
 
