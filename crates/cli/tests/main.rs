@@ -13,6 +13,7 @@ mod key;
 #[path = "life_cycle/main.rs"]
 mod life_cycle;
 mod log;
+mod many_routers;
 mod memory;
 mod memory_limit;
 mod messages;

@@ -63,6 +63,9 @@ impl FromStr for ObserverAddress {
             _ => return refuse("does not begin with http://"),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
+        if rest.contains(['/', '?', '#', '@']) {
+            return refuse("is more than http://HOST:PORT");
+        }
         let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once("]:")) {
             Some((host, port)) => match host.parse::<std::net::Ipv6Addr>() {
                 Ok(_) => (host, port),
@@ -75,7 +78,7 @@ impl FromStr for ObserverAddress {
         };
         let is_of_host = |letter: char| letter.is_ascii_alphanumeric() || "-._:".contains(letter);
         if host.is_empty() || host.len() > HOST_BYTES_MAX || !host.chars().all(is_of_host) {
-            return refuse("is not http://HOST:PORT, without a path");
+            return refuse("has no host name or address");
         }
         // A parser of numbers would take a sign, too.
         let digits = Some(port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));

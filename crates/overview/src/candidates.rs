@@ -84,9 +84,11 @@ impl Candidates {
     }
 
     async fn fetch(self, client: &Client) -> Option<Vec<Candidate>> {
-        let prefixes = |mut names: Vec<NameBuf>| {
-            names.sort();
-            names.iter().map(|name| candidate(name, "")).collect()
+        // In the order of their text: that of NDN is by length first.
+        let prefixes = |names: Vec<NameBuf>| {
+            let mut texts: Vec<String> = names.iter().map(ToString::to_string).collect();
+            texts.sort();
+            texts.into_iter().map(|text| candidate(text, "")).collect()
         };
         match self {
             Candidates::Faces | Candidates::FaceNumbers => {

@@ -6,8 +6,10 @@
 //! | `namewire top` | `top` |
 //! | `namewire explain` | `explain` |
 //! | `namewire router` | `router` |
+//! | how are all named routers read? | `all` |
 //! | what may a word of a command line be? | [`candidates`] |
 
+mod all;
 pub mod candidates;
 mod explain;
 mod router;
