@@ -333,7 +333,8 @@ fn verdict(steps: &[Step], order: &[usize]) -> Vec<String> {
             .collect();
         let sent = match &from[..] {
             [] => String::new(),
-            names => format!(", where {} sends it", names.join(" and ")),
+            [one] => format!(", where {one} sends it"),
+            names => format!(", where {} send it", names.join(" and ")),
         };
         match step.kind {
             Kind::Dropped => sentences.push(format!("Dropped at {name}{sent}: {}.", step.text)),
