@@ -333,6 +333,20 @@ mod tests {
     }
 
     #[test]
+    fn bad_usage_of_names_is_refused() {
+        for line in [
+            "namewire router add -a unix:///run/nfd/nfd.sock",
+            "namewire router add lab nonsense",
+            "namewire router add lab udp://h --observer https://h:9695",
+            "namewire explain --all /a --from 259",
+            "namewire router default",
+            "namewire router default lab --none",
+        ] {
+            assert!(!parses(line), "{line}");
+        }
+    }
+
+    #[test]
     fn bad_usage_is_refused() {
         for line in [
             "namewire",
@@ -340,12 +354,6 @@ mod tests {
             "namewire --transport nonsense status",
             "namewire config check",
             "namewire config check a --nfd-conf b",
-            "namewire router add -a unix:///run/nfd/nfd.sock",
-            "namewire router add lab nonsense",
-            "namewire router add lab udp://h --observer https://h:9695",
-            "namewire explain --all /a --from 259",
-            "namewire router default",
-            "namewire router default lab --none",
             "namewire nfd --config",
             "namewire top --interval 99",
             "namewire face create",

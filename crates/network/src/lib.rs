@@ -15,8 +15,8 @@
 //! | what is shown of all routers? | [`network`] |
 //! | what does each router do with an Interest for a name, in the order of its path? | [`fate`] |
 //!
-//! All but [`reading`] is pure: no socket and no clock. The router's observer and the command line use the same code, so
-//! both show the same.
+//! All but [`reading`] is pure: no socket and no clock. The router's observer and the command line use the same code,
+//! so both show the same.
 
 pub mod fate;
 pub mod health;

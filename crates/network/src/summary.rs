@@ -1,7 +1,7 @@
 //! Summary: what a router says of itself in short: `/summary.json` of an observer.
 //!
-//! Question: what do views of several routers need of each? All of a router's state (`/status.json`) may be megabytes; a
-//! summary has a size limit by its contents, so that 64 of them can be fetched each second.
+//! Question: what do views of several routers need of each? All of a router's state (`/status.json`) may be megabytes.
+//! The contents of a summary are limited, so that 64 of them can be fetched each second.
 //!
 //! Limits: [`FACES_MAX`] faces, those to other machines first and of these the busiest; [`REASONS_MAX`] reasons for
 //! drops, [`LAST_DROPS_MAX`] packets dropped, texts of [`TEXT_BYTES_MAX`]. [`Summary::bounded`] enforces them on what
@@ -211,7 +211,7 @@ mod tests {
     fn a_summary_stays_small_and_keeps_what_matters() {
         let face = |id: u64| FaceSummary {
             id,
-            is_local: id % 2 == 0,
+            is_local: id.is_multiple_of(2),
             remote: "x".repeat(10_000),
             traffic: Traffic { in_bytes: 1, ..Traffic::default() },
             rates: Some(Rates { in_bits_per_s: id as f64, ..Rates::default() }),

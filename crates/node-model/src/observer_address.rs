@@ -1,7 +1,7 @@
 //! ObserverAddress: where a router shows itself by HTTP, as people write it: `http://router2:9695`.
 //!
-//! The list `observe.peers` of a router's configuration and the file of named routers have such addresses. They may have
-//! a name before them: `lab=http://router2:9695` ([`ObservedPeer`]).
+//! The list `observe.peers` of a router's configuration and the file of named routers have such addresses. They may
+//! have a name before them: `lab=http://router2:9695` ([`ObservedPeer`]).
 //!
 //! An address is a host and a port and nothing else: no path, no user, no query. So a reader can only ask the fixed
 //! paths of an observer there. There is no TLS.

@@ -3,9 +3,10 @@
 //! Question: how does a page of this router show others, when a browser may not read their observers?
 //!
 //! Contract: this observer asks, and only the addresses of [`crate::ObserveConfig::peers`], only for their summary and
-//! for explanations, on the observer's thread. It asks while a client does, and at no other time: each peer at most once
-//! in [`SUMMARY_AGE`] for its summary, and as often for an explanation, however many clients there are. A client cannot
-//! name an address. A peer that does not answer is shown with the reason, and holds up nobody longer than [`PATIENCE`].
+//! for explanations, on the observer's thread. It asks while a client does, and at no other time: each peer at most
+//! once in [`SUMMARY_AGE`] for its summary, and as often for an explanation, however many clients there are. A client
+//! cannot name an address. A peer that does not answer is shown with the reason; no client waits longer than
+//! [`PATIENCE`] for it.
 //!
 //! Counted for each peer: questions, answers, and failures by name. A client is refused an explanation if
 //! [`EXPLAINING_MAX`] others wait for one; that is counted, too.

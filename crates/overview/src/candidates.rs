@@ -1,7 +1,7 @@
 //! Candidates: what a word of a command line may be, as a running router or the file of named routers says.
 //!
-//! A shell asks while its user waits, so the answer comes within [`PATIENCE`], or there is none. Nothing that goes wrong
-//! is said: the user asked for no command yet.
+//! A shell asks while its user waits, so the answer comes within [`PATIENCE`], or there is none. Nothing is printed
+//! about what goes wrong, because the user did not run a command yet.
 
 use namewire_client::Client;
 use namewire_configuration::text::strategy_names;
@@ -11,12 +11,7 @@ use namewire_packet::{
 };
 use namewire_routers::RoutersFile;
 use namewire_tools::Global;
-use std::{
-    ffi::OsString,
-    sync::mpsc::{RecvTimeoutError, channel},
-    thread,
-    time::Duration,
-};
+use std::{ffi::OsString, sync::mpsc::channel, thread, time::Duration};
 
 /// The longest wait for a router. With the start of the program, a candidate is there within 300 ms.
 pub const PATIENCE: Duration = Duration::from_millis(220);
@@ -77,10 +72,7 @@ impl Candidates {
             let _ = sender.send(found.unwrap_or_default());
             runtime.shutdown_background();
         });
-        match answer.recv_timeout(PATIENCE) {
-            Ok(found) => found,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Vec::new(),
-        }
+        answer.recv_timeout(PATIENCE).unwrap_or_default()
     }
 
     async fn fetch(self, client: &Client) -> Option<Vec<Candidate>> {

@@ -262,6 +262,14 @@ mod tests {
         (folder, file)
     }
 
+    fn add(file: &RoutersFile, name: &str) {
+        let add = |routers: &mut Routers| {
+            routers.routers.insert(name.to_owned(), router("udp://h"));
+            Ok(())
+        };
+        file.change(add).unwrap();
+    }
+
     fn refusal(text: &str) -> String {
         let (_folder, file) = file();
         fs::create_dir_all(file.path().parent().unwrap()).unwrap();
@@ -294,14 +302,17 @@ mod tests {
     #[test]
     fn a_change_that_is_refused_leaves_the_file_as_it_was() {
         let (_folder, file) = file();
-        file.change(|routers| Ok(drop(routers.routers.insert("a".into(), router("udp://h"))))).unwrap();
+        add(&file, "a");
         let before = fs::read(file.path()).unwrap();
         let refused = file.change(|routers| {
             routers.routers.clear();
             Err(RoutersError::Refused("no".to_owned()))
         });
         assert_eq!(refused.unwrap_err().to_string(), "no");
-        let with_default = file.change(|routers| Ok(routers.default = Some("b".to_owned())));
+        let with_default = file.change(|routers| {
+            routers.default = Some("b".to_owned());
+            Ok(())
+        });
         assert!(with_default.unwrap_err().to_string().contains("the default \"b\""));
         let full = file.change(|routers| {
             (0..ROUTERS_MAX).for_each(|i| drop(routers.routers.insert(format!("r{i}"), router("udp://h"))));
@@ -331,10 +342,10 @@ mod tests {
     fn a_link_to_the_file_stays_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let real = RoutersFile::at(folder.path().join("dotfiles").join("routers.toml"));
-        real.change(|routers| Ok(drop(routers.routers.insert("a".into(), router("udp://h"))))).unwrap();
+        add(&real, "a");
         let link = RoutersFile::at(folder.path().join("routers.toml"));
         std::os::unix::fs::symlink(real.path(), link.path()).unwrap();
-        link.change(|routers| Ok(drop(routers.routers.insert("b".into(), router("udp://h"))))).unwrap();
+        add(&link, "b");
         assert!(fs::symlink_metadata(link.path()).unwrap().is_symlink());
         assert_eq!(real.read().unwrap().routers.len(), 2);
     }

@@ -26,7 +26,7 @@ _namewire() {
         [[ $word =~ ^[A-Za-z0-9/:=@%+,._~\[\]-]*$ ]] || printf -v word %q "$word"
         COMPREPLY+=("$word")
     done
-    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=] ]]; then
         compopt -o nospace 2>/dev/null
     fi
     return 0

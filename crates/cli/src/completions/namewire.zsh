@@ -9,7 +9,7 @@ _namewire() {
     found=(${found:#})
     (( $#found )) || return 1
     # Folders and "--option=" go on without a space.
-    local -a more=(${(M)found:#*/:*})
+    local -a more=(${(M)found:#*[/=]:*})
     if [[ $#found -eq 1 && $#more -eq 1 ]]; then
         _describe -V namewire found -S ''
     else
