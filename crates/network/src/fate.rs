@@ -81,8 +81,8 @@ pub struct Asked<'a> {
     pub name: &'a str,
     /// Its explanation, or why there is none.
     pub explained: Result<Explained, Problem>,
-    /// What it says of itself.
-    pub summary: Option<&'a Summary>,
+    /// What it says of itself, or why it says nothing.
+    pub summary: Result<&'a Summary, &'a Problem>,
 }
 
 /// What a router does with the Interest.
@@ -204,8 +204,9 @@ impl Step {
             let dropped = dropped.and_then(|text| text.parse::<NameBuf>().ok());
             dropped.is_some_and(|dropped| name.as_name().is_prefix_of(&dropped.as_name()))
         };
+        let summary = asked.summary.ok();
         let lately: Vec<Dropped> =
-            asked.summary.iter().flat_map(|summary| &summary.last_drops).filter(under).cloned().collect();
+            summary.iter().flat_map(|summary| &summary.last_drops).filter(under).cloned().collect();
         let mut step = Step {
             router,
             name: asked.name.to_owned(),
@@ -220,11 +221,15 @@ impl Step {
         match &asked.explained {
             Err(problem) => step.text.clone_from(&problem.text),
             Ok(explained) => {
-                let hop = |hop: &&NextHop| Hop::of(router, hop, asked.summary, links);
+                let hop = |hop: &&NextHop| Hop::of(router, hop, summary, links);
                 step.to = explained.ways().iter().map(hop).collect();
                 step.text.clone_from(&explained.outcome);
                 step.hints.clone_from(&explained.hints);
                 step.judge(explained);
+                if let Err(problem) = asked.summary {
+                    step.level = step.level.max(Level::Warning);
+                    step.text += &format!("; to which routers its faces lead is not known: {problem}");
+                }
             }
         }
         step
@@ -438,7 +443,7 @@ mod tests {
             .iter()
             .zip(explained)
             .zip(summaries)
-            .map(|((name, explained), summary)| Asked { name, explained, summary: Some(summary) })
+            .map(|((name, explained), summary)| Asked { name, explained, summary: Ok(summary) })
             .collect();
         Fate::of(&"/a/b".parse().unwrap(), &asked, &links)
     }

@@ -4,11 +4,11 @@ use crate::{
     health::{self, Finding, Level},
     links::{Link, Links},
     rates::{DropRate, History},
-    reading::Problem,
+    reading::{Problem, Reason},
     summary::{FaceSummary, Rates, Summary},
 };
 use serde::Serialize;
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 /// A router among several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -68,6 +68,9 @@ pub struct Network {
     pub links: Vec<ShownLink>,
 }
 
+/// Of a router that was not asked yet.
+static NOTHING_YET: LazyLock<Problem> = LazyLock::new(|| Problem::new(Reason::Slow, "it has not said anything yet"));
+
 impl Watch {
     /// Nothing yet of the router of this name.
     pub fn new(name: impl Into<String>, place: impl Into<String>) -> Self {
@@ -104,6 +107,18 @@ impl Watched {
     /// What it says now. `None`: it says nothing now.
     pub fn present(&self) -> Option<&Summary> {
         self.summary.as_ref().filter(|_| self.problem.is_none())
+    }
+
+    /// The same, or why not.
+    ///
+    /// # Errors
+    /// The problem.
+    pub fn said(&self) -> Result<&Summary, &Problem> {
+        match (&self.problem, &self.summary) {
+            (Some(problem), _) => Err(problem),
+            (None, Some(summary)) => Ok(summary),
+            (None, None) => Err(&NOTHING_YET),
+        }
     }
 
     /// How many packets a second it drops.
@@ -166,7 +181,6 @@ mod tests {
     use super::*;
     use crate::{
         links::tests::{face, router},
-        reading::Reason,
         summary::Drops,
     };
 

@@ -205,7 +205,7 @@ impl Peers {
             .routers
             .iter()
             .zip(answers)
-            .map(|(router, explained)| Asked { name: &router.name, explained, summary: router.present() })
+            .map(|(router, explained)| Asked { name: &router.name, explained, summary: router.said() })
             .collect();
         let links = Links::between(&network.routers.iter().map(Watched::present).collect::<Vec<_>>());
         let answer = Bytes::from(json(&Fate::of(&name, &asked, &links)));

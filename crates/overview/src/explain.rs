@@ -60,7 +60,7 @@ async fn explain_all(global: &Global, name: &NameBuf) -> Result<(), Failure> {
         .routers
         .iter()
         .zip(explained)
-        .map(|(router, explained)| Asked { name: &router.name, explained, summary: router.present() })
+        .map(|(router, explained)| Asked { name: &router.name, explained, summary: router.said() })
         .collect();
     let links = Links::between(&network.routers.iter().map(Watched::present).collect::<Vec<_>>());
     let fate = Fate::of(name, &asked, &links);

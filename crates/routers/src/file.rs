@@ -145,10 +145,7 @@ impl RoutersFile {
             Err(error) => return Err(failed(error)),
         };
         let text = String::from_utf8(bytes).map_err(|_| failed(io::Error::other("it is not UTF-8")))?;
-        let wrong = |error| RoutersError::Content { path: self.path.clone(), error };
-        let routers: Routers = parse_toml(&text).map_err(wrong)?;
-        routers.check().map_err(|(word, message)| wrong(SettingsError { line: line_with(&text, &word), message }))?;
-        Ok(routers)
+        Routers::parse(&text).map_err(|error| RoutersError::Content { path: self.path.clone(), error })
     }
 
     /// Changes it. `change` gets what it says at present, and nothing is written if it refuses.
@@ -192,6 +189,17 @@ impl RoutersFile {
 }
 
 impl Routers {
+    /// What the text of a file says.
+    ///
+    /// # Errors
+    /// The first error, with its line.
+    pub fn parse(text: &str) -> Result<Self, SettingsError> {
+        let routers: Routers = parse_toml(text)?;
+        let wrong = |(word, message): (String, String)| SettingsError { line: line_with(text, &word), message };
+        routers.check().map_err(wrong)?;
+        Ok(routers)
+    }
+
     /// The router of this name.
     ///
     /// # Errors
