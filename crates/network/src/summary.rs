@@ -35,6 +35,7 @@ pub struct Summary {
     /// All faces together.
     pub traffic: Traffic,
     /// The last ten seconds of all faces together, if it can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<Rates>,
     /// How many faces there are.
     pub face_count: u64,
@@ -81,6 +82,7 @@ pub struct FaceSummary {
     /// Its traffic.
     pub traffic: Traffic,
     /// The last ten seconds, if the router can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<Rates>,
 }
 
