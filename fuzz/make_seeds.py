@@ -222,6 +222,19 @@ def main() -> int:
         made += write("configuration", f"info-{index}", b"\2" + section)
     made += write("configuration", "info-include", b'\2a { "b c" "d"\\\n"e" ; f\n#include "g"\n}')
     made += write("configuration", "state", b"\3version = 1\nunset_strategies = [\"/c\"]\n" + STATE)
+    made += write("observed_routers", "address", b"\0lab=http://[2001:db8::1]:9695/")
+    made += write("observed_routers", "file", b"\1default = \"lab\"\n[routers.lab]\ntransport = \"udp://h\"\n"
+                  b"identity = \"/a\"\nobserver = \"http://h:1\"\n")
+    face = '{"id": %d, "local": "udp4://192.0.2.%d:6363", "remote": "udp4://192.0.2.%d:6363", "state": "%s"}'
+    lines = [
+        '{"instance": "1", "host": "a", "faces": [%s], "last_drops": [{"name": "/a/b/c", "reason": "x"}]}'
+        % (face % (7, 1, 2, "up")),
+        '{"outcome": "it goes", "next_hops": [{"face_id": 7, "is_chosen": true}]}',
+        '{"instance": "2", "host": "b", "faces": [%s], "drops": [{"reason": "x", "count": 9}]}'
+        % (face % (8, 2, 1, "down")),
+        '{"outcome": "it goes back", "next_hops": [{"face_id": 8, "is_silent": true}], "stored": [{}]}',
+    ]
+    made += write("observed_routers", "two", b"\2" + "\n".join(lines).encode())
     for target, name, digits in REGRESSIONS:
         made += write(target, f"regression-{name}", bytes.fromhex(digits))
     print(f"{made} seeds")

@@ -30,7 +30,7 @@ struct Cli {
 /// How long threads of the runtime may go on with work with files when a command is done.
 const LAST_WORK_TIMEOUT: Duration = Duration::from_secs(1);
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice or key), \
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 bad usage, 3 not found (face, route, strategy choice, key or named router), \
 4 no connection to a forwarder, 5 time-out, 6 Nack, 7 application Nack (the producer has no such Data), \
 8 doctor found warnings, 9 doctor found errors, 130 interrupted by Ctrl-C before the work was done. A command that runs until Ctrl-C ends with 0.";
 
@@ -48,6 +48,8 @@ enum Command {
     #[command(subcommand)]
     Config(config::Command),
     #[command(flatten)]
+    Overview(namewire_overview::Command),
+    #[command(flatten)]
     Tool(Tool),
     /// Check router and machine, and say what is wrong and what to type
     Doctor(doctor::Args),
@@ -55,6 +57,9 @@ enum Command {
     Report(report::Args),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::Args),
+    /// Print what a word of a command line may be, for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(completions::CompleteArgs),
     /// Write the manual pages of all commands
     Manual(manual::Args),
     /// Make links under the names of the programs that this one replaces: nfd, nfdc, ndnsec and others
@@ -148,12 +153,17 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Reload(args) => process::reload(global, &args).await,
         Command::Upgrade(args) => process::upgrade(global, &args).await,
         Command::Config(command) => config::execute(global, command).await,
+        Command::Overview(command) => command.execute(global).await,
         Command::Tool(tool) => tool.execute(global).await,
         Command::Doctor(args) => doctor::execute(global, args).await,
         Command::Report(args) => report::execute(global, args).await,
         Command::Completions(args) => {
             global.refuse_options_of_tools()?;
             completions::execute(&args)
+        }
+        Command::Complete(args) => {
+            completions::candidates(args);
+            Ok(())
         }
         Command::Manual(args) => {
             global.refuse_options_of_tools()?;
@@ -230,7 +240,17 @@ mod tests {
         "namewire config show --running --json",
         "namewire --transport unix:///tmp/a.sock config show --running",
         "namewire status --json",
+        "namewire --router lab status",
+        "namewire router add lab unix:///run/nfd/nfd.sock --identity /alice --observer http://127.0.0.1:9695",
+        "namewire router list --json",
+        "namewire router show lab",
+        "namewire router remove lab",
+        "namewire router default lab",
+        "namewire router default --none",
         "namewire top --interval 500",
+        "namewire top --all",
+        "namewire explain /a --from 259",
+        "namewire explain --all /a",
         "namewire --transport unix:///tmp/a.sock face list",
         "namewire face list --transport udp://host",
         "namewire face create udp://192.0.2.1 --persistency permanent --mtu 1400",
@@ -333,6 +353,20 @@ mod tests {
     fn every_documented_form_parses() {
         for line in DOCUMENTED {
             assert!(parses(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_usage_of_names_is_refused() {
+        for line in [
+            "namewire router add -a unix:///run/nfd/nfd.sock",
+            "namewire router add lab nonsense",
+            "namewire router add lab udp://h --observer https://h:9695",
+            "namewire explain --all /a --from 259",
+            "namewire router default",
+            "namewire router default lab --none",
+        ] {
+            assert!(!parses(line), "{line}");
         }
     }
 

@@ -85,7 +85,15 @@ const VIEWS: [&[&str]; 18] = [
 const ENDS: [&[&str]; 3] =
     [&["strategy", "unset", "/far"], &["route", "remove", "/far", FACE], &["face", "destroy", FACE]];
 
-const DOCUMENTS: [&str; 5] = ["/status.json", "/routes.json", "/settings.json", "/history.json", "/explain?name=/kept"];
+const DOCUMENTS: [&str; 7] = [
+    "/status.json",
+    "/summary.json",
+    "/routes.json",
+    "/settings.json",
+    "/history.json",
+    "/explain?name=/kept",
+    "/network/explain?name=/kept",
+];
 
 /// Ended with the test.
 struct Running(Child);

@@ -1,6 +1,7 @@
 //! The program as its users meet it. One program of tests, because each would be linked with all that it uses.
 
 mod capture;
+mod completions;
 #[path = "configuration/main.rs"]
 mod configuration;
 mod demo;
@@ -13,9 +14,11 @@ mod key;
 #[path = "life_cycle/main.rs"]
 mod life_cycle;
 mod log;
+mod many_routers;
 mod memory;
 mod memory_limit;
 mod messages;
+mod named_routers;
 #[path = "ndn_tools/main.rs"]
 mod ndn_tools;
 mod ndnsec;

@@ -145,28 +145,6 @@ fn each_command_has_a_manual_page() {
 }
 
 #[test]
-fn bash_completes_commands_and_options() {
-    let directory = tempfile::tempdir().unwrap();
-    let script = directory.path().join("namewire.bash");
-    let made = crate::router_process::namewire(&["completions", "bash"]);
-    assert!(made.status.success(), "{made:?}");
-    std::fs::write(&script, made.stdout).unwrap();
-    let completed = |words: &[&str]| {
-        let (line, last) = (words.join(" "), words.len() - 1);
-        let call = format!("_namewire namewire {} {}", words[last], words[last - 1]);
-        let ask = format!(
-            "source {}; COMP_WORDS=({line}); COMP_CWORD={last}; {call}; echo ${{COMPREPLY[@]}}",
-            script.display()
-        );
-        let output = Command::new("bash").args(["-c", &ask]).output().unwrap();
-        text(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(completed(&["namewire", "stat"]), ["status"]);
-    assert_eq!(completed(&["namewire", "face", "w"]), ["watch"]);
-    assert_eq!(completed(&["namewire", "face", "create", "--rel"]), ["--reliability"]);
-}
-
-#[test]
 fn a_strategy_choice_is_shown_for_a_name_and_unset_once() {
     let directory = tempfile::tempdir().unwrap();
     let router = Router::run(directory.path(), &["--strategy", "/far=multicast"]);

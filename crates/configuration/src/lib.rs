@@ -24,7 +24,7 @@ pub mod in_force;
 pub mod info;
 pub mod input_file;
 pub mod interface_pattern;
-mod likeness;
+pub mod likeness;
 pub mod log_levels;
 mod nfd_conf;
 mod restart;
@@ -46,7 +46,7 @@ pub use nfd_conf::{from_nfd_conf, nfd_modules};
 pub use restart::{changed_keys, needs_restart};
 pub use settings::Settings;
 pub use toml_error::SettingsError;
-pub use toml_file::from_toml;
+pub use toml_file::{from_toml, parse as parse_toml};
 pub use trust::RepoTrust;
 pub use warnings::open_observers;
 

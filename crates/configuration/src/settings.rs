@@ -34,6 +34,7 @@ pub use fib::FibSection;
 pub use log::LogSection;
 use namewire_engine::{DataFrom, EngineConfig};
 use namewire_management::ReadvertiseConfig;
+use namewire_node_model::observer_address::ObservedPeer;
 use namewire_tables::PageSize;
 pub use pit::{FaceListChoice, PitSection, Role};
 pub use privileges::Privileges;
@@ -43,7 +44,7 @@ use ranges::{
 };
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
 pub use tagnet::{TagNeighbours, TagnetSection};
 
 /// Settings of a node. What a file omits has its default.
@@ -110,11 +111,29 @@ pub struct ObserveSection {
     pub page: bool,
     /// Let the page show packets under a name as they are decided, to everyone who reaches the address.
     pub trace: bool,
+    /// Observers of other routers, which the page's view Network reads.
+    pub peers: Vec<ObservedPeer>,
+}
+
+impl ObserveSection {
+    /// The most peers.
+    pub const PEERS_MAX: usize = 64;
+
+    /// Refuses peers that cannot be told apart, or are too many.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.peers.len() > Self::PEERS_MAX {
+            return Err(format!("observe.peers has {} entries; it takes {}", self.peers.len(), Self::PEERS_MAX));
+        }
+        let mut seen = HashSet::new();
+        let twice =
+            self.peers.iter().find(|peer| !seen.insert(peer.label()) || !seen.insert(peer.address().to_string()));
+        twice.map_or(Ok(()), |peer| Err(format!("observe.peers has two entries for \"{peer}\", by name or by address")))
+    }
 }
 
 impl Default for ObserveSection {
     fn default() -> Self {
-        ObserveSection { listen: Vec::new(), page: true, trace: false }
+        ObserveSection { listen: Vec::new(), page: true, trace: false, peers: Vec::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names, strategies, FaceUris and route origins in the form that people write.
 
 use crate::{InterfacePattern, interface_pattern::is_in_subnet, likeness::nearest};
-use namewire_engine::strategy::registry::strategy_names;
+pub use namewire_engine::strategy::registry::strategy_names;
 use namewire_packet::{
     NameBuf,
     nfd::{

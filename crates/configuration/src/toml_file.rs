@@ -32,7 +32,10 @@ pub(crate) fn read(text: &str) -> Result<(Settings, Vec<(String, usize)>), Setti
 }
 
 /// Reads TOML into one of our types.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+///
+/// # Errors
+/// The first error: the line, and in words what is wrong.
+pub fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     toml::from_str(text).map_err(|error| toml_error::in_words(text, &error))
 }
 
@@ -62,6 +65,7 @@ impl Settings {
         if !router.pin.is_empty() && router.pin.len() != usize::from(router.workers) {
             return wrong(format!("{} processors for {} workers: name one for each", router.pin.len(), router.workers));
         }
+        self.observe.check().map_err(|message| SettingsError::new(None, message))?;
         if let Err(error @ FibDesignError::Option { .. }) = self.fib.design.0.check(&self.fib.options()) {
             return wrong(format!("[fib]: {error}"));
         }

@@ -51,7 +51,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 /// can be printed.
 pub async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let source = args.config.map(Source::Toml).or(args.nfd_conf.map(Source::NfdConf));
-    let transport = global.transport().cloned();
+    let transport = global.transport()?;
     let signer = global.named_signer()?;
     let wanted = Wanted { transport, signer, source, watch: args.watch, probe: !args.no_probe };
     let (facts, _client) = gather(wanted).await;

@@ -12,7 +12,7 @@ import { accessible, check, DESKTOP, end, expect, PHONE, start, watchedPage } fr
 const [nodeDir, outDir] = process.argv.slice(2);
 const { browser, axe } = await start(nodeDir);
 
-const VIEWS = ["overview", "faces", "routes", "tables", "drops", "settings", "explain", "trace"];
+const VIEWS = ["overview", "faces", "routes", "tables", "drops", "settings", "network", "explain", "trace"];
 const WAIT_MS = 20000;
 const TAB_MS_MAX = 1000;
 /** Starts the example and waits for its address. */
@@ -53,6 +53,7 @@ async function openView(page, view) {
   await page.waitForSelector(`#panel-${view}:not([hidden])`);
   if (view === "routes") await page.waitForSelector("#tree li");
   if (view === "settings") await page.waitForSelector("#settingtable td");
+  if (view === "network") await page.waitForSelector("#map .router");
 }
 
 async function valuesMove(page) {
@@ -75,6 +76,14 @@ async function lookAround(page, name) {
       await page.waitForSelector("#explanation dl");
     }
     if (view === "trace") await startTrace(page);
+    if (view === "network") {
+      await page.waitForSelector("#map .link.bad");
+      await page.waitForTimeout(2500);
+      await page.screenshot({ path: join(outDir, `${name}-network-map.png`), fullPage: true });
+      await page.fill("#fatename", "/example/lost");
+      await page.press("#fatename", "Enter");
+      await page.waitForSelector("#fateanswer li");
+    }
     if (view === "drops") await page.waitForSelector('#lastdrops td:text-is("engine.no-route")');
     if (view === "routes") for (const row of await page.$$("#tree > li > button")) await row.click();
     await page.waitForTimeout(1200);
@@ -174,6 +183,35 @@ async function settings(page) {
   expect((await column(1)).length === 100, "all are back");
 }
 
+/** Five routers, one of which is away; the links between them; and where a name is dropped. */
+async function network(page) {
+  await openView(page, "network");
+  await page.waitForFunction(() => /^5 routers: /.test(document.getElementById("networkstate").textContent));
+  const state = await page.textContent("#networkstate");
+  expect(/trouble, 1 unknown.*4 links between them/.test(state), state);
+  const texts = await page.$$eval("#map .router", nodes => nodes.map(node => [...node.querySelectorAll("text")].map(row => row.textContent)));
+  const of = name => texts.find(([first]) => first === name) || [];
+  expect(of("gone")[1] === "unknown" && of("gone")[2] === "unreachable", `gone says ${of("gone")}`);
+  expect(of("south")[1] === "trouble" && /^face 257 .*is down$/.test(of("south")[2]), `south says ${of("south")}`);
+  expect(/^↓ .*b\/s  ↑ .*b\/s$/.test(of("mid")[3]), `mid says ${of("mid")}`);
+  const dashed = await page.$$eval("#map .link", lines => lines.filter(line => getComputedStyle(line).strokeDasharray !== "none").length);
+  expect(dashed === 1, `${dashed} links are dashed`);
+  await page.fill("#fatename", "/example/lost/1");
+  await page.press("#fatename", "Enter");
+  await page.waitForSelector("#fateanswer li");
+  const verdict = await page.textContent("#fateanswer p");
+  expect(verdict === "Dropped at east, where mid and south send it: no route covers the name: a Nack (NoRoute) goes back.", verdict);
+  const order = await page.$$eval("#fateanswer li b", names => names.map(name => name.textContent).join(" "));
+  expect(/router\.example mid .*east gone$/.test(order), `the order is ${order}`);
+  expect((await page.$$("#map .way")).length === 3, "the ways are drawn");
+  await page.fill("#fatename", "no name");
+  await page.press("#fatename", "Enter");
+  await page.waitForFunction(() => document.getElementById("fateanswer").textContent.includes("is no name"));
+  page.errors.length = 0;
+  await page.click("#fateclear");
+  expect((await page.$$("#map .way")).length === 0, "the ways are gone");
+}
+
 async function themes(page) {
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const automatic = await back();
@@ -264,6 +302,7 @@ async function small(browser) {
   await check("by keyboard", () => keyboardWalk(page));
   await check("filters", () => filters(page));
   await check("settings", () => settings(page));
+  await check("network", () => network(page));
   await check("themes", () => themes(page));
   await check("a broken stream", async () => { demo = await reconnects(page, demo); });
   const pages = [page];

@@ -9,9 +9,10 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use namewire_node_model::observer_address::ObservedPeer;
 use namewire_observe::snapshot::*;
 use namewire_observe::source::{Admitted, Place, SettingsInForce};
-use namewire_observe::{ObserveConfig, Observer, Source, TraceNews, TraceReader};
+use namewire_observe::{ObserveConfig, Observer, ObserverHandle, Source, TraceNews, TraceReader};
 use namewire_packet::nfd::{
     CsInfo, CsPrefixUsage, CsUsage, DropCounter, FaceCounters, FaceRecent, FibUsage, LinkCounts, PacketCounts,
     StrategyChoice, WorkerLoad,
@@ -113,13 +114,125 @@ impl Source for Demo {
             "content_store": "miss",
             "pending": false,
             "fib_prefix": "/example",
-            "strategy": "/localhost/nfd/strategy/best-route/v=5",
+            "strategy": {"name": "/", "strategy": "/localhost/nfd/strategy/best-route/v=5"},
+            "outcome": "it goes to face 256, the cheapest of 2 next hops of /example (best-route)",
             "next_hops": [
-                {"face": 261, "cost": 10, "would_send": true, "reason": "cheapest next hop"},
-                {"face": 262, "cost": 20, "would_send": false, "reason": "dearer than face 261"},
+                {"face_id": 256, "cost": 10, "is_chosen": true, "remote_uri": "udp4://192.0.2.1:6363"},
+                {"face_id": 261, "cost": 20, "is_chosen": false, "remote_uri": "udp4://192.0.2.6:6363"},
             ],
         }))
     }
+}
+
+/// A router beside the invented one: its faces are the other ends of links of its neighbours.
+struct Neighbour {
+    name: &'static str,
+    /// Local address, remote address and state.
+    faces: &'static [(&'static str, &'static str, &'static str)],
+    /// The face that Interests go to; none: they are dropped.
+    next_hop: Option<u64>,
+    start_unix_ms: u64,
+}
+
+/// mid and south are linked with the invented router, and with east.
+const NEIGHBOURS: [Neighbour; 3] = [
+    Neighbour {
+        name: "mid",
+        faces: &[
+            ("udp4://192.0.2.1:6363", "udp4://203.0.113.1:6363", "up"),
+            ("udp4://192.0.2.1:6363", "udp4://198.51.100.9:6363", "up"),
+        ],
+        next_hop: Some(257),
+        start_unix_ms: 0,
+    },
+    Neighbour {
+        name: "south",
+        faces: &[
+            ("udp4://192.0.2.6:6363", "udp4://203.0.113.1:6363", "degraded"),
+            ("udp4://192.0.2.6:6363", "udp4://198.51.100.9:6363", "down"),
+        ],
+        next_hop: Some(257),
+        start_unix_ms: 0,
+    },
+    Neighbour {
+        name: "east",
+        faces: &[
+            ("udp4://198.51.100.9:6363", "udp4://192.0.2.1:6363", "up"),
+            ("udp4://198.51.100.9:6363", "udp4://192.0.2.6:6363", "down"),
+        ],
+        next_hop: None,
+        start_unix_ms: 0,
+    },
+];
+
+impl Source for Neighbour {
+    fn admit(&self, _client: IpAddr, _place: Place) -> Result<Admitted, String> {
+        Ok(Box::new(()))
+    }
+
+    async fn snapshot(&self) -> Option<Snapshot> {
+        let now_unix_ms = unix_ms();
+        let seconds = (now_unix_ms - self.start_unix_ms) as f64 / 1000.0;
+        let face = |(index, (local, remote, state)): (u64, &(&str, &str, &str))| {
+            let per_s = if *state == "down" { 0.0 } else { 700.0 * (index + 1) as f64 };
+            let about = FaceAbout {
+                id: 256 + index,
+                local: (*local).into(),
+                remote: (*remote).into(),
+                scope: "non-local".into(),
+                state: (*state).into(),
+                ..FaceAbout::default()
+            };
+            let counters = counters(seconds, per_s);
+            Face { about, counters, recent: recent(seconds, per_s), ..Face::default() }
+        };
+        let no_route = DropCounter { reason: "engine.no-route".into(), count: grown(seconds, 14.0, 9.0) };
+        let drops_it = self.next_hop.is_none();
+        Some(Snapshot {
+            version: env!("CARGO_PKG_VERSION").into(),
+            host: format!("{}.example", self.name),
+            start_unix_ms: self.start_unix_ms,
+            now_unix_ms,
+            workers: vec![worker(0, seconds, 0)],
+            faces: (0..).zip(self.faces).map(face).collect(),
+            drops: if drops_it { vec![no_route] } else { Vec::new() },
+            last_drops: if drops_it { last_drops(seconds, now_unix_ms) } else { Vec::new() },
+            pit: Pit { entries: wave(seconds, 7.0, 250.0), capacity_entries: 65_536 },
+            ..Default::default()
+        })
+    }
+
+    async fn settings(&self) -> Option<SettingsInForce> {
+        None
+    }
+
+    async fn explain(&self, name: String) -> Result<serde_json::Value, String> {
+        let hops = self.next_hop.into_iter().map(|face| {
+            let remote = self.faces[(face - 256) as usize].1;
+            json!({"face_id": face, "cost": 0, "is_chosen": true, "remote_uri": remote})
+        });
+        let outcome = match self.next_hop {
+            Some(_) => "it goes to the one next hop of /example, by best-route",
+            None => "no route covers the name: a Nack (NoRoute) goes back",
+        };
+        let hints = ["namewire route add /example/name FACE makes a route; namewire route list shows all routes"];
+        let hints = if self.next_hop.is_none() { &hints[..] } else { &[] };
+        Ok(json!({"name": name, "outcome": outcome, "next_hops": hops.collect::<Vec<_>>(), "hints": hints}))
+    }
+}
+
+/// Starts the neighbours. Their addresses, and one where none is.
+fn neighbours() -> std::io::Result<(Vec<ObserverHandle>, Vec<ObservedPeer>)> {
+    let (mut handles, mut peers) = (Vec::new(), Vec::new());
+    for neighbour in NEIGHBOURS {
+        let config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], ..ObserveConfig::default() };
+        let name = neighbour.name;
+        let handle = Observer::bind(&config)?.serve(Neighbour { start_unix_ms: unix_ms(), ..neighbour })?;
+        peers.push(format!("{name}=http://{}", handle.addresses()[0]));
+        handles.push(handle);
+    }
+    peers.push("gone=http://127.0.0.1:1".to_owned());
+    Ok((handles, peers.iter().filter_map(|peer| peer.parse().ok()).collect()))
 }
 
 fn setting(key: &str, value: &str, source: &str, place: Option<&str>) -> serde_json::Value {
@@ -166,7 +279,7 @@ fn wave(seconds: f64, period_s: f64, size: f64) -> u64 {
 
 fn face(index: u64, seconds: f64, now_unix_ms: u64) -> Face {
     let (remote, local, scope) = match index % 5 {
-        0 => (format!("udp4://192.0.2.{}:6363", index % 250 + 1), "udp4://192.0.2.1:6363".into(), "non-local"),
+        0 => (format!("udp4://192.0.2.{}:6363", index % 250 + 1), "udp4://203.0.113.1:6363".into(), "non-local"),
         1 => (format!("fd://{}", 20 + index), "unix:///run/nfd/nfd.sock".into(), "local"),
         2 => (format!("tcp6://[2001:db8::{index:x}]:6363"), "tcp6://[2001:db8::1]:43210".into(), "non-local"),
         3 => {
@@ -338,7 +451,8 @@ fn unix_ms() -> u64 {
 }
 
 fn main() -> ExitCode {
-    let mut config = ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true, trace: true };
+    let mut config =
+        ObserveConfig { listen: vec![([127, 0, 0, 1], 0).into()], page: true, trace: true, peers: Vec::new() };
     let mut demo = Demo { faces: 12, routes: 60, start_unix_ms: unix_ms() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -354,9 +468,12 @@ fn main() -> ExitCode {
         eprintln!("usage: demo [--large] [--listen ADDRESS]");
         return ExitCode::from(2);
     }
-    let served = Observer::bind(&config).and_then(|observer| observer.serve(demo));
+    let served = neighbours().and_then(|(neighbours, peers)| {
+        config.peers = peers;
+        Ok((Observer::bind(&config)?.serve(demo)?, neighbours))
+    });
     match served {
-        Ok(handle) => {
+        Ok((handle, _neighbours)) => {
             println!("http://{}/", handle.addresses()[0]);
             loop {
                 std::thread::park();

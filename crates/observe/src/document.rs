@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use namewire_network::summary::Summary;
 use namewire_packet::nfd::{DropCounter, FaceRates, StrategyChoice};
 use serde::Serialize;
 
@@ -111,6 +112,11 @@ fn newest(drops: &[LastDrop]) -> Vec<&LastDrop> {
 /// Means since the start.
 pub(crate) fn past(past: &Past<'_>) -> Vec<u8> {
     json(past)
+}
+
+/// This router in short.
+pub(crate) fn summary(summary: &Summary) -> Vec<u8> {
+    json(summary)
 }
 
 /// The settings in force.

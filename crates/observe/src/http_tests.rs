@@ -114,7 +114,8 @@ impl Drop for Made {
 }
 
 fn start(mood: Mood) -> ObserverHandle {
-    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true, trace: true };
+    let config =
+        ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: true, trace: true, peers: Vec::new() };
     Observer::bind_with(&config, LIMITS).unwrap().serve(Router::from(mood)).unwrap()
 }
 
@@ -170,6 +171,9 @@ fn every_path_answers() {
         ("/healthz", "text/plain; charset=utf-8", "ok"),
         ("/readyz", "text/plain; charset=utf-8", "ready"),
         ("/explain?name=%2Fa%2Fb", "application/json", "{\"name\":\"/a/b\"}"),
+        ("/summary.json", "application/json", "\"version\":\"1.2.3\""),
+        ("/network.json", "application/json", "\"peer_count\":0"),
+        ("/network/explain?name=%2Fa%2Fb", "application/json", "{\"name\":\"/a/b\""),
     ] {
         let answer = get(&handle, target);
         assert_eq!(status(&answer), 200, "{target}");
@@ -227,6 +231,9 @@ fn other_paths_methods_and_bodies_are_refused() {
     assert_eq!((status(&answer), header(&answer, "allow")), (405, Some("GET, HEAD")));
     assert_eq!(status(&ask(&handle, "GET", "/", "Content-Length: 3\r\n")), 413);
     assert_eq!(status(&get(&handle, "/explain")), 400);
+    assert_eq!(status(&get(&handle, "/network/explain")), 400);
+    assert_eq!(status(&get(&handle, "/network/explain?name=nonsense://a")), 400);
+    assert_eq!(status(&get(&handle, "/network.json/http://127.0.0.1:1")), 404);
     let answer = get(&handle, "/explain?name=/bad");
     assert_eq!((status(&answer), body(&answer)), (400, "no such thing\n"));
 }
@@ -241,7 +248,8 @@ fn a_foreign_host_is_refused_with_the_reason() {
 
 #[test]
 fn no_page_without_the_setting() {
-    let config = ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false, trace: false };
+    let config =
+        ObserveConfig { listen: vec!["127.0.0.1:0".parse().unwrap()], page: false, ..ObserveConfig::default() };
     let handle = Observer::bind(&config).unwrap().serve(Router::from(Mood::Well)).unwrap();
     assert_eq!(header(&get(&handle, "/"), "content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(status(&get(&handle, "/events")), 404);
@@ -392,7 +400,7 @@ fn a_client_that_takes_nothing_loses_its_connection() {
 #[test]
 fn an_address_in_use_is_named() {
     let handle = start(Mood::Well);
-    let config = ObserveConfig { listen: vec![handle.addresses()[0]], page: true, trace: false };
+    let config = ObserveConfig { listen: vec![handle.addresses()[0]], ..ObserveConfig::default() };
     let error = Observer::bind(&config).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&handle.addresses()[0].to_string()), "{error}");

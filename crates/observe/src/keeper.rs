@@ -121,7 +121,8 @@ impl<S: Source> Keeper<S> {
         }
     }
 
-    fn measure(&self) {
+    /// Takes snapshots for rates from now on, for a while.
+    pub(crate) fn measure(&self) {
         self.asked.set(Some(Instant::now()));
         self.asking.notify_one();
     }

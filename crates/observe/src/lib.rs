@@ -23,6 +23,9 @@
 //! | `/healthz` | 200 if the router answers within a second |
 //! | `/readyz` | 200 if it answers and has a worker |
 //! | `/explain?name=/x` | what the router would do with an Interest for the name |
+//! | `/summary.json` | the router in short, for the views of several routers that others have |
+//! | `/network.json` | this router and its peers: the routers that the operator has named, with the links between them |
+//! | `/network/explain?name=/x` | what each of them would do with an Interest for the name, in the order of its path |
 //! | `/trace?prefix=/x&sample=10` | what the router does with packets under the prefix, as Server-Sent Events, if allowed |
 //!
 //! Cost: one snapshot in ten seconds, and less often as the router grows old. While a client asks, one snapshot per
@@ -49,6 +52,8 @@
 //! | `latest` | a copy that all clients share |
 //! | `traces` | what the router decides about packets, as it happens |
 //! | `timeline` | means since the start |
+//! | `summary` | this router in short |
+//! | `peers` | the routers that the operator has named, read from their observers |
 //! | `document` | the JSON documents |
 //! | [`metrics`] | the text of `/metrics` |
 
@@ -62,11 +67,13 @@ mod keeper;
 mod latest;
 pub mod metrics;
 pub mod observer;
+mod peers;
 mod request;
 mod site;
 pub mod snapshot;
 pub mod source;
 mod stall;
+mod summary;
 mod timeline;
 mod traces;
 

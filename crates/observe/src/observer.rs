@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::thread::{self, JoinHandle};
 
+use namewire_node_model::observer_address::ObservedPeer;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -15,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::connections::{self, Limits};
-use crate::site::Site;
+use crate::site::{Shown, Site};
 use crate::source::Source;
 
 /// Where to listen, and what to show.
@@ -28,12 +29,15 @@ pub struct ObserveConfig {
     pub page: bool,
     /// Whether `/trace` is answered: it shows the names of packets to everyone who reaches the address.
     pub trace: bool,
+    /// Other routers whose observers are read for `/network.json`, while a client asks for that. At most
+    /// [`ROUTERS_MAX`](namewire_network::ROUTERS_MAX).
+    pub peers: Vec<ObservedPeer>,
 }
 
 impl Default for ObserveConfig {
-    /// No address, the page, no traces.
+    /// No address, the page, no traces, no peers.
     fn default() -> Self {
-        Self { listen: Vec::new(), page: true, trace: false }
+        Self { listen: Vec::new(), page: true, trace: false, peers: Vec::new() }
     }
 }
 
@@ -42,8 +46,7 @@ impl Default for ObserveConfig {
 pub struct Observer {
     listeners: Vec<std::net::TcpListener>,
     addresses: Vec<SocketAddr>,
-    page: bool,
-    trace: bool,
+    shown: Shown,
     limits: Limits,
 }
 
@@ -98,7 +101,7 @@ impl Observer {
     ) -> io::Result<Self> {
         let listeners = config.listen.iter().map(|&address| open(address)).collect::<io::Result<Vec<_>>>()?;
         let addresses = listeners.iter().map(std::net::TcpListener::local_addr).collect::<io::Result<_>>()?;
-        Ok(Self { listeners, addresses, page: config.page, trace: config.trace, limits })
+        Ok(Self { listeners, addresses, shown: Shown::of(config), limits })
     }
 
     /// The addresses that it listens on, with the ports that the system chose.
@@ -120,6 +123,8 @@ impl Observer {
             Ok(runtime) => {
                 let _ = report.send(Ok(()));
                 self.run(&runtime, source, stopped);
+                // A look-up of a peer's host name may still hang in a thread; nobody waits for it.
+                runtime.shutdown_background();
             }
             Err(error) => drop(report.send(Err(error))),
         };
@@ -135,7 +140,7 @@ impl Observer {
             let listeners = self.listeners.into_iter().filter_map(|listener| TcpListener::from_std(listener).ok());
             tokio::select! {
                 _ = stopped => (),
-                () = connections::serve(listeners.collect(), Site::new(source, self.page, self.trace), self.limits) => (),
+                () = connections::serve(listeners.collect(), Site::new(source, &self.shown), self.limits) => (),
             }
         });
     }

@@ -478,8 +478,8 @@ fn observer(
     settings: &Settings,
     handed: impl FnMut(SocketAddr) -> Option<TcpListener>,
 ) -> io::Result<Option<Observer>> {
-    let ObserveSection { listen, page, trace } = settings.observe.clone();
-    let config = ObserveConfig { listen, page, trace };
+    let ObserveSection { listen, page, trace, peers } = settings.observe.clone();
+    let config = ObserveConfig { listen, page, trace, peers };
     (!config.listen.is_empty()).then(|| Observer::bind_or_take(&config, handed)).transpose()
 }
 

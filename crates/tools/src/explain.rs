@@ -1,10 +1,10 @@
-//! `namewire explain NAME`: what would the forwarder do with an Interest for this name now?
+//! Explain: what would the forwarder do with an Interest for this name now?
 //!
 //! Next hops and strategy are those of the table that workers use to forward, which may be lossy. The program fetches
 //! the datasets one after the other, so they may disagree if something changes in between. Other forwarders do not have
 //! all datasets of Namewire; then the answer is shorter.
 
-use crate::{ExitCode, Failure, Global, name_argument, quantity};
+use crate::{ExitCode, Failure, quantity};
 use namewire_client::Client;
 use namewire_node_model::explanation::{Answers, Explanation, NextHop, Route, Stored, Tables, short};
 use namewire_packet::{
@@ -13,26 +13,17 @@ use namewire_packet::{
 };
 use std::{fmt::Write as _, time::Duration};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Name of the Interest
-    #[arg(value_parser = name_argument::parse)]
-    name: NameBuf,
-    /// Face through which the Interest would arrive; it is not sent back there
-    #[arg(long, value_name = "FACE")]
-    from: Option<u64>,
-}
-
-pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
-    let client = global.connect().await?;
-    let tables = fetch(&client, &args.name).await?;
-    let from = args.from.map(FaceId);
-    if let Some(face) = from.filter(|face| tables.face(*face).is_none()) {
-        return Err(Failure::new(ExitCode::NotFound, format!("there is no face {face}")));
+/// What the forwarder would do with an Interest for this name that comes from this face.
+///
+/// # Errors
+/// It does not answer, or has no such face.
+pub async fn explain(client: &Client, name: &NameBuf, from: Option<u64>) -> Result<Explanation, Failure> {
+    let tables = fetch(client, name).await?;
+    let from = from.map(FaceId);
+    match from.filter(|face| tables.face(*face).is_none()) {
+        Some(face) => Err(Failure::not_found(format!("there is no face {face}"))),
+        None => Ok(tables.explain(name, from)),
     }
-    let explanation = tables.explain(&args.name, from);
-    global.output().print(&explanation, || text(&explanation))?;
-    Ok(())
 }
 
 /// How long a failed command asks who failed.
@@ -101,7 +92,8 @@ async fn look_at(client: &Client, name: &NameBuf) -> Result<Vec<NameLook>, Failu
     decode_dataset(&content).map_err(|error| Failure::new(ExitCode::Failed, error.to_string()))
 }
 
-fn text(explanation: &Explanation) -> String {
+/// The explanation for people: a sentence, and a line for each fact.
+pub fn text(explanation: &Explanation) -> String {
     let mut text = format!("{}: {}\n", explanation.name, explanation.outcome);
     if let Some(choice) = &explanation.strategy {
         let _ = writeln!(text, "  strategy  {} (chosen for {})", short(&choice.strategy), choice.name);

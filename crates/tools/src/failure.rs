@@ -6,6 +6,7 @@ use namewire_client::{
 use namewire_files::{folder_fetch::FolderError, metadata::MetadataError};
 use namewire_packet::NameBuf;
 use namewire_repo::RemoteError;
+use namewire_routers::RoutersError;
 use std::{fmt, io};
 
 /// The exit codes of `namewire`.
@@ -15,7 +16,7 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
-    /// No such face, route, strategy choice or key.
+    /// No such face, route, strategy choice, key or named router.
     NotFound = 3,
     /// There is no forwarder to talk to.
     NoForwarder = 4,
@@ -90,7 +91,8 @@ impl Failure {
         Failure { is_unanswered_by_management: matches!(self.code, ExitCode::Timeout | ExitCode::Nack), ..self }
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+    /// There is no such thing, for this reason.
+    pub fn not_found(message: impl Into<String>) -> Self {
         Failure::new(ExitCode::NotFound, message)
     }
 
@@ -116,11 +118,12 @@ impl Failure {
     }
 
     /// The message without what to do about it.
-    pub(crate) fn first_line(&self) -> &str {
+    pub fn first_line(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }
 
-    pub(crate) fn code(&self) -> ExitCode {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
         self.code
     }
 }
@@ -137,6 +140,17 @@ pub(crate) struct Transport {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+impl From<RoutersError> for Failure {
+    fn from(error: RoutersError) -> Self {
+        let code = match &error {
+            RoutersError::Unknown { .. } => ExitCode::NotFound,
+            RoutersError::Refused(_) => ExitCode::Usage,
+            _ => ExitCode::Failed,
+        };
+        Failure::new(code, error.to_string())
     }
 }
 

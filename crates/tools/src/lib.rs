@@ -17,7 +17,7 @@ mod choice;
 mod cs;
 mod drops;
 mod events;
-mod explain;
+pub mod explain;
 mod face;
 mod face_reference;
 mod failure;
@@ -42,13 +42,12 @@ mod settings;
 mod status;
 mod strategy;
 mod tag;
-mod top;
 mod trace;
 mod traceroute;
 mod traffic;
 
 pub use failure::{ExitCode, Failure};
-pub use quantity::parse_bytes;
+pub use quantity::{ms_in, parse_bytes};
 pub use repo::HostedRepo;
 pub use settings::show_running;
 
@@ -61,8 +60,9 @@ use namewire_printing::{
     output::{self, Output},
     terminal,
 };
+use namewire_routers::Choice;
 use namewire_security::Signer;
-use std::sync::OnceLock;
+use std::{ffi::OsString, sync::OnceLock};
 
 /// The heading of these options in help texts.
 pub const TOOL_OPTIONS: &str = "Options of all tools";
@@ -74,6 +74,9 @@ pub struct Global {
     /// [default: NDN_CLIENT_TRANSPORT, client.conf, then the usual sockets]
     #[arg(long, global = true, value_name = "URI", help_heading = TOOL_OPTIONS)]
     transport: Option<TransportUri>,
+    /// Router to talk to, by the name that `namewire router add` gave it [default: NAMEWIRE_ROUTER]
+    #[arg(long, global = true, value_name = "NAME", help_heading = TOOL_OPTIONS)]
+    router: Option<String>,
     /// Sign commands and Data with the default key of this identity of the key chain (or by the key or certificate
     /// named)
     #[arg(long, global = true, value_name = "NAME", value_parser = name_argument::parse, help_heading = TOOL_OPTIONS)]
@@ -95,44 +98,89 @@ fn say(event: ConnectionEvent) {
     }
 }
 
+/// A failure says which router it was about, and who named it.
+async fn connect_to_named(choice: Choice) -> Result<Client, Failure> {
+    let Choice { name, named, router } = choice;
+    let connected = Client::connect_to(router.transport).await;
+    let about = || format!("This is the router \"{name}\" (named by {}); see `namewire router list`.", named.text());
+    connected.map_err(|error| Failure::from(error).with_line(about()))
+}
+
 impl Global {
-    /// Connects to the forwarder.
+    /// A connection with the router of this command line, which signs commands by `--identity`.
     ///
     /// # Errors
-    /// If there is none, or the key of `--identity` is not there.
+    /// The key or the router is not there, or the router does not answer.
     pub async fn connect(&self) -> Result<Client, Failure> {
         // Before connecting: a missing key is the user's to mend, whether or not a forwarder runs.
         let signer = self.signer()?;
-        let client = match &self.transport {
-            Some(uri) => Client::connect_to(uri.clone()).await?,
-            None => Client::connect().await?,
-        };
+        let client = self.open().await?;
         if let Some(uri) = client.transport() {
             self.connected.get_or_init(|| Transport { uri: uri.to_string(), is_local: client.is_local() });
         }
         Ok(client.sign_commands_with(signer).on_connection_event(say))
     }
 
-    /// The key of `--identity`, or a digest if nobody is named.
+    /// A connection with the router of this command line, over which no command is signed by a key.
+    ///
+    /// # Errors
+    /// The router is not there, or does not answer.
+    pub async fn open(&self) -> Result<Client, Failure> {
+        Ok(match (&self.transport, self.choice(true)?) {
+            (Some(uri), _) => Client::connect_to(uri.clone()).await?,
+            (None, Some(choice)) => connect_to_named(choice).await?,
+            (None, None) => Client::connect().await?,
+        })
+    }
+
+    /// The router that a line names which is not complete yet. What is wrong with the line is left out.
+    pub fn to_complete(words: &[OsString]) -> Self {
+        let value_of = |option: &str| {
+            words.iter().enumerate().find_map(|(index, word)| {
+                let word = word.to_str()?;
+                let value = word.strip_prefix(option)?;
+                match value.strip_prefix('=') {
+                    Some(value) => Some(value.to_owned()),
+                    None if value.is_empty() => words.get(index + 1)?.to_str().map(str::to_owned),
+                    None => None,
+                }
+            })
+        };
+        let transport = value_of("--transport").and_then(|uri| uri.parse().ok());
+        let router = value_of("--router").filter(|_| transport.is_none());
+        Global { transport, router, ..Global::default() }
+    }
+
+    /// The named router of this command line; `None` if it has `--transport`, or nothing names a router.
+    fn choice(&self, takes_default: bool) -> Result<Option<Choice>, Failure> {
+        match (&self.transport, &self.router) {
+            (Some(_), Some(_)) => {
+                Err(Failure::usage("--transport and --router both name the router; give one of them"))
+            }
+            (Some(_), None) => Ok(None),
+            (None, name) => Ok(Choice::of_process(name.as_deref(), takes_default)?),
+        }
+    }
+
+    /// The key of `--identity` or of the named router, or a digest if neither names an identity.
     fn signer(&self) -> Result<Signer, Failure> {
         Ok(self.named_signer()?.unwrap_or(Signer::digest()))
     }
 
-    /// The key of `--identity`, if somebody is named.
-    ///
-    /// # Errors
-    /// If the key is not there.
-    pub fn named_signer(&self) -> Result<Option<Signer>, Failure> {
-        self.identity.as_ref().map(key::signer).transpose()
+    fn named_signer_for(&self, choice: Option<&Choice>) -> Result<Option<Signer>, Failure> {
+        let of_router = || choice.and_then(|choice| choice.router.identity.as_ref());
+        self.identity.as_ref().or_else(of_router).map(key::signer).transpose()
     }
 
-    /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself.
+    /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself. It
+    /// takes no default of ours, so that it goes where NFD's `nfdc` would.
     ///
     /// # Errors
-    /// If the key is not there.
+    /// If the key or the named router is not there.
     pub fn into_connection(self) -> Result<(Option<TransportUri>, Signer), Failure> {
-        let signer = self.signer()?;
-        Ok((self.transport, signer))
+        let choice = self.choice(false)?;
+        let signer = self.named_signer_for(choice.as_ref())?.unwrap_or(Signer::digest());
+        Ok((self.transport.or(choice.map(|choice| choice.router.transport)), signer))
     }
 
     /// For commands that talk to no forwarder, sign nothing and print one form only. Whoever gives these
@@ -143,6 +191,7 @@ impl Global {
     pub fn refuse_options_of_tools(&self) -> Result<(), Failure> {
         let given = [
             (self.transport.is_some(), "--transport is for tools that talk to a router; see --socket"),
+            (self.router.is_some(), "--router is for tools that talk to a router; see --socket"),
             (self.identity.is_some(), "--identity is for tools that sign"),
             (self.json, "--json is for tools that print what they learned from a router"),
         ];
@@ -154,17 +203,48 @@ impl Global {
         }
     }
 
+    /// For commands about the names of routers, which talk to none.
+    ///
+    /// # Errors
+    /// [`ExitCode::Usage`], if the command line names a router to talk to.
+    pub fn refuse_router(&self) -> Result<(), Failure> {
+        match self.transport.is_some() || self.router.is_some() {
+            true => Err(Failure::usage("this command talks to no router: it takes neither --transport nor --router")),
+            false => Ok(()),
+        }
+    }
+
+    /// The identity of `--identity`.
+    pub fn identity(&self) -> Option<&NameBuf> {
+        self.identity.as_ref()
+    }
+
     /// The outcome of a command. A failure tells about the connection what explains it.
-    fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// That of the command.
+    pub fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
         outcome.map_err(|failure| failure.over(self.connected.get()))
     }
 
-    /// The forwarder that `--transport` names.
-    pub fn transport(&self) -> Option<&TransportUri> {
-        self.transport.as_ref()
+    /// The forwarder that the command line names, by `--transport` or as a named router.
+    ///
+    /// # Errors
+    /// If the named router is not there.
+    pub fn transport(&self) -> Result<Option<TransportUri>, Failure> {
+        let choice = self.choice(true)?;
+        Ok(self.transport.clone().or(choice.map(|choice| choice.router.transport)))
     }
 
-    /// How results are printed.
+    /// The key of `--identity` or of the named router, if one names an identity.
+    ///
+    /// # Errors
+    /// If the key or the named router is not there.
+    pub fn named_signer(&self) -> Result<Option<Signer>, Failure> {
+        self.named_signer_for(self.choice(true)?.as_ref())
+    }
+
+    /// How the command prints.
     pub fn output(&self) -> Output {
         Output { json: self.json }
     }
@@ -185,10 +265,6 @@ enum Command {
         #[arg(long, conflicts_with = "holders")]
         workers: bool,
     },
-    /// Watch a running router in the terminal: rates, faces, tables, drops
-    Top(top::Args),
-    /// Show what the forwarder would do with an Interest for a name, and why
-    Explain(explain::Args),
     /// Show the last packets that the forwarder dropped, and why
     Drops(drops::Args),
     /// Show and change faces
@@ -262,8 +338,6 @@ impl Tool {
             Command::Status { holders: true, .. } => status::execute_holders(global).await,
             Command::Status { workers: true, .. } => status::execute_workers(global).await,
             Command::Status { .. } => status::execute(global).await,
-            Command::Top(args) => top::execute(global, args).await,
-            Command::Explain(args) => explain::execute(global, args).await,
             Command::Drops(args) => drops::execute(global, args).await,
             Command::Face(command) => face::execute(global, command).await,
             Command::Route(command) => route::execute(global, command).await,

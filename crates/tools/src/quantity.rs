@@ -12,11 +12,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(|bytes| bytes.0)
 }
 
-/// Reads a time as configurations have it, `5 s`, or a number alone, as a whole number of milliseconds in `range`. The
-/// errors are in words, for the command line.
-pub(crate) fn ms_in(
-    range: RangeInclusive<u64>,
-) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+/// Reads a time as configurations have it, `5 s`, or a number alone, as a whole number of milliseconds in `range`.
+///
+/// # Errors
+/// In words, for the command line.
+pub fn ms_in(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     let span = |count| Span(Duration::from_millis(count));
     move |text| {
         let count = match text.trim().parse() {

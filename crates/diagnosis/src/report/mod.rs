@@ -91,7 +91,7 @@ pub async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = file.map_err(|error| failed(&format!("{}: {error}", path.display())))?;
 
-    let transport = global.transport().cloned();
+    let transport = global.transport()?;
     let wanted = Wanted { transport, signer, source: None, watch: args.seconds, probe: !args.no_probe };
     let (facts, _client) = gather(wanted).await;
     teach(&mut scrubber, &facts);

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::{Kind, Metric, Part, Sample, Samples, Value, View, families};
+use super::{Kind, Metric, Part, ReadPeers, Sample, Samples, Value, View, families};
 use crate::snapshot::Snapshot;
 
 /// Which text the reader asked for.
@@ -48,7 +48,12 @@ fn is_zero_quality(parameter: &str) -> bool {
 
 /// The snapshot as text.
 pub fn encode(snapshot: &Snapshot, format: Format) -> String {
-    let view = View::of(snapshot);
+    encode_with(snapshot, &ReadPeers::default(), format)
+}
+
+/// The same, and what reading other routers came to.
+pub(crate) fn encode_with(snapshot: &Snapshot, peers: &ReadPeers, format: Format) -> String {
+    let view = View::of(snapshot, peers);
     let mut text = String::new();
     for metric in families() {
         let mut samples = Samples::default();

@@ -20,10 +20,14 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-use crate::snapshot::{Answers, Face, Snapshot};
+use crate::{
+    peers::PeerCounts,
+    snapshot::{Answers, Face, Snapshot},
+};
 use namewire_packet::nfd::{Fact, FactKind};
 use std::{borrow::Cow, sync::LazyLock};
 
+pub(crate) use encoder::encode_with;
 pub use encoder::{Format, encode};
 
 /// How many faces have metrics.
@@ -77,6 +81,17 @@ struct View<'a> {
     snapshot: &'a Snapshot,
     /// By number, at most [`FACES_MAX`].
     faces: Vec<&'a Face>,
+    /// What reading other routers came to.
+    peers: &'a ReadPeers,
+}
+
+/// What reading other routers came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadPeers {
+    /// One for each peer.
+    pub(crate) counts: Vec<PeerCounts>,
+    /// Explanations that clients were refused.
+    pub(crate) refused: u64,
 }
 
 /// The samples of one family.
@@ -195,11 +210,11 @@ impl Metric {
 }
 
 impl<'a> View<'a> {
-    fn of(snapshot: &'a Snapshot) -> Self {
+    fn of(snapshot: &'a Snapshot, peers: &'a ReadPeers) -> Self {
         let mut faces: Vec<&Face> = snapshot.faces.iter().collect();
         faces.sort_by_key(|face| face.about.id);
         faces.truncate(FACES_MAX);
-        Self { snapshot, faces }
+        Self { snapshot, faces, peers }
     }
 }
 

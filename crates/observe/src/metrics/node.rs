@@ -34,6 +34,28 @@ pub(super) const METRICS: &[Metric] = &[
         }
     })
     .labels(&["reason"]),
+    Metric::counter(
+        "namewire_peer_requests",
+        "Requests to the observers of other routers, and what came of them.",
+        |view, samples| {
+            for peer in &view.peers.counts {
+                let failed = peer.failed.iter().map(|(reason, count)| (*reason, *count));
+                for (outcome, count) in [("answered", peer.answered)].into_iter().chain(failed) {
+                    samples.add(&[&peer.name, outcome], count);
+                }
+            }
+        },
+    )
+    .labels(&["peer", "outcome"]),
+    Metric::counter(
+        "namewire_network_explanations_refused",
+        "Explanations of several routers that too many clients asked for.",
+        |view, samples| {
+            if !view.peers.counts.is_empty() {
+                samples.only(view.peers.refused);
+            }
+        },
+    ),
     Metric::counter("namewire_events", "What happened in normal work, anywhere in the node.", |view, samples| {
         for event in view.snapshot.events.iter().filter(|event| event.count > 0).take(ROWS_MAX) {
             samples.add(&[&event.reason], event.count);

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::encoder::escaped;
-use super::{FACES_MAX, Format, Kind, Metric, encode, families};
+use super::{FACES_MAX, Format, Kind, Metric, ReadPeers, encode, encode_with, families};
+use crate::peers::PeerCounts;
 use crate::snapshot::{Answers, Face, FaceAbout, Pool, Route, Snapshot, Worker};
 use namewire_packet::nfd::{CsPrefixUsage, DropCounter, FaceCounters, LinkCounts, PacketCounts};
 
@@ -100,7 +101,10 @@ fn prometheus_text_names_counters_as_its_samples() {
 
 #[test]
 fn every_family_of_a_full_snapshot_has_a_header_and_a_sample() {
-    let text = encode(&full(1), Format::OpenMetrics);
+    let failed = [("slow", 2)].into();
+    let counts = vec![PeerCounts { name: "lab".into(), asked: 3, answered: 1, failed }];
+    let peers = ReadPeers { counts, refused: 4 };
+    let text = encode_with(&full(1), &peers, Format::OpenMetrics);
     for metric in families() {
         assert!(text.contains(&format!("# HELP {} {}\n", metric.name, metric.help)), "{}", metric.name);
         assert!(text.contains(&format!("\n{}", metric.sample_name())), "{}", metric.name);

@@ -186,6 +186,9 @@ async fn target(global: &Global, over: Option<&Target>) -> Result<Target, Failur
     if let Some(uri) = &global.transport {
         return Ok(Target::Transport(uri.clone()));
     }
+    if let Some(choice) = global.choice(true)? {
+        return Ok(Target::Transport(choice.router.transport));
+    }
     let client = Client::connect().await?;
     let uri = client.transport();
     uri.map(Target::Transport).ok_or_else(|| Failure::new(ExitCode::NoForwarder, "the router has no address"))

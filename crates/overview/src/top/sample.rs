@@ -1,10 +1,10 @@
 //! Takes samples of a router, over the ordinary connection.
 
 use super::rates::Sample;
-use crate::Failure;
 use namewire_client::Client;
 use namewire_node_model::counters::is_event;
 use namewire_packet::nfd::Part;
+use namewire_tools::Failure;
 use std::time::Duration;
 
 /// Name of the pool of PIT entries.

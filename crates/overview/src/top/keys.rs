@@ -48,7 +48,7 @@ pub(super) fn read() -> mpsc::Receiver<Wish> {
 fn first_key(bytes: &[u8]) -> Option<(Wish, usize)> {
     match bytes {
         [] => None,
-        [ESCAPE] => Some((Wish::Quit, 1)),
+        [ESCAPE] => Some((Wish::Back, 1)),
         [ESCAPE, b'[', rest @ ..] => match rest.iter().position(|byte| (b'@'..=b'~').contains(byte)) {
             Some(last) => Some((of_sequence(&rest[..last], rest[last]), last + 3)),
             None if bytes.len() > SEQUENCE_MAX => Some((Wish::Other, bytes.len())),
@@ -65,6 +65,8 @@ fn first_key(bytes: &[u8]) -> Option<(Wish, usize)> {
 fn of_letter(letter: u8) -> Wish {
     match letter {
         b'q' | CTRL_C => Wish::Quit,
+        b'\r' | b'\n' => Wish::Open,
+        0x7f => Wish::Back,
         b's' => Wish::Sort,
         b'?' | b'h' => Wish::Help,
         b'k' => Wish::Scroll(-1),
@@ -108,7 +110,9 @@ mod tests {
         let table: &[(&[u8], Wish)] = &[
             (b"q", Wish::Quit),
             (b"\x03", Wish::Quit),
-            (b"\x1b", Wish::Quit),
+            (b"\x1b", Wish::Back),
+            (b"\r", Wish::Open),
+            (b"\x7f", Wish::Back),
             (b"s", Wish::Sort),
             (b"?", Wish::Help),
             (b"h", Wish::Help),
@@ -128,7 +132,6 @@ mod tests {
             (b"\x1bs", Wish::Sort),
             (b"\x1b[3~", Wish::Other),
             (b"\x1b[15~", Wish::Other),
-            (b"\r", Wish::Other),
             (b"x", Wish::Other),
         ];
         for (bytes, wish) in table {

@@ -13,12 +13,12 @@ use super::{
     rates::{FaceRates, History, Rates, Sample},
     screen::{Look, Screen},
 };
-use crate::{
+use console::{Alignment, measure_text_width, pad_str, pad_str_with};
+use namewire_packet::nfd::{FaceState, FaceStatus};
+use namewire_printing::{
     columns::{self, Column, Fitted, GAP},
     quantity,
 };
-use console::{Alignment, measure_text_width, pad_str, pad_str_with};
-use namewire_packet::nfd::{FaceState, FaceStatus};
 use std::{iter, ops::Range};
 
 const HEAD_HEIGHT: usize = 2;
@@ -53,6 +53,10 @@ pub(super) enum Wish {
     First,
     Last,
     Help,
+    /// Show more of what is selected.
+    Open,
+    /// Leave what was opened, or the program.
+    Back,
     Quit,
     /// A key without a meaning.
     Other,
@@ -107,11 +111,11 @@ impl FaceRow {
     }
 }
 
-fn bit_rate(bytes_per_second: f64) -> String {
+pub(super) fn bit_rate(bytes_per_second: f64) -> String {
     quantity::scaled(bytes_per_second * 8.0, "bit/s")
 }
 
-fn packet_rate(packets_per_second: f64) -> String {
+pub(super) fn packet_rate(packets_per_second: f64) -> String {
     quantity::scaled(packets_per_second, "/s")
 }
 
@@ -177,8 +181,8 @@ impl View {
             Wish::First => self.first_row = 0,
             Wish::Last => self.first_row = usize::MAX,
             Wish::Help => self.has_help = true,
-            Wish::Other => {}
-            Wish::Quit => return false,
+            Wish::Other | Wish::Open => {}
+            Wish::Quit | Wish::Back => return false,
         }
         true
     }
@@ -204,7 +208,7 @@ impl View {
             self.draw_keys(&mut screen, keys);
         }
         if self.has_help {
-            draw_help(&mut screen);
+            draw_help(&mut screen, HELP);
         }
         screen
     }
@@ -269,7 +273,7 @@ impl View {
         self.first_row = self.first_row.min(faces.len().saturating_sub(self.page_rows));
         let shown: Vec<FaceRow> = faces.into_iter().skip(self.first_row).take(self.page_rows).collect();
         let width = screen.width();
-        let fitted = shrunk(columns::fit(COLUMNS, &shown, Some(width)), width);
+        let fitted = shrunk(columns::fit(COLUMNS, &shown, Some(width)), "REMOTE", width);
         if let Some(row) = rows.next() {
             let heading = line(fitted.iter().map(|column| (column, column.heading)));
             screen.put(row, 0, &pad_str(&heading, width, Alignment::Left, None), Look::Reversed);
@@ -320,17 +324,17 @@ impl View {
     }
 }
 
-/// The columns in a line that is too short even for the most important ones: the text columns become shorter.
-fn shrunk(mut fitted: Vec<Fitted>, width: usize) -> Vec<Fitted> {
+/// The columns in a line that is too short even for the most important ones: the elastic one becomes shorter.
+pub(super) fn shrunk(mut fitted: Vec<Fitted>, elastic: &str, width: usize) -> Vec<Fitted> {
     let total = fitted.iter().map(|column| column.width).sum::<usize>() + GAP * fitted.len().saturating_sub(1);
-    if let Some(text) = fitted.iter_mut().find(|column| column.heading == "REMOTE") {
+    if let Some(text) = fitted.iter_mut().find(|column| column.heading == elastic) {
         text.width = text.width.saturating_sub(total.saturating_sub(width)).max(1);
     }
     fitted
 }
 
 /// Cells beside each other, each as wide as its column.
-fn line<'a>(cells: impl Iterator<Item = (&'a Fitted, &'a str)>) -> String {
+pub(super) fn line<'a>(cells: impl Iterator<Item = (&'a Fitted, &'a str)>) -> String {
     let padded = |(column, text): (&'a Fitted, &'a str)| {
         let alignment = if column.is_number { Alignment::Right } else { Alignment::Left };
         pad_str(text, column.width, alignment, Some(""))
@@ -350,11 +354,11 @@ fn draw_gauge(screen: &mut Screen, row: usize, label: &str, part: u64, whole: u6
 }
 
 /// A box above the middle of the screen.
-fn draw_help(screen: &mut Screen) {
-    let (width, height) = (HELP_WIDTH.min(screen.width()), (HELP.len() + 2).min(screen.height()));
+pub(super) fn draw_help(screen: &mut Screen, help: &[&str]) {
+    let (width, height) = (HELP_WIDTH.min(screen.width()), (help.len() + 2).min(screen.height()));
     let (row, column) = ((screen.height() - height) / 2, (screen.width() - width) / 2);
     let inside = width.saturating_sub(2);
-    let lines = HELP.iter().take(height.saturating_sub(2));
+    let lines = help.iter().take(height.saturating_sub(2));
     let lines = lines.map(|line| format!("│{}│", pad_str(line, inside, Alignment::Left, Some(""))));
     let first = format!("┌{}┐", pad_str_with("Keys", inside, Alignment::Left, Some(""), '─'));
     let last = format!("└{}┘", "─".repeat(inside));
