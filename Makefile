@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build quick lab sim install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build quick lab sim install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet test-faults budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -44,6 +44,7 @@ help:
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
 	@echo 'make test-prometheus  a real Prometheus reads two routers; the dashboard for Grafana and the alerts; part of make system'
 	@echo 'make test-mininet  an emulated network with Debian'"'"'s Mininet, as scripts for NFD drive it; part of make system'
+	@echo 'make test-faults  traceroute and doctor name twenty faults on a path of ten routers; part of make system'
 	@echo 'make test-install, make test-deb, make test-rpm, make test-container  what each brings, in a folder or a bare root,'
 	@echo '               make test-kubernetes: the manifests, make test-dist: dist twice, make lint-workflows: .github; part of'
 	@echo '               make system'
@@ -381,6 +382,12 @@ test-mininet: build
 	$(call say,test-mininet: routers in the hosts of an emulated network as scripts for NFD drive them)
 	@tools/setup.sh mininet && NAMEWIRE=$(NAMEWIRE) /usr/bin/python3 interop/emulation.py || [ $$? = 3 ]
 
+# NFD and ndnd are not in Debian: NFD=/path/to/nfd NDND=/path/to/ndnd puts them on the path.
+test-faults: build
+	$(call say,test-faults: traceroute and doctor name twenty faults on a path of ten routers)
+	@tools/setup.sh python
+	@tools/setup.sh faketime && python3 interop/faults.py --program $(NAMEWIRE) || [ $$? = 3 ]
+
 budget:
 	$(call say,budget: no stage of a packet takes more instructions than lab/budget.json allows)
 	@tools/setup.sh rust
@@ -435,6 +442,7 @@ system: build
 		lab/browser/report_test.mjs || [ $$? = 3 ]
 	@$(MAKE) --no-print-directory test-prometheus
 	@$(MAKE) --no-print-directory test-mininet
+	@$(MAKE) --no-print-directory test-faults
 	@$(MAKE) --no-print-directory test-install
 	@$(MAKE) --no-print-directory test-deb
 	@$(MAKE) --no-print-directory test-rpm

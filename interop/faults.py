@@ -313,6 +313,7 @@ def no_route_at_nfd(net: Network):
 
 @fault("dead link: the neighbour has ended", "/r9", "its link is down")
 def dead_link(net: Network):
+    net.end_producer()  # or it would come back beside the next one
     net[10].stop()
     net[9].tool("peek", f"{NAME}/x", "--timeout", "300ms", check=False)
     wait_until("r9 notices", lambda: "down" in net[9].tool("face", "list").stdout)
@@ -372,7 +373,8 @@ def back_again(net: Network):
 def old_version(net: Network):
     poke = net[3].spawn("poke", NAME, "--freshness", "1h", stdin=b"old")
     wait_until("it serves", lambda: NAME in net[3].tool("route", "list").stdout)
-    net[3].tool("peek", NAME, "--timeout", "5s")
+    # The first may leave before the FIB has the route.
+    net[3].tool("peek", NAME, "--lifetime", "300ms", "--timeout", "10s")
     poke.wait(PATIENCE_S)
     return lambda: net[3].tool("cs", "erase", "/site")
 

@@ -13,6 +13,7 @@
 #   tools/setup.sh prometheus Prometheus, promtool and Python packages in interop/.venv-prometheus; exit status 3, and a line
 #                             that says why, where they cannot be had
 #   tools/setup.sh mininet    Mininet, if root can install it from Debian; exit status 3 likewise
+#   tools/setup.sh faketime   faketime, likewise
 #   tools/setup.sh deb        cargo-deb in .tools
 #   tools/setup.sh rpm        cargo-generate-rpm in .tools
 #   tools/setup.sh deny       cargo-deny in .tools
@@ -363,6 +364,10 @@ from_debian() {
 }
 
 # Without the switches that it only recommends: the hosts of the test are joined directly.
+part_faketime() {
+    from_debian faketime faketime
+}
+
 part_mininet() {
     from_debian mnexec --no-install-recommends mininet
     has mnexec || { say "Mininet is not tested here: it is missing, and this is not root on Debian"; exit 3; }
@@ -534,15 +539,15 @@ part_interop() {
     fi
 }
 
-[ $# -gt 0 ] || fail "name what to set up: estimate, estimate-quick, rust, cxx, python, system, redis, dpdk, browser, prometheus, mininet, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop"
+[ $# -gt 0 ] || fail "name what to set up: estimate, estimate-quick, rust, cxx, python, system, redis, dpdk, browser, prometheus, mininet, faketime, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop"
 for part in "$@"; do
     case $part in
         estimate) part_estimate "$build_cpu_seconds" ;;
         estimate-quick) part_estimate "$quick_cpu_seconds" ;;
-        rust|cxx|python|system|redis|dpdk|browser|prometheus|mininet|deb|rpm|deny|sbom|semver|book|arm64|kubernetes|workflows|demo|interop) "part_$part" ;;
+        rust|cxx|python|system|redis|dpdk|browser|prometheus|mininet|faketime|deb|rpm|deny|sbom|semver|book|arm64|kubernetes|workflows|demo|interop) "part_$part" ;;
         static-x86_64|static-aarch64) part_static "${part#static-}" ;;
         bare-root) part_bare_root ;;
         python-ndn) part_python_ndn ;;
-        *) fail "unknown part $part: estimate, estimate-quick, rust, cxx, python, system, redis, dpdk, browser, prometheus, mininet, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop" ;;
+        *) fail "unknown part $part: estimate, estimate-quick, rust, cxx, python, system, redis, dpdk, browser, prometheus, mininet, faketime, deb, rpm, deny, sbom, semver, book, bare-root, static-x86_64, static-aarch64, arm64, kubernetes, workflows, demo, python-ndn, interop" ;;
     esac
 done

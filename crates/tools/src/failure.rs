@@ -113,6 +113,7 @@ impl Failure {
         self.culprit.iter().for_each(|culprit| eprintln!("{culprit}"));
         if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
             eprintln!("`namewire explain {name}` says where an Interest goes, and why");
+            eprintln!("`namewire traceroute {name}` says which router ends the way");
         }
         std::process::ExitCode::from(self.code as u8)
     }

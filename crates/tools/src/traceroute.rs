@@ -62,5 +62,5 @@ pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
         EndingKind::Refused => ExitCode::Nack,
         _ => ExitCode::Timeout,
     };
-    Err(Failure::new(code, "the name was not reached"))
+    Err(Failure::of_code(code))
 }
