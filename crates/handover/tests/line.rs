@@ -1,7 +1,7 @@
 //! What one end of the line says arrives at the other; what breaks the rules ends the conversation.
 
 use namewire_handover::{
-    Kind, Line, LineError,
+    Handed, Kind, Line, LineError, TakeOver, faces,
     messages::{Face, Hello},
 };
 use std::{
@@ -86,4 +86,42 @@ fn what_breaks_the_rules_ends_the_conversation() {
     line.set_timeout(Duration::from_millis(10)).unwrap();
     assert!(matches!(line.receive(), Err(LineError::TimedOut)));
     drop(other);
+}
+
+/// The seed of the fuzz target `hand_over`: everything that has no socket.
+const CONVERSATION: &[u8] = include_bytes!("../../../fuzz/corpus/hand_over/conversation");
+
+/// What a program that takes over makes of these bytes; the line closes behind them.
+fn taken(bytes: &[u8]) -> Result<Handed, LineError> {
+    let (line, mut other) = ends();
+    other.write_all(bytes).unwrap();
+    other.shutdown(std::net::Shutdown::Write).unwrap();
+    Handed::receive(TakeOver { line, version: "1".to_owned() }, 1)
+}
+
+#[test]
+fn a_conversation_is_taken_and_broken_ones_end_with_an_error_at_most() {
+    let mut handed = taken(CONVERSATION).unwrap();
+    assert_eq!((handed.node.next_face, handed.routes.len()), (301, 1));
+    let described: Vec<bool> = handed.faces.drain(..).map(|face| faces::of_line(face).is_some()).collect();
+    assert_eq!(described, [true, true, true]);
+
+    let mut dice = fastrand::Rng::with_seed(7);
+    let mut refused = 0;
+    for _ in 0..2000 {
+        let mut bytes = CONVERSATION.to_vec();
+        for _ in 0..dice.usize(1..4) {
+            let at = dice.usize(..bytes.len());
+            match dice.u8(..3) {
+                0 => bytes[at] = dice.u8(..),
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, dice.u8(..)),
+            }
+        }
+        match taken(&bytes) {
+            Ok(mut handed) => handed.faces.drain(..).for_each(|face| _ = faces::of_line(face)),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 1000, "{refused}");
 }
