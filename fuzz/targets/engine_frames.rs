@@ -206,11 +206,8 @@ fn unwrap(face: FaceId, frame: &[u8]) -> (LpHeaders, Vec<u8>) {
             let label = path_label.filter(|_| is_data || is_interest && headers.nack.is_none());
             let lead = prefix_announcement.filter(|_| is_data).or(label).unwrap_or_default();
             let by_label = (is_interest && !lead.is_empty()).then_some(FaceId::BY_PATH_LABEL);
-            let headers = LpHeaders {
-                next_hop_face_id: next_hop_face_id.or(by_label),
-                lead_bytes: lead.len() as u16,
-                ..headers
-            };
+            let headers =
+                LpHeaders { next_hop_face_id: next_hop_face_id.or(by_label), lead_bytes: lead.len() as u16, ..headers };
             (headers, [lead, fragment].concat())
         }
         _ => (LpHeaders::default(), frame.to_vec()),

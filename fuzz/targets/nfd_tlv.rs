@@ -7,15 +7,15 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
-use namewire_packet::path_label::PathLabel;
-use namewire_packet::probe::Probe;
-use namewire_packet::{Data, Name};
 use namewire_packet::nfd::prefix_announcement::{PrefixAnnouncement, announce_with_digest};
 use namewire_packet::nfd::{
     CaptureRecord, CaptureStream, ChannelStatus, ControlParameters, ControlResponse, CsInfo, CsUsage, DatasetEntry,
     DropCounter, FaceEventNotification, FaceQueryFilter, FaceStatus, FaceUri, FibEntry, FibUsage, ForwarderStatus,
     PoolHolding, ProbeReply, RibEntry, StrategyChoice, decode_dataset, encode_dataset,
 };
+use namewire_packet::path_label::PathLabel;
+use namewire_packet::probe::Probe;
+use namewire_packet::{Data, Name};
 
 /// What a forwarder says of itself to whoever traces a route, and the path that its answer takes.
 fn probe(bytes: &[u8]) {

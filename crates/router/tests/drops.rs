@@ -6,8 +6,9 @@ use namewire_configuration::Configuration;
 use namewire_engine::DropReason;
 use namewire_packet::{
     DataBuilder, FaceId, InterestBuilder, MAX_PACKET_BYTES, NackReason, NameBuf, Nonce,
-    lp::LpHeaders,
+    lp::{LinkFields, LpHeaders, write_headers},
     nfd::{ControlParameters, DroppedPacket, FacePersistency},
+    path_label::{PathLabel, PathMode},
     tlv,
 };
 use namewire_router::RouterHandle;
@@ -192,6 +193,15 @@ fn interests_that_go_nowhere() -> BTreeSet<&'static str> {
     let interest = one.interest(name("/chosen")).build();
     one.send_with(&LpHeaders { next_hop_face_id: Some(FaceId(9999)), ..LpHeaders::default() }, &interest);
     bench.find(DropReason::NextHopFaceMissing, Some("/chosen"));
+
+    let (mut frame, mut label) = (Vec::new(), Vec::new());
+    PathLabel::of(PathMode::Strict, &[7]).write_tlv(&mut label);
+    let probe = one.interest(name("/steered/1/32=ping")).must_be_fresh(true).build();
+    let headers = LpHeaders { lead_bytes: label.len() as u16, ..LpHeaders::default() };
+    write_headers(&mut frame, &headers, &LinkFields { lead: Some(&label), ..LinkFields::default() }, probe.len());
+    frame.extend(probe);
+    one.send(&frame);
+    bench.find(DropReason::PathLabelVoid, Some("/steered/1/32=ping"));
 
     let _producer = bench.silent("/again");
     for _ in 0..2 {
