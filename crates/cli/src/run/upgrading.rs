@@ -185,7 +185,8 @@ async fn wait_ready(
 
 fn talk(line: &Line, hello: &Hello, for_child: Option<&OwnedFd>, timeout: Duration) -> Result<Ready, String> {
     let failed = |error: &dyn std::fmt::Display| format!("the new program was not ready: {error}");
-    line.set_timeout(timeout).map_err(|error| failed(&error))?;
+    // Longer than the wait of the caller, whose words name the option.
+    line.set_timeout(2 * timeout).map_err(|error| failed(&error))?;
     let descriptors: Vec<_> = for_child.into_iter().map(AsFd::as_fd).collect();
     line.send(Kind::HELLO, hello, &[], &descriptors).map_err(|error| failed(&error))?;
     let message = line.receive().map_err(|error| failed(&error))?;
