@@ -66,7 +66,7 @@ fn what_nobody_has_ends_with_the_reason_and_its_exit_code() {
     for name in ["/nowhere", "/nowhere/v=1"] {
         let (code, reason) = get(&[name]);
         assert_eq!(code, Some(6), "{reason}");
-        assert!(reason.contains("no next hop") && reason.contains("namewire explain /nowhere"), "{reason}");
+        assert!(reason.contains("no next hop") && reason.contains(" explain /nowhere"), "{reason}");
     }
     for name in ["/silent/film", "/silent/film/v=1"] {
         let (code, reason) = get(&[name]);

@@ -191,7 +191,7 @@ fn who_asks_too_often_gets_no_answers() {
     let network = Network::of(2, |_| vec!["probes.rate=1".to_owned()]);
     let ping = network.router(1).tool(&["ping", "--forwarders", "/r1", "-c", "8", "-i", "1ms", "--timeout", "500ms"]);
     let shown = text(&ping.stdout);
-    assert!(shown.contains("timeout from /r1") && shown.contains("answer from /r1"), "{shown}");
+    assert!(shown.contains("timeout for /r1") && shown.contains("answer from /r1"), "{shown}");
     assert!(network.router(1).ask(&["status"]).contains("router.probe-too-many"));
 }
 

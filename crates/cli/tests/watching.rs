@@ -128,7 +128,7 @@ fn drops_are_listed_filtered_and_followed() {
     assert!(router.ask(&["drops"]).contains("no such packet"));
     let follow = Tool::start(&router, &["drops", "--follow", "--reason", "no-route"]);
     let why = text_of_failure(&router.tool(&["peek", "/lost/1"]));
-    assert!(why.contains("`namewire explain /lost/1` says where an Interest goes"), "{why}");
+    assert!(why.contains(" explain /lost/1` says where an Interest goes"), "{why}");
     router.tool(&["peek", "/lost/2"]);
     follow.line(&["engine.no-route", "Interest", "/lost/1 from face"]);
     follow.line(&["engine.no-route", "Interest", "/lost/2 from face"]);

@@ -62,8 +62,8 @@ impl Echo {
         };
         match (rtt_ms, nack) {
             (Some(rtt_ms), _) => format!("answer from {who}: seq={sequence} time={rtt_ms:.3} ms ({what})"),
-            (None, Some(reason)) => format!("nack from {target}: seq={sequence} reason={reason}"),
-            (None, None) => format!("timeout from {target}: seq={sequence}"),
+            (None, Some(reason)) => format!("nack for {target}: seq={sequence} reason={reason}"),
+            (None, None) => format!("timeout for {target}: seq={sequence}"),
         }
     }
 }

@@ -151,7 +151,7 @@ fn is_silent(hop: &ProbeNextHop) -> bool {
 /// A Nack came from behind the last forwarder that answers.
 fn refused(heard: Option<(&Hop, &Answer)>, nack: &Hop) -> Ending {
     let behind = heard.map_or("the forwarder at hand".to_owned(), |(_, answer)| format!("behind {}", answer.router));
-    let hop = format!("hop {}, {behind}, which is not Namewire", nack.distance);
+    let hop = format!("hop {}, {behind}, which answers no traceroutes", nack.distance);
     let (kind, reason) = match nack.nack {
         Some(NackReason::NoRoute) => (EndingKind::NoRoute, format!("no route: says a Nack of {hop}")),
         Some(NackReason::Duplicate) => (EndingKind::Loop, format!("the way runs in a circle: says a Nack of {hop}")),
@@ -170,7 +170,7 @@ fn silence(hop: &Hop, answer: &Answer) -> Ending {
     let to = next.remote_uri.as_ref().map_or(String::new(), |uri| format!(", {uri}"));
     let before = match (next.answered, next.unanswered) {
         (Some(answered), Some(unanswered)) if answered + unanswered > 0 => {
-            format!("; so far it answered {answered} Interests, and {unanswered} not")
+            format!("; of earlier Interests, {answered} were answered and {unanswered} were not")
         }
         _ => String::new(),
     };
@@ -330,7 +330,7 @@ mod tests {
         let idle = ProbeNextHop { is_chosen: false, ..next(301) };
         let way = route(vec![Some(answer("/r3", Some("/a"), vec![silent, idle]))]);
         let found = ending(&way, 30);
-        assert!(found.reason.contains("face 300") && found.reason.contains("5 not"), "{}", found.reason);
+        assert!(found.reason.contains("face 300") && found.reason.contains("5 were not"), "{}", found.reason);
         assert!(found.reason.contains("best-route does not use 1 other"), "{}", found.reason);
         assert!(warnings(&way)[0].contains("asf would use another"), "{:?}", warnings(&way));
     }

@@ -27,6 +27,7 @@ pub struct Answer {
     /// Its name.
     pub router: String,
     /// A number that it took by chance when it started.
+    #[serde(serialize_with = "as_hex")]
     pub instance: Option<u64>,
     /// Program and version.
     pub software: Option<String>,
@@ -138,6 +139,11 @@ impl Hop {
     pub fn refused(distance: u8, reason: NackReason) -> Self {
         Hop { nack: Some(reason), ..Hop::at(distance) }
     }
+}
+
+/// As text: programs that read JSON keep 53 bits of a number.
+fn as_hex<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| format!("{number:016x}")).serialize(serializer)
 }
 
 fn as_text<S: Serializer>(nack: &Option<NackReason>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -81,8 +81,9 @@ fn whereto(answer: &Answer) -> String {
 }
 
 fn next_hop(hop: &ProbeNextHop, has_others: bool) -> String {
-    let uri = hop.remote_uri.as_ref().map_or(String::new(), |uri| format!(" ({uri})"));
-    let chosen = if hop.is_chosen && has_others { ", chosen" } else { "" };
-    let silent = if hop.is_silent { ", silent" } else { "" };
-    format!("face {}{uri}{chosen}{silent}", hop.face_id)
+    let chosen = (hop.is_chosen && has_others).then_some("chosen");
+    let about: Vec<&str> =
+        [hop.remote_uri.as_deref(), chosen, hop.is_silent.then_some("silent")].into_iter().flatten().collect();
+    let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+    format!("face {}{about}", hop.face_id)
 }

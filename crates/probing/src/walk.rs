@@ -72,7 +72,7 @@ struct Walker<'a> {
 pub async fn walk(client: &Client, target: &NameBuf, options: &WalkOptions) -> Result<Vec<Route>, ExpressError> {
     let walker = &Walker { client, target, options };
     let first = walker.way(None, 1, None).await?;
-    let branches = if options.branches { branches_of(&first) } else { Vec::new() };
+    let branches = if options.branches { branches_of(&first, options.max_hops) } else { Vec::new() };
     let followed = branches.into_iter().map(|(branch, path)| async move {
         let from = branch.distance + 1;
         walker.way(Some(branch), from, Some(path)).await
@@ -82,7 +82,7 @@ pub async fn walk(client: &Client, target: &NameBuf, options: &WalkOptions) -> R
 }
 
 /// The next hops that the first way does not take, each with the labels that lead there.
-fn branches_of(way: &Route) -> Vec<(Branch, PathLabel)> {
+fn branches_of(way: &Route, max_hops: u8) -> Vec<(Branch, PathLabel)> {
     let mut branches = Vec::new();
     for hop in &way.hops {
         let Some(answer) = hop.answer.as_ref().filter(|answer| answer.goes_on()) else { continue };
@@ -94,6 +94,7 @@ fn branches_of(way: &Route) -> Vec<(Branch, PathLabel)> {
             branches.push((branch, PathLabel::of(PathMode::Strict, &labels)));
         }
     }
+    branches.retain(|(branch, _)| branch.distance < max_hops);
     branches.truncate(MAX_BRANCHES);
     branches
 }
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn branches_lead_where_the_first_way_does_not_go() {
         let hops = vec![forwards(1), answering(2, ReplyCode::HopLimit, &[(300, 7), (301, 8), (302, 9)]), forwards(3)];
-        let branches = branches_of(&Route { branch: None, hops });
+        let branches = branches_of(&Route { branch: None, hops }, 30);
         let shown: Vec<(u8, u64, Vec<u16>)> =
             branches.iter().map(|(branch, path)| (branch.distance, branch.face_id, path.labels().collect())).collect();
         assert_eq!(shown, [(2, 301, vec![8, 1]), (2, 302, vec![9, 1])]);

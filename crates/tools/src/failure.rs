@@ -45,12 +45,24 @@ pub struct Failure {
     culprit: Option<String>,
     /// Management left a command, or the request for a dataset, without an answer.
     is_unanswered_by_management: bool,
+    /// The commands of [`HELPING`] as the user must type them.
+    commands: Box<[String; 2]>,
 }
+
+/// The commands that say more about a name.
+const HELPING: [&str; 2] = ["namewire explain", "namewire traceroute"];
 
 impl Failure {
     /// A failure with this exit code and message.
     pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), about: None, culprit: None, is_unanswered_by_management: false }
+        Failure {
+            code,
+            message: message.into(),
+            about: None,
+            culprit: None,
+            is_unanswered_by_management: false,
+            commands: Box::new(HELPING.map(str::to_owned)),
+        }
     }
 
     /// A failure that the output has told already.
@@ -87,6 +99,11 @@ impl Failure {
         self
     }
 
+    /// The same, with the commands that help as this user must type them.
+    pub(crate) fn typed(self, typed: impl Fn(&str) -> String) -> Self {
+        Failure { commands: Box::new(HELPING.map(typed)), ..self }
+    }
+
     fn unanswered_by_management(self) -> Self {
         Failure { is_unanswered_by_management: matches!(self.code, ExitCode::Timeout | ExitCode::Nack), ..self }
     }
@@ -112,8 +129,9 @@ impl Failure {
         }
         self.culprit.iter().for_each(|culprit| eprintln!("{culprit}"));
         if let (Some(name), ExitCode::Nack | ExitCode::Timeout) = (&self.about, self.code) {
-            eprintln!("`namewire explain {name}` says where an Interest goes, and why");
-            eprintln!("`namewire traceroute {name}` says which router ends the way");
+            let [explain, traceroute] = &*self.commands;
+            eprintln!("`{explain} {name}` says where an Interest goes, and why");
+            eprintln!("`{traceroute} {name}` says which router ends the way");
         }
         std::process::ExitCode::from(self.code as u8)
     }

@@ -214,6 +214,21 @@ impl Global {
         }
     }
 
+    /// A command about a router as somebody must type it who named the router on this command line; any other as it is.
+    pub fn typed(&self, command: &str) -> String {
+        let naming = match (&self.router, &self.transport) {
+            (Some(router), _) => format!("--router {router}"),
+            (None, Some(transport)) => format!("--transport {transport}"),
+            (None, None) => return command.to_owned(),
+        };
+        let words = command.strip_prefix("namewire ").unwrap_or_default();
+        match words.split(' ').next() {
+            Some("" | "run" | "config" | "key" | "router" | "doctor") | None => command.to_owned(),
+            Some(word) if word.starts_with('-') => command.to_owned(),
+            Some(_) => format!("namewire {naming} {words}"),
+        }
+    }
+
     /// The identity of `--identity`.
     pub fn identity(&self) -> Option<&NameBuf> {
         self.identity.as_ref()
@@ -224,7 +239,7 @@ impl Global {
     /// # Errors
     /// That of the command.
     pub fn told(&self, outcome: Result<(), Failure>) -> Result<(), Failure> {
-        outcome.map_err(|failure| failure.over(self.connected.get()))
+        outcome.map_err(|failure| failure.over(self.connected.get()).typed(|command| self.typed(command)))
     }
 
     /// The forwarder that the command line names, by `--transport` or as a named router.

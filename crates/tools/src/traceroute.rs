@@ -32,6 +32,10 @@ pub(crate) struct Args {
     large: u64,
 }
 
+fn is_of_the_machine(name: &NameBuf) -> bool {
+    name.as_name().get(0).is_some_and(|first| first.value == b"localhost")
+}
+
 /// What is printed with `--json`.
 #[derive(Serialize)]
 struct Found<'a> {
@@ -43,6 +47,10 @@ struct Found<'a> {
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
+    if is_of_the_machine(&args.name) {
+        let why = "names under /localhost stay on this machine";
+        return Err(Failure::usage(format!("{why}; {} says what happens to them", global.typed("namewire explain"))));
+    }
     let client = global.connect().await?;
     let options = WalkOptions {
         max_hops: args.max_hops,
