@@ -106,6 +106,12 @@ impl Diagnosis {
         }
     }
 
+    /// The same, with its commands as this user must type them.
+    pub fn typed(mut self, typed: impl Fn(&str) -> String) -> Self {
+        self.findings.iter_mut().for_each(|line| line.finding.command = typed(&line.finding.command));
+        self
+    }
+
     /// The exit code; `None` is success.
     pub fn exit_code(&self) -> Option<ExitCode> {
         exit_code(self.severity)

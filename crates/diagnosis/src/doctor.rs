@@ -55,7 +55,7 @@ pub async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
     let signer = global.named_signer()?;
     let wanted = Wanted { transport, signer, source, watch: args.watch, probe: !args.no_probe };
     let (facts, _client) = gather(wanted).await;
-    let diagnosis = Diagnosis::of(&facts);
+    let diagnosis = Diagnosis::of(&facts).typed(|command| global.typed(command));
     global.output().print(&diagnosis, || diagnosis.text(args.verbose))?;
     diagnosis.exit_code().map_or(Ok(()), |code| Err(Failure::of_code(code)))
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A router that drops fewer packets per second than this, for one reason, is well: single packets are dropped in
 /// normal work.
-const DROPS_PER_S_MIN: f64 = 1.0;
+const DROPS_PER_S_MIN: f64 = 3.0;
 /// A worker with this share of busy time or more, or a PIT this full, is a warning, and from the second on a trouble.
 const FULL: [f64; 2] = [0.8, 0.95];
 /// The most findings that are shown of one router.

@@ -123,7 +123,8 @@ impl Watched {
 
     /// How many packets a second it drops.
     pub fn drops_per_s(&self) -> f64 {
-        self.drops.iter().map(|drops| drops.per_s).sum()
+        // The sum of nothing is -0.
+        self.drops.iter().map(|drops| drops.per_s).sum::<f64>() + 0.0
     }
 
     fn face(&self, face: u64) -> Option<&FaceSummary> {

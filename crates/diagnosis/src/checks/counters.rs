@@ -31,6 +31,9 @@ const SHOWN: usize = 5;
 /// The part of a table or share, in percent, from which it is nearly full.
 const NEARLY_FULL_PERCENT: u64 = 90;
 
+/// A producer asks for its own name every two seconds, to learn of others. If there are none, that has no route.
+const OWN_LOOKS: u64 = 2;
+
 /// Lines of the log that are looked at.
 const RECENT_MS: u64 = 60 * 60 * 1000;
 
@@ -46,7 +49,7 @@ pub(super) fn drops(facts: &Facts) -> Checked {
         .iter()
         .filter(|counter| is_drop(&counter.reason) && !is_of_share(&counter.reason))
         .map(|counter| (forwarder.growth(&counter.reason), &*counter.reason))
-        .filter(|(growth, _)| *growth > 0)
+        .filter(|(growth, reason)| *growth > if *reason == "engine.no-route" { OWN_LOOKS } else { 0 })
         .collect();
     grown.sort_by(|one, other| other.cmp(one));
     let findings = grown.iter().take(SHOWN).map(|(growth, reason)| {

@@ -187,11 +187,9 @@ pub(super) fn configuration(facts: &Facts) -> Checked {
         .extend(file.warnings.iter().map(|warning| Finding::warning(format!("{}: {warning}", file.path), &*command)));
     if !file.changed.is_empty() {
         let s = if file.changed.len() == 1 { "s" } else { "" };
-        let reload =
-            own_pid(facts).map_or_else(|| "systemctl reload namewire".to_owned(), |pid| format!("kill -HUP {pid}"));
         findings.push(Finding::note(
             format!("{} differ{s} between {} and the running router.", super::some_of(&file.changed), file.path),
-            reload,
+            "namewire reload",
         ));
     }
     Ok(Outcome::of(findings, file.path.clone()))
@@ -393,7 +391,7 @@ mod tests {
         let findings = found(configuration(&facts));
         assert_eq!((findings[0].severity, findings[1].severity), (Severity::Warning, Severity::Note));
         assert!(findings[1].message.starts_with("router.workers differs"), "{findings:?}");
-        assert_eq!(findings[1].command, "kill -HUP 100");
+        assert_eq!(findings[1].command, "namewire reload");
         facts.configuration = None;
         assert!(not_made(configuration(&facts)).contains("--config"));
     }

@@ -196,7 +196,10 @@ pub(super) fn hidden(facts: &Facts) -> Checked {
         let hides = |other: &&RibEntry| {
             other.name.len() < entry.name.len()
                 && other.name.as_name().is_prefix_of(&entry.name.as_name())
-                && other.routes.iter().any(|route| route.flags & route_flags::CHILD_INHERIT != 0)
+                && other.routes.iter().any(|route| {
+                    let is_another = entry.routes.iter().all(|own| own.face_id != route.face_id);
+                    is_another && route.flags & route_flags::CHILD_INHERIT != 0
+                })
         };
         let hidden: Vec<String> = forwarder.rib.iter().filter(hides).map(|other| other.name.to_string()).collect();
         if !hidden.is_empty() {
@@ -218,9 +221,11 @@ pub(super) fn out(facts: &Facts) -> Checked {
         .flat_map(|entry| &entry.next_hops)
         .filter(|hop| !forwarder.is_local_face(hop.face_id))
         .count();
+    let mut of_others = forwarder.fib.iter().filter(|entry| !is_of_forwarders(&entry.name));
+    let has_producers = of_others.any(|entry| !entry.next_hops.is_empty());
     let finding = || Finding::note("No route leads to another machine.", "namewire route add / udp://ROUTER");
     let text = format!("{} lead to other machines", counted(leads_out as u64, "next hop"));
-    Ok(Outcome::of((leads_out == 0).then(finding).into_iter().collect(), text))
+    Ok(Outcome::of((leads_out == 0 && !has_producers).then(finding).into_iter().collect(), text))
 }
 
 #[cfg(test)]
@@ -323,10 +328,13 @@ mod tests {
     #[test]
     fn a_route_that_captures_hides_shorter_ones() {
         let mut facts = in_order();
-        let mut entry = rib_entry("/a/b", &[(NEIGHBOUR, 0)]);
+        let mut entry = rib_entry("/a/b", &[(APPLICATION, 0)]);
         entry.routes[0].flags = route_flags::CAPTURE;
         forwarder(&mut facts).rib.push(entry);
         assert!(found(hidden(&facts))[0].message.contains("hides those of / for"));
+        forwarder(&mut facts).rib[1].routes[0].face_id = NEIGHBOUR;
+        assert!(found(hidden(&facts)).is_empty(), "the shorter route has the same face");
+        forwarder(&mut facts).rib[1].routes[0].face_id = APPLICATION;
         forwarder(&mut facts).rib[0].routes[0].flags = 0;
         assert!(found(hidden(&facts)).is_empty(), "nothing is inherited");
     }
@@ -334,7 +342,9 @@ mod tests {
     #[test]
     fn a_router_without_a_way_out_is_noted() {
         let mut facts = in_order();
-        forwarder(&mut facts).fib = vec![fib_entry("/p", &[APPLICATION]), fib_entry("/localhop/x", &[NEIGHBOUR])];
+        forwarder(&mut facts).fib = vec![fib_entry("/localhop/x", &[NEIGHBOUR])];
         assert_eq!(found(out(&facts))[0].severity, Severity::Note);
+        forwarder(&mut facts).fib.push(fib_entry("/p", &[APPLICATION]));
+        assert!(found(out(&facts)).is_empty(), "it has what it serves");
     }
 }

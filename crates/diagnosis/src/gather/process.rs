@@ -14,14 +14,21 @@ pub(super) fn find(transport: Option<&TransportUri>, forwarder: Option<&Forwarde
         }),
         TransportUri::Tcp { .. } | TransportUri::Udp { .. } => None,
     };
-    let is_manager = |pid: &u32| program_of(*pid).is_some_and(|program| program == "systemd");
-    if let Some(pid) = peer.filter(|pid| !is_manager(pid)) {
-        return Some(pid);
+    let is_router = |pid: &u32| program_of(*pid).is_some_and(|program| program != "systemd");
+    if let Some(pid) = peer.filter(is_router) {
+        return Some(forwarding(pid));
     }
     let start = forwarder.log.iter().find(|line| line.message == "router started")?;
     let pid: u32 = start.fields.iter().find(|field| field.name == "pid")?.value.parse().ok()?;
     // In a container the number is another one.
     (forwarder.is_local && program_of(pid).is_some_and(|program| program.starts_with("namewire"))).then_some(pid)
+}
+
+/// The process that forwards. After an upgrade, the one that made the socket may be the parent of it, and do nothing.
+fn forwarding(pid: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let mut programs = children.split_whitespace().filter_map(|child| child.parse().ok());
+    programs.find(|child| program_of(*child) == program_of(pid)).unwrap_or(pid)
 }
 
 /// The short name of a process.
