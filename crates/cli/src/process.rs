@@ -43,7 +43,8 @@ pub(crate) async fn reload(global: &Global, args: &ReloadArgs) -> Result<(), Fai
     let number = begin(&client, "reload", &ControlParameters::default()).await?;
     let outcome = wait(&client, number, Duration::from_secs(args.timeout)).await?;
     global.output().print(&outcome, || text_of_reload(&outcome))?;
-    failure_of(&outcome)
+    failure_of(&outcome)?;
+    if outcome.problems.is_empty() { Ok(()) } else { Err(Failure::of_code(ExitCode::Failed)) }
 }
 
 pub(crate) async fn upgrade(global: &Global, args: &UpgradeArgs) -> Result<(), Failure> {

@@ -350,6 +350,13 @@ fn a_reload_says_on_the_terminal_what_has_changed() {
     assert!(router.ask(&["route", "list"]).contains("/a") && router.ask(&["cs", "info"]).contains("77"));
     let said = router.ask(&["reload"]);
     assert!(said.contains("was read") && said.contains("  nothing"), "{said}");
+    fs::write(&file, format!("{text}[[route]]\nprefix = \"/b\"\nface = \"udp://nowhere.invalid\"\n")).unwrap();
+    let partly = router.tool(&["reload"]);
+    let said = String::from_utf8_lossy(&partly.stdout);
+    assert!(
+        !partly.status.success() && said.contains("problems:") && said.contains("it will be tried again"),
+        "{said}"
+    );
     fs::write(&file, "[cs]\npakets = 77\n").unwrap();
     let failed = router.tool(&["reload"]);
     let why = text_of_failure(&failed);

@@ -345,8 +345,7 @@ impl Keeping {
     fn tell(&mut self, problems: &[Problem]) {
         for problem in problems {
             if self.told.insert(problem.message.clone()) {
-                let again = if problem.is_postponed { "; it will be tried again" } else { "" };
-                tracing::warn!(target: "management", "{}{again}", problem.message);
+                tracing::warn!(target: "management", "{}", line_of(problem));
             }
         }
     }
@@ -461,13 +460,13 @@ impl Keeping {
         let problems = self.declared.apply(Declarations::of(&configuration.settings)).await?;
         self.operator.reloaded(InForce::new(&configuration.settings, &configuration.sources))?;
         self.configuration = configuration;
+        outcome.problems = problems.iter().map(line_of).collect();
         self.told.clear();
         self.tell(&problems);
         self.tell_moved();
         self.missing.restart();
         self.plan_retries();
         self.operator.memory_freed()?; // the files were read
-        outcome.problems = problems.into_iter().map(|problem| problem.message).collect();
         Ok(outcome)
     }
 
@@ -532,6 +531,11 @@ async fn ended(state: &mut Option<StateWriter>) -> StateWritten {
         Some(state) => state.ended().await,
         None => std::future::pending().await,
     }
+}
+
+fn line_of(problem: &Problem) -> String {
+    let again = if problem.is_postponed { "; it will be tried again" } else { "" };
+    format!("{}{again}", problem.message)
 }
 
 /// Whether commands are answered when what they changed is on disk.
