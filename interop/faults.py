@@ -442,7 +442,7 @@ def wrong_strategy(net: Network):
 @fault("two producers of one name", "applications of this machine registered /site/film", at=10, command=("doctor",))
 def two_producers(net: Network):
     other = net[10].spawn("put", str(net.folder / "film"), NAME)
-    count = lambda: net[10].tool("route", "list").stdout.count(NAME)
+    count = lambda: net[10].tool("route", "list").stdout.count(f"\n{NAME} ")
     wait_until("both have a route", lambda: count() > 1)
 
     def undo():
