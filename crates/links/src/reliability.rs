@@ -11,6 +11,8 @@
 //! * Memory is bounded.
 //! * A time-out uses the present RTO, not the RTO at the time of sending.
 //! * A retransmitted frame carries no Acks.
+//! * A Sequence is remembered for [`MEMORY_RTOS`] RTOs, not for one: a late retransmission would else begin a message
+//!   that never completes.
 //! * The strategy gets no report of a lost fragment. None of NFD's strategies uses this report.
 //!
 //! [`black_hole`] detects a path on which large frames vanish.
@@ -24,11 +26,14 @@ pub mod unacknowledged;
 use namewire_packet::lp::{self, LinkFields, LpHeaders, LpPacket};
 
 use self::arrivals::Arrivals;
-use self::unacknowledged::Unacknowledged;
+use self::unacknowledged::{MAX_RETRANSMISSIONS, Unacknowledged};
 use crate::{LinkCounters, LinkDrop};
 
 /// Bytes of one Ack field.
 pub(crate) const ACK_BYTES: usize = 12;
+
+/// How many RTOs a Sequence is remembered: until the last retransmission of its frame has arrived.
+const MEMORY_RTOS: u64 = MAX_RETRANSMISSIONS as u64 + 1;
 
 /// Bytes by which the outer header of an LpPacket may grow when fields are added.
 const LENGTH_GROWTH_BYTES: usize = 2;
@@ -93,7 +98,8 @@ impl Reliability {
             self.unacknowledged.acknowledge(now_ns, tx_sequence, counters);
         }
         let Some(tx_sequence) = frame.tx_sequence.filter(|_| frame.fragment.is_some()) else { return Ok(()) };
-        self.arrivals.note(now_ns, tx_sequence, frame.sequence, self.unacknowledged.rto_ns(), counters)
+        let memory_ns = MEMORY_RTOS * self.unacknowledged.rto_ns();
+        self.arrivals.note(now_ns, tx_sequence, frame.sequence, memory_ns, counters)
     }
 
     /// Retransmits lost frames if `may_retransmit`. Emits the Acks that have waited long enough or fill a frame of

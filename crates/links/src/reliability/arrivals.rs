@@ -88,17 +88,17 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    const RTO_NS: u64 = 1_000_000_000;
+    const MEMORY_NS: u64 = 1_000_000_000;
 
     #[test]
-    fn a_sequence_is_remembered_for_one_rto_and_acknowledged_each_time() {
+    fn a_sequence_is_remembered_for_a_while_and_acknowledged_each_time() {
         let (mut arrivals, mut counters) = (Arrivals::default(), LinkCounters::default());
-        let mut note = |now_ns, tx, sequence| arrivals.note(now_ns, tx, Some(sequence), RTO_NS, &mut counters);
+        let mut note = |now_ns, tx, sequence| arrivals.note(now_ns, tx, Some(sequence), MEMORY_NS, &mut counters);
         assert_eq!(note(0, 0, 70), Ok(()));
         assert_eq!(note(1, 1, 71), Ok(()));
-        assert_eq!(note(RTO_NS - 1, 2, 70), Err(LinkDrop::DuplicateSequence));
-        assert_eq!(note(RTO_NS, 3, 70), Ok(()), "forgotten");
-        assert_eq!(note(RTO_NS, 4, 71), Err(LinkDrop::DuplicateSequence));
+        assert_eq!(note(MEMORY_NS - 1, 2, 70), Err(LinkDrop::DuplicateSequence));
+        assert_eq!(note(MEMORY_NS, 3, 70), Ok(()), "forgotten");
+        assert_eq!(note(MEMORY_NS, 4, 71), Err(LinkDrop::DuplicateSequence));
         arrivals.take_acks(3, |acks| assert_eq!(acks, [0, 1, 2]));
         arrivals.take_acks(9, |acks| assert_eq!(acks, [3, 4]));
         assert_eq!(arrivals.acks_due_ns(), None);
@@ -109,7 +109,7 @@ mod tests {
         let (mut arrivals, mut counters) = (Arrivals::default(), LinkCounters::default());
         let count = MAX_REMEMBERED as u64 + 10;
         for n in 0..count {
-            assert_eq!(arrivals.note(0, n, Some(n), RTO_NS, &mut counters), Ok(()));
+            assert_eq!(arrivals.note(0, n, Some(n), MEMORY_NS, &mut counters), Ok(()));
         }
         assert_eq!((arrivals.remembered.len(), arrivals.order.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
         assert_eq!(arrivals.acks(), MAX_PENDING_ACKS);

@@ -184,7 +184,7 @@ fn twenty_megabytes_cross_a_line_of_three_routers_over_lossy_links() {
     // arrived all the same.
     let mut sum = |counter: &str| operators.iter_mut().map(|operator| count(operator, counter)).sum::<u64>();
     let (given_up, unfinished) = (sum("link.retransmissions-exhausted"), sum("link.reassembly-timeout"));
-    assert!(given_up <= 50 && unfinished <= given_up, "{given_up} packets given up, {unfinished} unfinished");
+    assert!(given_up <= 50 && unfinished <= 50, "{given_up} packets given up, {unfinished} unfinished");
     assert_eq!((sum("link.reassembly-evicted"), sum("link.unacknowledged-evicted")), (0, 0));
     assert!(count(&mut operators[1], "reliability.acknowledged") > SEGMENTS as u64);
 }
