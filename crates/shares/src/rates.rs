@@ -8,16 +8,16 @@
 //! that a holder can have. Cost: one look-up for each request.
 
 use crate::HolderId;
-use std::collections::HashMap;
+use std::{collections::HashMap, hash::Hash};
 
 /// A token, in the unit of a bucket: the nanoseconds of a second, so that a rate of n a second adds n for each.
 const TOKEN: u64 = 1_000_000_000;
 
 /// The buckets of all holders.
 #[derive(Debug)]
-pub struct Rates {
+pub struct Rates<Key = HolderId> {
     per_second: u32,
-    buckets: HashMap<HolderId, Bucket>,
+    buckets: HashMap<Key, Bucket>,
 }
 
 #[derive(Debug)]
@@ -26,14 +26,14 @@ struct Bucket {
     at_ns: u64,
 }
 
-impl Rates {
+impl<Key: Copy + Eq + Hash> Rates<Key> {
     /// Each holder may ask this often a second; 0 is never.
     pub fn new(per_second: u32) -> Self {
         Rates { per_second, buckets: HashMap::new() }
     }
 
     /// Takes a token of the holder; false if it has none. `now_ns` never goes back.
-    pub fn try_take(&mut self, holder: HolderId, now_ns: u64) -> bool {
+    pub fn try_take(&mut self, holder: Key, now_ns: u64) -> bool {
         let rate = u64::from(self.per_second);
         let full = 2 * rate * TOKEN;
         let level = |bucket: &Bucket| {

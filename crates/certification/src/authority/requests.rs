@@ -1,0 +1,173 @@
+//! The requests under way: how many, whose, and for how long?
+//!
+//! Limits: [`REQUESTS_MAX`] in all, [`PER_ASKER_MAX`] of one asker. What is full refuses new ones; those that have begun go
+//! on. A request waits [`UNPROVEN_MS`] for the choice of a challenge, then as long as the challenge allows. After its end,
+//! its last answer stays for [`ANSWER_MS`], for Interests that come again because the answer was lost.
+
+use super::{
+    Reply,
+    proofs::{Offer, Proof},
+};
+use namewire_ndncert::{RequestId, SessionKey};
+use namewire_packet::{Name, NameBuf};
+use namewire_security::{Certificate, PublicKey, ValidityPeriod};
+use std::collections::HashMap;
+
+/// Most requests under way.
+pub const REQUESTS_MAX: usize = 4096;
+/// Most of one asker.
+pub const PER_ASKER_MAX: usize = 512;
+/// How long a request waits for the choice of a challenge.
+pub const UNPROVEN_MS: u64 = 60_000;
+/// How long the last answer stays.
+const ANSWER_MS: u64 = 120_000;
+
+/// One request.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) session: SessionKey,
+    /// The self-signed certificate of NEW.
+    pub(super) certificate: Certificate,
+    key: PublicKey,
+    /// Of the certificate that may come of it.
+    pub(super) validity: ValidityPeriod,
+    asker: u64,
+    expires_ms: u64,
+    /// The challenge that was chosen; empty before.
+    pub(super) challenge: String,
+    pub(super) proof: Option<Proof>,
+    pub(super) tries_left: u64,
+    /// The operator's command is at work for it.
+    pub(super) is_waiting: bool,
+    is_over: bool,
+    /// The name of the last Interest and the answer to it.
+    answered: Option<(NameBuf, Vec<u8>)>,
+}
+
+impl Request {
+    pub(super) fn new(
+        session: SessionKey,
+        certificate: Certificate,
+        validity: ValidityPeriod,
+        asker: u64,
+        now_ms: u64,
+    ) -> Self {
+        let key = certificate.public_key().expect("the caller has verified its signature");
+        Request {
+            session,
+            certificate,
+            key,
+            validity,
+            asker,
+            expires_ms: now_ms.saturating_add(UNPROVEN_MS),
+            challenge: String::new(),
+            proof: None,
+            tries_left: 0,
+            is_waiting: false,
+            is_over: false,
+            answered: None,
+        }
+    }
+
+    /// The key that is to be certified.
+    pub(super) const fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    pub(super) fn identity(&self) -> NameBuf {
+        self.certificate.identity().to_buf()
+    }
+
+    pub(super) fn key_name(&self) -> NameBuf {
+        self.certificate.key_name().to_buf()
+    }
+
+    pub(super) const fn is_over(&self, now_ms: u64) -> bool {
+        self.is_over || now_ms > self.expires_ms
+    }
+
+    pub(super) const fn remaining_ms(&self, now_ms: u64) -> u64 {
+        self.expires_ms.saturating_sub(now_ms)
+    }
+
+    pub(super) fn begin_proof(&mut self, proof: Proof, offer: &Offer, now_ms: u64) {
+        self.challenge = offer.id().to_owned();
+        self.is_waiting = matches!(proof, Proof::Email { .. } | Proof::Command);
+        self.proof = Some(proof);
+        self.tries_left = offer.tries();
+        self.expires_ms = now_ms.saturating_add(offer.time_ms());
+    }
+}
+
+/// All requests.
+#[derive(Debug, Default)]
+pub struct Requests {
+    all: HashMap<RequestId, Request>,
+    /// By the name of the Interest that was answered last.
+    answers: HashMap<NameBuf, RequestId>,
+}
+
+impl Requests {
+    pub(super) fn has_room(&self, asker: u64) -> bool {
+        let is_open = |request: &&Request| !request.is_over;
+        let own = self.all.values().filter(|request| request.asker == asker).filter(is_open).count();
+        self.all.len() < REQUESTS_MAX && own < PER_ASKER_MAX
+    }
+
+    pub(super) fn add(&mut self, request: Request) {
+        self.all.insert(request.session.id(), request);
+    }
+
+    pub(super) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+        self.all.get_mut(&id)
+    }
+
+    /// The answer that this Interest had before.
+    pub(super) fn answered(&self, interest: Name<'_>) -> Option<Vec<u8>> {
+        let id = self.answers.get(&interest.to_buf())?;
+        self.all.get(id)?.answered.as_ref().map(|(_, wire)| wire.clone())
+    }
+
+    pub(super) fn note_answer(&mut self, id: RequestId, interest: Name<'_>, reply: &Reply) {
+        let (Some(request), Reply::Data(wire)) = (self.all.get_mut(&id), reply) else { return };
+        if let Some((before, _)) = request.answered.replace((interest.to_buf(), wire.clone())) {
+            self.answers.remove(&before);
+        }
+        self.answers.insert(interest.to_buf(), id);
+    }
+
+    /// The request is decided; its last answer stays for a while.
+    pub(super) fn end(&mut self, id: RequestId, now_ms: u64) {
+        if let Some(request) = self.all.get_mut(&id) {
+            (request.is_over, request.proof) = (true, None);
+            request.expires_ms = now_ms.saturating_add(ANSWER_MS);
+        }
+    }
+
+    /// Forgets what is over; returns what was not decided.
+    pub(super) fn expire(&mut self, now_ms: u64) -> Vec<RequestId> {
+        let over: Vec<RequestId> =
+            self.all.iter().filter(|(_, one)| now_ms > one.expires_ms && !one.is_waiting).map(|(id, _)| *id).collect();
+        let mut undecided = Vec::new();
+        for id in over {
+            let Some(request) = self.all.remove(&id) else { continue };
+            if let Some((interest, _)) = request.answered {
+                self.answers.remove(&interest);
+            }
+            if !request.is_over {
+                undecided.push(id);
+            }
+        }
+        undecided
+    }
+
+    /// How many are under way.
+    pub fn len(&self) -> usize {
+        self.all.values().filter(|request| !request.is_over).count()
+    }
+
+    /// True if none is under way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

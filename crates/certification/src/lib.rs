@@ -1,0 +1,2 @@
+//! Certificates over the network.
+pub mod authority;
