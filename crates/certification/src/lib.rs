@@ -1,2 +1,12 @@
-//! Certificates over the network.
+//! Certificates over the network: an authority for a site, requests, and what a host needs to join a network.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | whom does an authority certify? | [`authority`], sans-IO |
+//! | how does it serve, and what does it remember? | [`service`], [`store`] |
+//! | how does the operator's command decide? | [`operator_command`] |
+
 pub mod authority;
+pub mod operator_command;
+pub mod service;
+pub mod store;

@@ -1,5 +1,6 @@
-//! Watches the certificate of a key on disk. If the issuer's key is in the same key chain, it renews the certificate in
-//! time; if not, it warns in time.
+//! Watches the certificate of a key on disk, and renews it in time: by the issuer's key, if that is in the same key chain;
+//! otherwise by the issuer's authority, if there is a network ([`crate::certification`]). If neither works, it warns in
+//! time.
 //!
 //! ```no_run
 //! use namewire_client::{
@@ -24,14 +25,22 @@
 //! [`namewire_security::key_chain::Expiry`] defines when a certificate is due. If another program gives the key a new
 //! default certificate, the watch continues with that one.
 //!
+//! With a network, [`CertificateKeeper::over`]: `CertificateKeeper::new(chain, key_name).over(client).run(on_event)`. A
+//! renewal that fails is tried again while the certificate still holds, each [`PAUSE_MIN`] to [`LOOK_EVERY`].
+//!
 //! Cost: one look into the key chain each [`LOOK_EVERY`], or earlier if the certificate becomes due earlier; the file
 //! is read on a thread for blocking work. A warning is repeated each [`TELL_EVERY`].
 //!
 //! Limits: at most one renewal in [`PAUSE_MIN`], however short the validity of the certificates is.
 
+use crate::{
+    certification::{Terms, renew_certificate},
+    client::Client,
+    validator::Validator,
+};
 use namewire_packet::NameBuf;
 use namewire_security::{
-    Certificate,
+    Certificate, Signer, ValidityPeriod,
     key_chain::{Expiry, KeyChain, KeyChainError},
 };
 use std::{
@@ -97,36 +106,105 @@ impl fmt::Display for CertificateEvent {
     }
 }
 
-/// Looks after the certificate of this key until it is dropped. `on_event` is called from the task that runs this, and
-/// must not block.
-pub async fn keep_certificate(
-    mut chain: KeyChain,
+/// As [`CertificateKeeper::run`], without a network.
+pub async fn keep_certificate(chain: KeyChain, key_name: NameBuf, on_event: impl FnMut(CertificateEvent) + Send) {
+    CertificateKeeper::new(chain, key_name).run(on_event).await;
+}
+
+/// Looks after the certificate of a key.
+pub struct CertificateKeeper {
+    chain: KeyChain,
     key_name: NameBuf,
-    mut on_event: impl FnMut(CertificateEvent) + Send,
-) {
-    let mut told: Option<(CertificateEvent, Instant)> = None;
-    let mut present = None;
-    loop {
-        let (key, before) = (key_name.clone(), present.clone());
-        let look = tokio::task::spawn_blocking(move || {
-            let seen = look(&chain, &key, before, unix_ms());
-            (chain, seen)
-        });
-        let Ok((returned, seen)) = look.await else { return }; // the runtime ends
-        (chain, present) = (returned, seen.certificate.or(present));
-        match seen.event {
-            Some(event) => {
-                let is_old =
-                    |(before, at): &(CertificateEvent, Instant)| event.repeats(before) && at.elapsed() < TELL_EVERY;
-                if !told.as_ref().is_some_and(is_old) {
-                    told = Some((event.clone(), Instant::now()));
-                    on_event(event);
+    network: Option<Client>,
+    authorities: Option<Validator>,
+    clock: Box<dyn Fn() -> u64 + Send>,
+}
+
+impl CertificateKeeper {
+    /// For this key.
+    pub fn new(chain: KeyChain, key_name: NameBuf) -> Self {
+        CertificateKeeper { chain, key_name, network: None, authorities: None, clock: Box::new(unix_ms) }
+    }
+
+    /// The authority that issued the certificate can be asked over this connection.
+    #[must_use]
+    pub fn over(mut self, network: Client) -> Self {
+        self.network = Some(network);
+        self
+    }
+
+    /// Another key of the authority counts if this schema accepts it. Without it, only the key that issued the present
+    /// certificate does.
+    #[must_use]
+    pub fn trusting(mut self, authorities: Validator) -> Self {
+        self.authorities = Some(authorities);
+        self
+    }
+
+    /// Another clock than the system's: milliseconds since 1970.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Looks after the certificate until it is dropped. `on_event` is called from the task that runs this, and must not
+    /// block.
+    pub async fn run(self, mut on_event: impl FnMut(CertificateEvent) + Send) {
+        let CertificateKeeper { mut chain, key_name, network, authorities, clock } = self;
+        let mut told: Option<(CertificateEvent, Instant)> = None;
+        let mut present = None;
+        loop {
+            let (key, before, now_ms) = (key_name.clone(), present.clone(), clock());
+            let looking = tokio::task::spawn_blocking(move || {
+                let seen = look(&chain, &key, before, now_ms);
+                (chain, seen)
+            });
+            let Ok((returned, mut seen)) = looking.await else { return }; // the runtime ends
+            chain = returned;
+            if let (Some(held), Some(client)) = (seen.elsewhere.take(), &network) {
+                let signer = chain.lasting_signer(held.key_name()).map_err(|error| error.to_string());
+                let renewed = match signer {
+                    Ok(signer) => renew_over(client, &held, &signer, authorities.as_ref(), now_ms).await,
+                    Err(why) => Err(why),
+                };
+                let adopt = |renewed| match chain.adopt_certificate(&renewed, now_ms) {
+                    Ok(()) => Ok(renewed),
+                    Err(error) => Err(error.to_string()),
+                };
+                match renewed.and_then(adopt) {
+                    Ok(renewed) => seen = Seen::renewed(renewed),
+                    Err(why) => seen.not_renewed(why),
                 }
             }
-            None => told = None,
+            present = seen.certificate.or(present);
+            match seen.event {
+                Some(event) => {
+                    let is_old =
+                        |(before, at): &(CertificateEvent, Instant)| event.repeats(before) && at.elapsed() < TELL_EVERY;
+                    if !told.as_ref().is_some_and(is_old) {
+                        told = Some((event.clone(), Instant::now()));
+                        on_event(event);
+                    }
+                }
+                None => told = None,
+            }
+            sleep(seen.pause.clamp(PAUSE_MIN, LOOK_EVERY)).await;
         }
-        sleep(seen.pause.clamp(PAUSE_MIN, LOOK_EVERY)).await;
     }
+}
+
+/// Gets a new certificate from the authority that issued this one, to hold as long.
+async fn renew_over(
+    client: &Client,
+    held: &Certificate,
+    signer: &Signer,
+    authorities: Option<&Validator>,
+    now_ms: u64,
+) -> Result<Certificate, String> {
+    let ValidityPeriod { not_before_ms, not_after_ms } = held.validity();
+    let terms = Terms { now_ms, period_ms: Some(not_after_ms.saturating_sub(not_before_ms)) };
+    renew_certificate(client, held, signer, terms, authorities).await.map_err(|error| error.to_string())
 }
 
 /// What one look found.
@@ -134,8 +212,28 @@ struct Seen {
     /// The key's certificate now.
     certificate: Option<NameBuf>,
     event: Option<CertificateEvent>,
+    /// The certificate, if it is due or has expired and its issuer's key is elsewhere.
+    elsewhere: Option<Certificate>,
     /// Until the next look.
     pause: Duration,
+}
+
+impl Seen {
+    fn renewed(renewed: Certificate) -> Self {
+        let certificate = Some(renewed.name().to_buf());
+        Seen { certificate, event: Some(CertificateEvent::Renewed(renewed)), elsewhere: None, pause: PAUSE_MIN }
+    }
+
+    /// The authority did not renew it either.
+    fn not_renewed(&mut self, why_not: String) {
+        if let Some(CertificateEvent::Due { why, .. } | CertificateEvent::Expired { why, .. }) = &mut self.event {
+            *why = why_not;
+        }
+        // Often while little time is left, but an authority that is down is not asked without end.
+        if let Some(CertificateEvent::Due { left, .. }) = &self.event {
+            self.pause = *left / 50;
+        }
+    }
 }
 
 /// `before` is the certificate at the last look.
@@ -144,7 +242,7 @@ fn look(chain: &KeyChain, key_name: &NameBuf, before: Option<NameBuf>, now_ms: u
         Ok(certificate) => certificate,
         Err(error) => {
             let event = CertificateEvent::Failed(error.to_string());
-            return Seen { certificate: None, event: Some(event), pause: LOOK_EVERY };
+            return Seen { certificate: None, event: Some(event), elsewhere: None, pause: LOOK_EVERY };
         }
     };
     let name = certificate.name().to_buf();
@@ -152,26 +250,24 @@ fn look(chain: &KeyChain, key_name: &NameBuf, before: Option<NameBuf>, now_ms: u
         Expiry::DueAt(due_ms) => {
             let is_new = before.is_some_and(|before| before != name);
             let event = is_new.then_some(CertificateEvent::Renewed(certificate));
-            return Seen { certificate: Some(name), event, pause: Duration::from_millis(due_ms - now_ms) };
+            let pause = Duration::from_millis(due_ms - now_ms);
+            return Seen { certificate: Some(name), event, elsewhere: None, pause };
         }
         Expiry::Due(left_ms) => Some(Duration::from_millis(left_ms)),
         Expiry::Expired => None,
     };
     match chain.renew(key_name.as_name(), None, now_ms) {
-        Ok(renewed) => Seen {
-            certificate: Some(renewed.name().to_buf()),
-            event: Some(CertificateEvent::Renewed(renewed)),
-            pause: PAUSE_MIN,
-        },
+        Ok(renewed) => Seen::renewed(renewed),
         Err(error) => {
             let needs_others = matches!(error, KeyChainError::IssuerElsewhere(_));
+            let elsewhere = needs_others.then_some(certificate);
             let (certificate, why) = (name.clone(), error.to_string());
             let event = match left {
                 Some(left) => CertificateEvent::Due { certificate, left, why },
                 None => CertificateEvent::Expired { certificate, why },
             };
             let pause = if needs_others { left.unwrap_or(LOOK_EVERY) } else { PAUSE_MIN };
-            Seen { certificate: Some(name), event: Some(event), pause }
+            Seen { certificate: Some(name), event: Some(event), elsewhere, pause }
         }
     }
 }

@@ -14,11 +14,13 @@
 //! | what must a requester prove, and did it? | [`proofs`] |
 //! | which names may be certified? | [`policy`] |
 //! | which codes has the operator given out? | [`pins`] |
+//! | what is kept on the disk? | [`kept`] |
 //!
 //! Limits: see [`requests`] and [`pins`]. An asker (a face of the router) begins at most [`NEW_PER_SECOND`] requests a
 //! second; more get a Nack. Each costs the authority a key agreement and three signatures, so this bounds its work.
 //! An Interest that comes again gets the same answer again.
 
+pub mod kept;
 pub mod pins;
 pub mod policy;
 pub mod proofs;
@@ -213,6 +215,7 @@ pub struct Authority {
     swept_ms: u64,
     changes: Vec<Change>,
     last_version: u64,
+    is_full: bool,
 }
 
 impl Authority {
@@ -240,6 +243,7 @@ impl Authority {
             swept_ms: 0,
             changes: Vec::new(),
             last_version: 0,
+            is_full: false,
         };
         authority.set_certificate(certificate, now_ms)?;
         Ok(authority)
@@ -272,6 +276,11 @@ impl Authority {
         self.profile = self.signer.sign_data(&packet)?;
         (self.profile_name, self.certificate) = (name, certificate);
         Ok(())
+    }
+
+    /// There is no room for more certificates: requests are refused until there is.
+    pub const fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// Its certificate.
@@ -376,6 +385,9 @@ impl Authority {
         asker: u64,
         now_ms: u64,
     ) -> Result<(RequestId, Vec<u8>), Refused> {
+        if self.is_full {
+            return Err(Refused::new(ErrorCode::InvalidParameters, "the authority keeps as many certificates as it may"));
+        }
         let certificate = self.requested(interest, now_ms)?;
         let validity = self.validity(certificate.validity(), now_ms)?;
         let ecdh_pub = NewRequest::read(interest.application_parameters().unwrap_or_default())

@@ -44,6 +44,19 @@ pub struct Request {
     answered: Option<(NameBuf, Vec<u8>)>,
 }
 
+/// What is kept of a request on the disk.
+#[derive(Debug)]
+pub(super) struct Kept<'a> {
+    pub(super) session: &'a SessionKey,
+    pub(super) certificate: &'a Certificate,
+    pub(super) validity: ValidityPeriod,
+    pub(super) asker: u64,
+    pub(super) expires_ms: u64,
+    pub(super) challenge: &'a str,
+    pub(super) proof: Option<&'a Proof>,
+    pub(super) tries_left: u64,
+}
+
 impl Request {
     pub(super) fn new(
         session: SessionKey,
@@ -67,6 +80,26 @@ impl Request {
             is_over: false,
             answered: None,
         }
+    }
+
+    /// What is kept of it on the disk.
+    pub(super) fn kept(&self) -> Kept<'_> {
+        Kept {
+            session: &self.session,
+            certificate: &self.certificate,
+            validity: self.validity,
+            asker: self.asker,
+            expires_ms: self.expires_ms,
+            challenge: &self.challenge,
+            proof: self.proof.as_ref(),
+            tries_left: self.tries_left,
+        }
+    }
+
+    /// It was kept on the disk, and goes on.
+    pub(super) fn go_on(&mut self, challenge: String, proof: Option<Proof>, tries_left: u64, expires_ms: u64) {
+        (self.challenge, self.proof, self.tries_left) = (challenge, proof, tries_left);
+        self.expires_ms = expires_ms;
     }
 
     /// The key that is to be certified.
@@ -114,11 +147,13 @@ impl Requests {
         self.all.len() < REQUESTS_MAX && own < PER_ASKER_MAX
     }
 
-    pub(super) fn add(&mut self, request: Request) {
+    /// Adds a request, for example one that was kept on the disk.
+    pub fn add(&mut self, request: Request) {
         self.all.insert(request.session.id(), request);
     }
 
-    pub(super) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
+    /// The request with this number.
+    pub fn get(&mut self, id: RequestId) -> Option<&mut Request> {
         self.all.get_mut(&id)
     }
 

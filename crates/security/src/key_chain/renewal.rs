@@ -95,15 +95,25 @@ impl KeyChain {
         };
         let (key_name, issuer_id) = (present.key_name(), present.issuer_id());
         let renewed = issue_certificate(&issuer.signer, key_name, present.spki(), issuer_id, now_ms, validity)?;
-        self.pib().add_certificate(key_name, renewed.name(), renewed.wire())?;
+        self.adopt_certificate(&renewed, now_ms)?;
+        Ok(renewed)
+    }
+
+    /// Adds a certificate of a key of this key chain, and makes it the default of its key. Expired certificates of the
+    /// key are removed. The signature of the new one is not checked.
+    ///
+    /// # Errors
+    /// Those of [`KeyChain::import_certificate`].
+    pub fn adopt_certificate(&self, renewed: &Certificate, now_ms: u64) -> Result<(), KeyChainError> {
+        self.import_certificate(renewed)?;
         self.pib().set_default_certificate(renewed.name())?;
-        for other in self.pib().certificates(key_name)? {
+        for other in self.pib().certificates(renewed.key_name())? {
             let is_over = |certificate: Certificate| now_ms > certificate.validity().not_after_ms;
             if other.name.as_name() != renewed.name() && Certificate::parse(&other.bytes).is_ok_and(is_over) {
                 self.pib().remove_certificate(other.name.as_name())?;
             }
         }
-        Ok(renewed)
+        Ok(())
     }
 
     /// The issuer of `certificate`, if its key is here; the signer's KeyLocator is of the form in `certificate`.

@@ -1,0 +1,300 @@
+//! An authority that serves: Interests from the router, answers back, state on the disk.
+//!
+//! It registers `/<prefix>/CA`, and answers below it by [`Authority`]. The certificates that it has issued are below the
+//! prefix, which it does not register: they are asked for with the forwarding hint `/<prefix>/CA`, and their owners serve
+//! them afterwards. What must outlive a restart is on the disk before an answer leaves.
+
+use crate::{
+    authority::{Authority, AuthorityError, Change, Errand, Outcome, Reply, Task},
+    operator_command,
+    store::{ISSUED_MAX, Store, StoreError},
+};
+use namewire_client::{
+    CertificateKeeper, Client, IncomingInterest, InterestOptions, ServeError,
+    object_protocol::{metadata, metadata_name},
+};
+use namewire_ndncert::{service_name, verbs};
+use namewire_packet::{Component, Data, NackReason, NameBuf};
+use namewire_security::{Certificate, SignError, Signer, key_chain::KeyChain};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::time::sleep;
+
+/// Until the stream of Interests with a hint is opened again after the connection was lost.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often old certificates are removed.
+const CLEAN_EVERY: Duration = Duration::from_secs(3600);
+
+/// Why an authority does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The router does not let it.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Its memory fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It cannot be made.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// It cannot sign.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+}
+
+/// The commands of the operator.
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    /// Sends mails.
+    pub mail: Option<PathBuf>,
+    /// Decides, by the challenge.
+    pub judges: HashMap<String, PathBuf>,
+}
+
+/// Authority and memory, which change together.
+struct State {
+    authority: Authority,
+    store: Store,
+}
+
+/// An authority that serves.
+pub struct Service {
+    state: Mutex<State>,
+    prefix: NameBuf,
+    signer: Signer,
+    commands: Commands,
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Gets what happens, for people.
+    on_change: Box<dyn Fn(&Change) + Send + Sync>,
+}
+
+impl Service {
+    /// Puts authority and memory together; `signer` is the authority's.
+    ///
+    /// # Errors
+    /// If the memory cannot be read.
+    pub fn new(
+        mut authority: Authority,
+        store: Store,
+        signer: Signer,
+        commands: Commands,
+        on_change: impl Fn(&Change) + Send + Sync + 'static,
+    ) -> Result<Self, ServiceError> {
+        store.restore(&mut authority)?;
+        let prefix = authority.settings().prefix.clone();
+        let state = Mutex::new(State { authority, store });
+        let (clock, on_change) = (Box::new(unix_ms), Box::new(on_change));
+        Ok(Service { state, prefix, signer, commands, clock, on_change })
+    }
+
+    /// Another clock than the system's: milliseconds since 1970.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Serves until the connection cannot be opened again.
+    ///
+    /// # Errors
+    /// If the router does not let it.
+    pub async fn run(self: Arc<Self>, client: &Client) -> Result<(), ServiceError> {
+        // Without it all askers are one: the router does not tell faces to applications of other machines.
+        let _ = client.use_local_fields().await;
+        let services = self.prefix.join(Component::generic(b"CA"));
+        let mut interests = client.interests(&services).await?;
+        let serving = async {
+            while let Some(interest) = interests.next().await {
+                Arc::clone(&self).answer(interest).await;
+            }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = self.serve_hinted(client) => {}
+            () = self.clean() => {}
+        }
+        Ok(())
+    }
+
+    /// Serves the certificates that the authority has issued, to whoever knows the hint.
+    async fn serve_hinted(&self, client: &Client) {
+        let options = InterestOptions { route: None, ..InterestOptions::default() };
+        loop {
+            if let Ok(mut interests) = client.interests_with(&self.prefix, options).await {
+                while let Some(interest) = interests.next().await {
+                    self.answer_with_certificate(interest).await;
+                }
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    async fn clean(&self) {
+        loop {
+            let now_ms = (self.clock)();
+            let cleaned = self.state().store.clean(now_ms);
+            match cleaned {
+                Ok(left) => {
+                    let is_full = left >= ISSUED_MAX;
+                    self.state().authority.set_full(is_full);
+                    if is_full {
+                        tracing::error!(target: "certification", "{left} certificates are kept: no more are issued");
+                    }
+                }
+                Err(error) => tracing::error!(target: "certification", "{error}"),
+            }
+            sleep(CLEAN_EVERY).await;
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The certificate of the authority was renewed.
+    ///
+    /// # Errors
+    /// If the profile cannot be signed.
+    pub fn set_certificate(&self, certificate: Certificate) -> Result<(), ServiceError> {
+        let now_ms = (self.clock)();
+        Ok(self.state().authority.set_certificate(certificate, now_ms)?)
+    }
+
+    /// Looks after the authority's own certificate.
+    pub async fn keep_own_certificate(self: Arc<Self>, chain: KeyChain, client: Client) {
+        let key_name = self.state().authority.certificate().key_name().to_buf();
+        let service = Arc::clone(&self);
+        let keeper = CertificateKeeper::new(chain, key_name).over(client);
+        keeper
+            .run(move |event| match event {
+                namewire_client::CertificateEvent::Renewed(certificate) => {
+                    tracing::info!(target: "certification", "the authority has the certificate {}", certificate.name());
+                    if let Err(error) = service.set_certificate(certificate) {
+                        tracing::error!(target: "certification", "{error}");
+                    }
+                }
+                warning => tracing::warn!(target: "certification", "{warning}"),
+            })
+            .await;
+    }
+
+    async fn answer(self: Arc<Self>, incoming: IncomingInterest) {
+        if let Some(wire) = self.metadata_for(&incoming) {
+            let _ = incoming.respond(&wire).await; // or the consumer is gone
+            return;
+        }
+        let asker = incoming.incoming_face_id.map_or(0, |face| face.0);
+        match self.handle(&incoming, asker) {
+            Outcome::Reply(reply) => send(incoming, reply).await,
+            Outcome::Errand(errand) => {
+                tokio::spawn(async move {
+                    let said = self.run_errand(&errand).await;
+                    let reply = self.finish(&errand, said);
+                    send(incoming, reply).await;
+                });
+            }
+        }
+    }
+
+    /// The answer to `/<prefix>/CA/INFO/32=metadata`.
+    fn metadata_for(&self, incoming: &IncomingInterest) -> Option<Vec<u8>> {
+        let info = service_name(self.prefix.as_name(), verbs::INFO);
+        let interest = incoming.interest();
+        if !interest.can_be_prefix() || interest.name() != metadata_name(&info).as_name() {
+            return None;
+        }
+        let versioned = self.state().authority.profile().0.clone();
+        metadata(&info, &versioned, &self.signer).ok()
+    }
+
+    fn handle(&self, incoming: &IncomingInterest, asker: u64) -> Outcome {
+        let now_ms = (self.clock)();
+        let mut state = self.state();
+        let State { authority, store } = &mut *state;
+        if let Err(error) = store.read_pins(authority) {
+            tracing::error!(target: "certification", "{error}");
+        }
+        let outcome = authority.handle(&incoming.interest(), asker, now_ms);
+        match keep(authority, store, &self.on_change) {
+            Ok(()) => outcome,
+            Err(error) => {
+                tracing::error!(target: "certification", "{error}");
+                Outcome::Reply(Reply::Nothing)
+            }
+        }
+    }
+
+    async fn run_errand(&self, errand: &Errand) -> crate::authority::CommandSaid {
+        let command = match &errand.task {
+            Task::Mail { .. } => self.commands.mail.as_ref(),
+            Task::Judge { challenge, .. } => self.commands.judges.get(challenge),
+        };
+        match command {
+            Some(command) => operator_command::run(command, errand, &self.prefix.to_string()).await,
+            None => crate::authority::CommandSaid::No("the authority has no command for this".to_owned()),
+        }
+    }
+
+    fn finish(&self, errand: &Errand, said: crate::authority::CommandSaid) -> Reply {
+        let now_ms = (self.clock)();
+        let mut state = self.state();
+        let State { authority, store } = &mut *state;
+        let reply = authority.finish(errand, said, now_ms);
+        match keep(authority, store, &self.on_change) {
+            Ok(()) => reply,
+            Err(error) => {
+                tracing::error!(target: "certification", "{error}");
+                Reply::Nothing
+            }
+        }
+    }
+
+    async fn answer_with_certificate(&self, incoming: IncomingInterest) {
+        let wire = {
+            let interest = incoming.interest();
+            let name = namewire_ndncert::requester::without_digest(interest.name());
+            let state = self.state();
+            let own = state.authority.certificate();
+            let found = if name.is_prefix_of(&own.name()) {
+                Some(own.wire().to_vec())
+            } else {
+                state.store.certificate(name).ok().flatten()
+            };
+            found.filter(|wire| Data::parse(wire).is_ok_and(|data| interest.matches(&data)))
+        };
+        if let Some(wire) = wire {
+            let _ = incoming.respond(&wire).await; // or the consumer is gone
+        }
+    }
+}
+
+/// Writes what has happened, then tells it.
+fn keep(
+    authority: &mut Authority,
+    store: &mut Store,
+    on_change: &(dyn Fn(&Change) + Send + Sync),
+) -> Result<(), StoreError> {
+    let changes = authority.take_changes();
+    if !changes.is_empty() {
+        store.keep(&changes, authority)?;
+        changes.iter().for_each(on_change);
+    }
+    Ok(())
+}
+
+async fn send(incoming: IncomingInterest, reply: Reply) {
+    // An answer that cannot be sent is asked for again.
+    let _ = match reply {
+        Reply::Data(wire) => incoming.respond(&wire).await,
+        Reply::Busy => incoming.nack(NackReason::Congestion).await,
+        Reply::Nothing => return,
+    };
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
+}
