@@ -51,6 +51,8 @@ enum Command {
     Overview(namewire_overview::Command),
     #[command(flatten)]
     Tool(Tool),
+    #[command(flatten)]
+    Certification(namewire_certification::Command),
     /// Check router and machine, and say what is wrong and what to type
     Doctor(doctor::Args),
     /// Write a bundle for a bug report: state, counters, drops, log and findings, with pseudonyms for names
@@ -155,6 +157,7 @@ async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
         Command::Config(command) => config::execute(global, command).await,
         Command::Overview(command) => command.execute(global).await,
         Command::Tool(tool) => tool.execute(global).await,
+        Command::Certification(command) => command.execute(global).await,
         Command::Doctor(args) => doctor::execute(global, args).await,
         Command::Report(args) => report::execute(global, args).await,
         Command::Completions(args) => {
@@ -319,6 +322,16 @@ mod tests {
         "namewire key export-cert /alice -o alice.cert",
         "namewire key export /alice --passphrase-file phrase",
         "namewire key import alice.bag --passphrase-file phrase",
+        "namewire cert info /site",
+        "namewire cert request /site/bob --ca /site --code 123456 --digest 0000000000000000000000000000000000000000000000000000000000000000",
+        "namewire cert request --ca /site --email bob@example.org --anchor site.cert --days 7",
+        "namewire cert request /site/bob --ca /site --challenge badge --parameter number=4711",
+        "namewire cert request /site/bob --ca /site --with /ndn/bob",
+        "namewire cert renew /site/bob --days 30 --anchor root.cert",
+        "namewire cert ca /site --days 90 --max-suffix 2 --challenge pin,email --mail-command /usr/local/bin/mail-code",
+        "namewire cert ca /site --command badge=/usr/local/bin/badge --accept ndn.cert --state ca.db",
+        "namewire cert pin /site/bob --hours 1",
+        "namewire cert issued /site --json",
         "namewire --identity /alice key issue bob.cert --days 30 --issuer-id alice",
         "namewire route add /a 259 --identity /alice",
         "namewire peek /a -p -f --lifetime 1000 --payload -v --timeout 5000",
