@@ -259,10 +259,7 @@ impl Client {
     /// As [`Client::express`].
     pub async fn express_by(&self, interest: &InterestBuilder, next_hop: FaceId) -> Result<DataBuf, ExpressError> {
         let wire = interest.clone().nonce(fresh_nonce()).build();
-        let chosen = LpHeaders { next_hop_face_id: Some(next_hop), ..LpHeaders::default() };
-        let mut headers = Vec::new();
-        lp::write_headers(&mut headers, &chosen, &LinkFields::default(), wire.len());
-        self.express_framed(&headers, &wire).await
+        self.express_framed(&next_hop_headers(next_hop, wire.len()), &wire).await
     }
 
     /// Sends an Interest behind these link headers.
@@ -333,6 +330,14 @@ fn check(wire: &[u8]) -> Result<Interest<'_>, ExpressError> {
 }
 
 /// A random nonce. It needs no secrecy, only to differ from those of other Interests.
+/// The link headers that choose a face of the forwarder for an Interest of this length.
+pub(crate) fn next_hop_headers(next_hop: FaceId, length: usize) -> Vec<u8> {
+    let chosen = LpHeaders { next_hop_face_id: Some(next_hop), ..LpHeaders::default() };
+    let mut headers = Vec::new();
+    lp::write_headers(&mut headers, &chosen, &LinkFields::default(), length);
+    headers
+}
+
 pub(crate) fn fresh_nonce() -> Nonce {
     Nonce(fastrand::u32(..).to_be_bytes())
 }

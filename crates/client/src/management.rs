@@ -9,7 +9,8 @@
 //! `/localhop/nfd`: a forwarder accepts commands from such a face only under this prefix.
 
 use crate::{
-    client::{Client, fresh_nonce},
+    client::{Client, fresh_nonce, next_hop_headers},
+    data_buf::DataBuf,
     express_error::ExpressError,
     fetch_options::{Discovery, FetchError, FetchOptions},
     segment_fetch::SegmentFetch,
@@ -101,6 +102,18 @@ pub fn next_signature_time_ms() -> u64 {
     now.max(last + 1)
 }
 
+/// `/<scope>/nfd`.
+fn scope_prefix(scope: &[u8]) -> NameBuf {
+    let mut name = NameBuf::new();
+    name.push_generic(scope).push_generic(b"nfd");
+    name
+}
+
+fn read_response(data: &DataBuf) -> Result<ControlResponse, ControlError> {
+    let response = ControlResponse::decode(data.data().content()).map_err(ControlError::Malformed)?;
+    if response.code == 200 { Ok(response) } else { Err(ControlError::Refused(Box::new(response))) }
+}
+
 impl Client {
     /// Sends one command, for example `("rib", "register", …)`, and returns the forwarder's answer, which is a success.
     ///
@@ -113,7 +126,36 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlResponse, ControlError> {
-        let mut name = self.management_prefix(module);
+        let command = self.command(self.management_prefix(module), module, verb, parameters)?;
+        read_response(&self.express_wire(&command).await?)
+    }
+
+    /// Sends a command to the forwarder behind this face of the forwarder, under `/localhop/nfd`: for example to register
+    /// a prefix of this host there. See [`Client::express_by`] for who may.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub async fn control_by(
+        &self,
+        next_hop: FaceId,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlResponse, ControlError> {
+        let command = self.command(scope_prefix(b"localhop"), module, verb, parameters)?;
+        let headers = next_hop_headers(next_hop, command.len());
+        read_response(&self.express_framed(&headers, &command).await?)
+    }
+
+    /// A signed command below this prefix.
+    fn command(
+        &self,
+        prefix: NameBuf,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<Vec<u8>, ControlError> {
+        let mut name = prefix;
         name.push_generic(module.as_bytes()).push_generic(verb.as_bytes()).push_generic(&parameters.to_wire());
         let mut signature_nonce = [0; SIGNATURE_NONCE_BYTES];
         if getrandom::fill(&mut signature_nonce).is_err() {
@@ -126,9 +168,7 @@ impl Client {
             ..SignedInterestFields::default()
         };
         let command = InterestBuilder::new(name).nonce(fresh_nonce()).lifetime_ms(COMMAND_LIFETIME_MS);
-        let data = self.express_wire(&self.command_signer.sign_interest(&command, &fields)?).await?;
-        let response = ControlResponse::decode(data.data().content()).map_err(ControlError::Malformed)?;
-        if response.code == 200 { Ok(response) } else { Err(ControlError::Refused(Box::new(response))) }
+        Ok(self.command_signer.sign_interest(&command, &fields)?)
     }
 
     /// Asks the forwarder to take NextHopFaceId from this client ([`Client::express_by`]), and to tell the faces that
@@ -146,10 +186,7 @@ impl Client {
     }
 
     fn management_prefix(&self, module: &str) -> NameBuf {
-        let scope: &[u8] = if module == "rib" && !self.is_local() { b"localhop" } else { b"localhost" };
-        let mut name = NameBuf::new();
-        name.push_generic(scope).push_generic(b"nfd");
-        name
+        scope_prefix(if module == "rib" && !self.is_local() { b"localhop" } else { b"localhost" })
     }
 
     /// Asks the forwarder for a route for `prefix` to this client. [`Client::serve`] and [`Client::interests`] do so,

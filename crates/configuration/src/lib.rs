@@ -17,6 +17,7 @@
 //! files that it names are regular files ([`input_file`]).
 
 mod assignment;
+pub mod changed_file;
 pub mod command_journal;
 mod declarations;
 mod flat;

@@ -16,14 +16,14 @@
 //! Limits: [`FILE_BYTES_MAX`], [`ROUTERS_MAX`] routers.
 
 use namewire_client::TransportUri;
-use namewire_configuration::{SettingsError, input_file, likeness::nearest, parse_toml};
+use namewire_configuration::{SettingsError, changed_file, input_file, likeness::nearest, parse_toml};
 use namewire_node_model::observer_address::{ObserverAddress, check_router_name};
 use namewire_packet::NameBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
     collections::BTreeMap,
-    env, fs,
-    io::{self, Write},
+    env,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -157,33 +157,20 @@ impl RoutersFile {
         change: impl FnOnce(&mut Routers) -> Result<(), RoutersError>,
     ) -> Result<Routers, RoutersError> {
         let failed = |error| RoutersError::File { path: self.path.clone(), error };
-        // A link stays one: the file that it leads to is replaced.
-        let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let folder = match target.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let lock = fs::File::open(&folder).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        let mut routers = self.read()?;
-        change(&mut routers)?;
-        if let Err((_, message)) = routers.check() {
-            return Err(RoutersError::Refused(message));
-        }
-        let text = toml::to_string(&routers).map_err(|error| failed(io::Error::other(error)))?;
-        let text = format!("{HEAD}{text}");
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(RoutersError::Refused(format!("the file would have more than {FILE_BYTES_MAX} bytes")));
-        }
-        let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&target)?;
-            Ok(())
-        };
-        write().map_err(failed)?;
+        let mut routers = Routers::default();
+        changed_file::change(&self.path, failed, || {
+            routers = self.read()?;
+            change(&mut routers)?;
+            if let Err((_, message)) = routers.check() {
+                return Err(RoutersError::Refused(message));
+            }
+            let text = toml::to_string(&routers).map_err(|error| failed(io::Error::other(error)))?;
+            let text = format!("{HEAD}{text}");
+            if text.len() as u64 > FILE_BYTES_MAX {
+                return Err(RoutersError::Refused(format!("the file would have more than {FILE_BYTES_MAX} bytes")));
+            }
+            Ok(text)
+        })?;
         Ok(routers)
     }
 }

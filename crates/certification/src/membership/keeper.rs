@@ -1,0 +1,289 @@
+//! Staying in the networks of the list: what is done again and again, by the router's process.
+//!
+//! | how often | what |
+//! | --- | --- |
+//! | [`LOOK_EVERY`] | has the list changed? One look at the time of a file |
+//! | [`REFRESH_EVERY`] | face and routes are there; the network's router has the prefix |
+//! | [`RETRY_EVERY`] | the same while a step fails, so that a router that comes back has its host soon |
+//! | when it is due | the host's certificate is renewed ([`CertificateKeeper`]) |
+//!
+//! The certificates of the networks' names are served meanwhile ([`CertificateServer`]): the network's routers fetch them to
+//! judge the registration, and consumers to judge Data.
+//!
+//! What a network's state is can be asked for under [`STATUS_NAME`], from this machine only.
+
+use super::{
+    list::{Network, NetworkList},
+    steps::{self, StepError},
+};
+use namewire_certificates::{CertificateServer, KeyChainPart, Limits, ServerEvent, Sources};
+use namewire_client::{
+    CertificateEvent, CertificateKeeper, Client, IncomingInterest, Validator,
+    discovery::Environment,
+    security::{
+        key_chain::{KeyChain, KeyChainError, KeyChainLocation},
+        trust::AnchorCertificate,
+    },
+};
+use namewire_packet::{DataBuilder, NameBuf};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+use tokio::{task::JoinHandle, time::sleep};
+
+/// How often the list is looked at.
+pub const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often the prefix is registered again. The network's router keeps it for [`steps::REGISTERED_FOR`].
+pub const REFRESH_EVERY: Duration = Duration::from_secs(60);
+/// The same after a failure.
+pub const RETRY_EVERY: Duration = Duration::from_secs(5);
+/// The name under which the state of the networks is told.
+pub const STATUS_NAME: &str = "/localhost/namewire/networks";
+const STATUS_FRESHNESS_MS: u64 = 1;
+/// Until a certificate is looked after again, if the key chain could not be opened.
+const CHAIN_RETRY: Duration = Duration::from_secs(60);
+
+/// The state of one network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkState {
+    /// Its router.
+    pub router: String,
+    /// The host's name there.
+    pub name: Option<String>,
+    /// True if the last attempt succeeded.
+    pub is_joined: bool,
+    /// What went wrong at the last attempt.
+    pub problem: Option<String>,
+    /// What was said about the certificate last: a renewal, or a warning.
+    pub certificate: Option<String>,
+}
+
+/// What the keeper tells about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The list that it reads.
+    pub list: PathBuf,
+    /// What is wrong with the list.
+    pub problem: Option<String>,
+    /// The networks in it.
+    pub networks: Vec<NetworkState>,
+}
+
+/// The key chain of this process, and the list beside it.
+///
+/// # Errors
+/// If no key chain can be used.
+pub fn of_process() -> Result<(NetworkList, KeyChainLocation, PathBuf), String> {
+    let (location, home) = Environment::of_process().key_chain_location().map_err(|error| error.to_string())?;
+    Ok((NetworkList::beside(&location.pib_directory), location, home))
+}
+
+/// Where keys are.
+#[derive(Clone)]
+struct Keys {
+    location: KeyChainLocation,
+    home: PathBuf,
+}
+
+impl Keys {
+    fn open(&self) -> Result<KeyChain, KeyChainError> {
+        KeyChain::open_or_create(&self.location, &self.home)
+    }
+}
+
+type States = Arc<Mutex<BTreeMap<String, NetworkState>>>;
+
+/// Keeps this process in the networks of the list, until it is dropped or the connection ends.
+pub async fn keep_all(client: Client, list: NetworkList, location: KeyChainLocation, home: PathBuf) {
+    // Commands to the networks' routers choose the face by which they go.
+    if let Err(error) = client.use_local_fields().await {
+        tracing::error!(target: "trust", "no network is kept: {error}");
+        return;
+    }
+    let keys = Keys { location, home };
+    let server = CertificateServer::new(Sources::default(), Limits::default());
+    let states = States::default();
+    let list_problem = Arc::new(Mutex::new(None));
+    tokio::select! {
+        () = serve_certificates(&server, &client) => {}
+        () = tell_states(&client, list.path(), &states, &list_problem) => {}
+        () = follow(&client, &list, &keys, &server, (&states, &list_problem)) => {}
+    }
+}
+
+async fn serve_certificates(server: &CertificateServer, client: &Client) {
+    let told = |event| match event {
+        ServerEvent::NotRegistered { key, why } => {
+            tracing::warn!(target: "trust", "the certificates of {key} are not served: {why}");
+        }
+        ServerEvent::Problem(problem) => tracing::warn!(target: "trust", "{problem}"),
+        _ => {}
+    };
+    if let Err(error) = server.run(client, told).await {
+        tracing::error!(target: "trust", "the certificates of networks are not served: {error}");
+    }
+}
+
+/// Answers who asks for the state.
+async fn tell_states(client: &Client, list: &Path, states: &States, problem: &Mutex<Option<String>>) {
+    let name: NameBuf = STATUS_NAME.parse().expect("a name in the source is well-formed");
+    let answer = |incoming: IncomingInterest| {
+        let networks = lock(states).values().cloned().collect();
+        let kept = Kept { list: list.to_owned(), problem: lock(problem).clone(), networks };
+        let content = serde_json::to_vec(&kept).unwrap_or_default();
+        let wire = DataBuilder::new(incoming.interest().name())
+            .freshness_ms(STATUS_FRESHNESS_MS)
+            .content(&content)
+            .sign_digest();
+        async move { wire }
+    };
+    if let Err(error) = client.serve(&name, answer).await {
+        tracing::error!(target: "trust", "the state of networks is not told: {error}");
+    }
+}
+
+/// Starts and ends the work for each network as the list says.
+async fn follow(
+    client: &Client,
+    list: &NetworkList,
+    keys: &Keys,
+    server: &CertificateServer,
+    (states, problem): (&States, &Mutex<Option<String>>),
+) {
+    let mut running: Vec<(Network, Work)> = Vec::new();
+    let mut seen = None;
+    loop {
+        let stamp = stamp_of(list.path());
+        if seen.as_ref() != Some(&stamp) {
+            seen = Some(stamp);
+            match list.read() {
+                Ok(networks) => {
+                    *lock(problem) = None;
+                    running.retain(|(network, _)| networks.contains(network));
+                    lock(states).retain(|router, _| networks.iter().any(|network| network.router == *router));
+                    let names: Vec<NameBuf> = networks.iter().filter_map(|network| network.name.clone()).collect();
+                    let pib_directory = keys.location.pib_directory.clone();
+                    let key_chain = (!names.is_empty()).then_some(KeyChainPart { pib_directory, names: Some(names) });
+                    server.set_sources(Sources { key_chain, ..Sources::default() });
+                    for network in networks {
+                        if !running.iter().any(|(other, _)| *other == network) {
+                            let work = Work::start(client.clone(), network.clone(), keys.clone(), Arc::clone(states));
+                            running.push((network, work));
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(target: "trust", "{error}");
+                    *lock(problem) = Some(error.to_string());
+                }
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// The tasks for one network; dropping it ends them.
+struct Work([JoinHandle<()>; 2]);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Work {
+    fn start(client: Client, network: Network, keys: Keys, states: States) -> Self {
+        let state = NetworkState {
+            router: network.router.clone(),
+            name: network.name.as_ref().map(ToString::to_string),
+            is_joined: false,
+            problem: None,
+            certificate: None,
+        };
+        lock(&states).insert(network.router.clone(), state);
+        Work([
+            tokio::spawn(stay(client.clone(), network.clone(), keys.clone(), Arc::clone(&states))),
+            tokio::spawn(keep_certificate(client, network, keys, states)),
+        ])
+    }
+}
+
+/// Face, routes and registration, again and again.
+async fn stay(client: Client, network: Network, keys: Keys, states: States) {
+    let mut before: Option<String> = None;
+    loop {
+        let done = once(&client, &network, &keys).await;
+        let problem = done.as_ref().err().cloned();
+        if problem != before {
+            match &problem {
+                Some(problem) => tracing::warn!(target: "trust", "network of {}: {problem}", network.router),
+                None => tracing::info!(target: "trust", "network of {}: joined", network.router),
+            }
+        }
+        if let Some(state) = lock(&states).get_mut(&network.router) {
+            (state.is_joined, state.problem) = (problem.is_none(), problem.clone());
+        }
+        before = problem;
+        sleep(if done.is_ok() { REFRESH_EVERY } else { RETRY_EVERY }).await;
+    }
+}
+
+/// One attempt; in words what fails.
+async fn once(client: &Client, network: &Network, keys: &Keys) -> Result<(), String> {
+    let words = |error: StepError| error.to_string();
+    let (face_id, _) = steps::face(client, &network.router).await.map_err(words)?;
+    steps::routes(client, network, face_id).await.map_err(words)?;
+    let Some(name) = &network.name else { return Ok(()) };
+    // The key may have been replaced meanwhile.
+    let signer = keys.open().and_then(|chain| chain.lasting_signer(name.as_name())).map_err(|error| error.to_string())?;
+    let signing = client.clone().sign_commands_with(signer);
+    steps::register(&signing, network, name, face_id).await.map_err(words)
+}
+
+/// Renews the certificate of the host's name.
+async fn keep_certificate(client: Client, network: Network, keys: Keys, states: States) {
+    let Some(name) = network.name else { return };
+    let router = network.router;
+    loop {
+        let opened = keys.open().and_then(|chain| Ok((chain.key_of(name.as_name())?.name, chain)));
+        match opened {
+            Ok((key_name, chain)) => {
+                let mut keeper = CertificateKeeper::new(chain, key_name).over(client.clone());
+                if let Some(anchor) = network.anchor.as_ref().and_then(|text| anchor_of(text)) {
+                    keeper = keeper.trusting(Validator::hierarchical([anchor]));
+                }
+                keeper
+                    .run(|event| {
+                        match &event {
+                            CertificateEvent::Renewed(_) => tracing::info!(target: "trust", "certificate {event}"),
+                            warning => tracing::warn!(target: "trust", "{warning}"),
+                        }
+                        if let Some(state) = lock(&states).get_mut(&router) {
+                            state.certificate = Some(event.to_string());
+                        }
+                    })
+                    .await;
+            }
+            Err(error) => tracing::warn!(target: "trust", "the certificate of {name} is not renewed: {error}"),
+        }
+        sleep(CHAIN_RETRY).await;
+    }
+}
+
+fn anchor_of(base64: &str) -> Option<AnchorCertificate> {
+    AnchorCertificate::parse(base64.as_bytes().to_vec()).ok()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
