@@ -5,10 +5,12 @@
 //! | whom does an authority certify? | [`authority`], sans-IO |
 //! | how does it serve, and what does it remember? | [`service`], [`store`] |
 //! | how does the operator's command decide? | [`operator_command`] |
+//! | what keeps a host in a network? | [`membership`] |
 //! | which commands are there? | [`commands`] |
 
 pub mod authority;
 pub mod commands;
+pub mod membership;
 pub mod operator_command;
 pub mod service;
 pub mod store;

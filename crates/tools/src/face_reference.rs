@@ -30,7 +30,7 @@ pub(crate) enum FaceReference {
 
 /// A remote URI that is well-formed, canonical or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RemoteUri(Uri);
+pub struct RemoteUri(Uri);
 
 impl FromStr for RemoteUri {
     type Err = String;
@@ -64,8 +64,11 @@ impl fmt::Display for FaceReference {
 }
 
 impl RemoteUri {
-    /// The form that a forwarder takes and lists.
-    pub(crate) async fn canonical(&self) -> Result<String, Failure> {
+    /// The form that a forwarder takes and lists. Looks up a host's name.
+    ///
+    /// # Errors
+    /// If the host has no address.
+    pub async fn canonical(&self) -> Result<String, Failure> {
         let uri = &self.0.0;
         let (FaceUri::NonCanonical(named), Some(host)) = (uri, uri.host_to_look_up()) else {
             // Without a canonical form, it is not ours to resolve; the forwarder will refuse it and say why.

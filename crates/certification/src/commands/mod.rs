@@ -3,9 +3,11 @@
 //! | command | file |
 //! | --- | --- |
 //! | `namewire cert info`, `request`, `renew` | [`request`] |
+//! | `namewire join`, `leave` | [`join`] |
 //! | `namewire cert ca`, `pin`, `issued` | [`ca`] |
 
 pub mod ca;
+pub mod join;
 pub mod request;
 
 use namewire_client::discovery::Environment;
@@ -49,6 +51,10 @@ pub enum Command {
     /// Get certificates over the network, or run an authority that gives them (NDNCERT)
     #[command(subcommand)]
     Cert(CertCommand),
+    /// Join a network: a face, routes, a certificate if it asks for one, and this host's prefix there, kept from now on
+    Join(Box<join::JoinArgs>),
+    /// Leave a network: what `join` made is taken back
+    Leave(join::LeaveArgs),
 }
 
 impl Command {
@@ -58,6 +64,8 @@ impl Command {
     /// What failed, in words and as an exit code.
     pub async fn execute(self, global: &Global) -> Result<(), Failure> {
         global.told(match self {
+            Command::Join(args) => join::join(global, *args).await,
+            Command::Leave(args) => join::leave(global, args).await,
             Command::Cert(CertCommand::Info(args)) => request::info(global, args).await,
             Command::Cert(CertCommand::Request(args)) => request::request(global, args).await,
             Command::Cert(CertCommand::Renew(args)) => request::renew(global, args).await,

@@ -88,6 +88,11 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn packet(&self, kind: PacketKind, packet: &SignedPacket<'_>, depth: usize) -> Result<Signatory, Failure> {
         if depth >= MAX_CHAIN {
+            // A self-signed certificate that is no anchor leads to itself.
+            let leads_to_itself = |name: Name<'_>| key_name_in(name).is_some_and(|key| key.is_prefix_of(&packet.name));
+            if matches!(packet.key_locator(), Some(KeyLocator::Name(name)) if leads_to_itself(name)) {
+                return Err(Denial::UnknownSigner(packet.signer()).into());
+            }
             return Err(Denial::not_allowed(format!("more than {MAX_CHAIN} certificates to the trust anchor")).into());
         }
         let digest_signer;
