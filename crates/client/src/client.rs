@@ -167,6 +167,14 @@ impl Client {
         self.face().flush().await;
     }
 
+    /// Opens another connection if the last one has ended, as each Interest does.
+    ///
+    /// # Errors
+    /// Why the last one ended, if no forwarder answers now.
+    pub async fn reopen(&self) -> Result<(), CloseReason> {
+        self.open_face().await.map(drop)
+    }
+
     /// The face of an open connection, of a new one if the last has ended.
     ///
     /// # Errors

@@ -165,6 +165,16 @@ impl Pib {
         self.list("certificates", sql, params![wire(key_name), ROWS_MAX as i64])
     }
 
+    /// Lists the certificates of all keys.
+    ///
+    /// # Errors
+    /// As [`Pib::certificates`].
+    pub fn all_certificates(&self) -> Result<Vec<Entry>, PibError> {
+        let sql = "SELECT certificate_name, is_default, certificate_data FROM certificates
+                   ORDER BY certificate_name LIMIT ?1";
+        self.list("certificates", sql, [ROWS_MAX as i64])
+    }
+
     fn list(&self, table: &'static str, sql: &str, parameters: impl Params) -> Result<Vec<Entry>, PibError> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let columns =
