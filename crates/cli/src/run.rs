@@ -7,6 +7,7 @@
 mod addresses;
 mod assignments;
 pub(crate) mod former;
+mod hosting;
 mod inheritance;
 mod keeping;
 mod launcher;
@@ -368,6 +369,7 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
         return is_set_up.map(|_| ());
     }
     let repo = keeping.start_repo(&router).await?;
+    keeping.start_services(&router);
     if !keeping.is_quiet() && outcome.is_none() {
         say_where_to_connect(&router, taken.into_iter().chain(repo.as_ref().map(|repo| repo.line.clone())), privileges);
     }
@@ -381,6 +383,7 @@ async fn run(args: Args, before: Option<Before>) -> Result<(), Failure> {
     notify(&[NotifyState::Stopping]);
     tracing::info!(target: "management", "router stops");
     keeping.finish().await;
+    keeping.stop_services();
     if let Some(repo) = repo {
         repo.stop();
     }

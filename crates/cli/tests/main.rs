@@ -1,6 +1,7 @@
 //! The program as its users meet it. One program of tests, because each would be linked with all that it uses.
 
 mod capture;
+mod certificates;
 mod completions;
 #[path = "configuration/main.rs"]
 mod configuration;

@@ -3,7 +3,7 @@
 use crate::Settings;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 23] = [
+const LIVE: [&str; 24] = [
     "face",
     "route",
     "strategy",
@@ -11,6 +11,7 @@ const LIVE: [&str; 23] = [
     "state.file",
     "state.sync",
     "router.quiet",
+    "router.serve_certificates",
     "log.level",
     "log.areas",
     "cs.capacity",

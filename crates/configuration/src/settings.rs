@@ -154,6 +154,8 @@ pub struct RouterSection {
     pub busy_poll: Span,
     /// Print nothing but errors and warnings.
     pub quiet: bool,
+    /// Serve the certificates of the user's key chain and of all trust anchors.
+    pub serve_certificates: bool,
     /// The user, by name or number, that the router becomes once it has read its files. Without it, the user that
     /// starts it.
     pub user: Option<String>,
@@ -300,6 +302,7 @@ impl Default for RouterSection {
             pin: Vec::new(),
             busy_poll: Span::default(),
             quiet: false,
+            serve_certificates: false,
             user: None,
             group: None,
             privileges: Choice::default(),

@@ -132,13 +132,17 @@ impl RepoTrust {
         self.sources().filter_map(reason).collect()
     }
 
-    fn sources(&self) -> impl Iterator<Item = Source> {
+    /// The trust anchors of all rules.
+    pub fn trust_anchors(&self) -> impl Iterator<Item = &TrustAnchor> {
         let RepoTrust { commands, data } = self;
-        let anchors = [commands, data].into_iter().flatten().flat_map(|rules| match rules {
+        [commands, data].into_iter().flatten().flat_map(|rules| match rules {
             RulesOrAny::Any => &[][..],
             RulesOrAny::Rules(rules) => &rules.anchors,
-        });
-        anchors.filter_map(Source::read_first)
+        })
+    }
+
+    fn sources(&self) -> impl Iterator<Item = Source> {
+        self.trust_anchors().filter_map(Source::read_first)
     }
 }
 

@@ -49,13 +49,17 @@ impl TrustConfig {
     /// The files and directories from which rules take their anchors. A router reads them and passes the contents to
     /// [`crate::Management::set_anchors`].
     pub fn anchor_files(&self) -> impl Iterator<Item = &TrustAnchor> {
+        self.anchors().filter(|anchor| !matches!(anchor, TrustAnchor::Certificate(_)))
+    }
+
+    /// The trust anchors of all rules.
+    pub fn anchors(&self) -> impl Iterator<Item = &TrustAnchor> {
         let TrustConfig { localhost_rib, localhost_tags, localhop_rib, prefix_announcement, .. } = self;
         let sections = [localhost_rib, localhost_tags, localhop_rib, prefix_announcement].into_iter().flatten();
-        let anchors = sections.flat_map(|section| match section {
+        sections.flat_map(|section| match section {
             RulesOrAny::Any => &[][..],
             RulesOrAny::Rules(rules) => &rules.anchors,
-        });
-        anchors.filter(|anchor| !matches!(anchor, TrustAnchor::Certificate(_)))
+        })
     }
 }
 

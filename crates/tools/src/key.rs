@@ -2,7 +2,7 @@
 //! tools use too (drop-in §3).
 
 use crate::{
-    Failure, Global,
+    Failure, Global, certificates,
     failure::ExitCode,
     key_files::{der_of, packet_of, read_file, read_passphrase, write_base64},
     name_argument,
@@ -87,6 +87,16 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         passphrase_file: Option<PathBuf>,
     },
+    /// Serve certificates through the router until Ctrl-C, so that consumers can fetch them
+    Serve {
+        /// Identities, keys or certificates to serve, each with the certificates of its issuers that are in this key
+        /// chain [default: the whole key chain]
+        #[arg(value_name = "NAME", value_parser = name_argument::parse)]
+        names: Vec<NameBuf>,
+        /// Serve the certificate in this file, or those in the files of this directory, too; repeatable
+        #[arg(long = "file", value_name = "FILE|DIR")]
+        files: Vec<PathBuf>,
+    },
     /// Replace a certificate before it expires: same key, same issuer; the issuer's private key must be in this key
     /// chain
     Renew {
@@ -123,7 +133,7 @@ pub(crate) enum KeyType {
     Rsa,
 }
 
-pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> {
+pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(global),
         Command::Make { name, kind, from } => make(global, &name, kind, from.as_deref()),
@@ -139,6 +149,7 @@ pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> 
             write_base64(&bag.to_wire(), output.as_deref())
         }
         Command::Import { file, passphrase_file } => import(&file, passphrase_file.as_deref()),
+        Command::Serve { names, files } => certificates::execute(global, names, files).await,
         Command::Renew { name, days } => renew(global, &name, days),
         Command::Issue { file, days, issuer_id, output } => issue(global, &file, days, &issuer_id, output.as_deref()),
     }
@@ -166,7 +177,7 @@ fn end_of(validity: ValidityPeriod) -> Option<String> {
     }
 }
 
-fn open() -> Result<KeyChain, Failure> {
+pub(crate) fn open() -> Result<KeyChain, Failure> {
     let (location, home) = location()?;
     Ok(KeyChain::open(&location, &home)?)
 }
@@ -182,7 +193,7 @@ fn open_or_create() -> Result<KeyChain, Failure> {
     Ok(KeyChain::open_or_create(&location, &home)?)
 }
 
-fn location() -> Result<(KeyChainLocation, PathBuf), Failure> {
+pub(crate) fn location() -> Result<(KeyChainLocation, PathBuf), Failure> {
     let location = Environment::of_process().key_chain_location();
     location.map_err(|error| Failure::new(ExitCode::Failed, format!("no key chain: {error}")))
 }

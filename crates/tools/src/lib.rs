@@ -12,6 +12,7 @@
 //! parallel with the router.
 
 mod capture;
+mod certificates;
 mod channel;
 mod choice;
 mod cs;
@@ -168,8 +169,16 @@ impl Global {
     }
 
     fn named_signer_for(&self, choice: Option<&Choice>) -> Result<Option<Signer>, Failure> {
-        let of_router = || choice.and_then(|choice| choice.router.identity.as_ref());
-        self.identity.as_ref().or_else(of_router).map(key::signer).transpose()
+        self.identity_for(choice).map(key::signer).transpose()
+    }
+
+    fn identity_for<'a>(&'a self, choice: Option<&'a Choice>) -> Option<&'a NameBuf> {
+        self.identity.as_ref().or_else(|| choice.and_then(|choice| choice.router.identity.as_ref()))
+    }
+
+    /// The identity that signs, of `--identity` or of the named router.
+    fn signing_identity(&self) -> Result<Option<NameBuf>, Failure> {
+        Ok(self.identity_for(self.choice(true)?.as_ref()).cloned())
     }
 
     /// The forwarder to talk to, if one is named, and the key of `--identity`: for `nfdc`, which connects by itself. It
@@ -362,7 +371,7 @@ impl Tool {
             Command::Cs(command) => cs::execute(global, command).await,
             Command::Repo(command) => repo::execute(global, command).await,
             Command::Tag(command) => tag::execute(global, command).await,
-            Command::Key(command) => key::execute(global, command),
+            Command::Key(command) => key::execute(global, command).await,
             Command::Peek(args) => peek::execute(global, args).await,
             Command::Poke(args) => poke::execute(global, args).await,
             Command::Ping(args) => ping::execute(global, args).await,

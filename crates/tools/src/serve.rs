@@ -2,7 +2,9 @@
 //! same with a folder.
 
 use crate::{
-    ExitCode, Failure, Global, name_argument, quantity,
+    ExitCode, Failure, Global,
+    certificates::SignersCertificates,
+    name_argument, quantity,
     segment_options::SegmentOptions,
     service::{EndSignals, notify},
 };
@@ -40,6 +42,9 @@ struct Serving {
     folders: u64,
     size_bytes: u64,
     not_served: u64,
+    /// Certificates of the signer that are served as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificates: Option<usize>,
 }
 
 pub(crate) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
@@ -63,12 +68,14 @@ pub(crate) async fn folder(
     let survey = server.survey().map_err(cannot_read)?;
     let client = global.connect().await?;
     let mut interests = server.register(&client).await?;
+    let certificates = SignersCertificates::serve(global, &client).await?;
     let serving = Serving {
         name: name.to_string(),
         files: survey.files,
         folders: survey.folders,
         size_bytes: survey.bytes,
         not_served: survey.not_served,
+        certificates: certificates.count,
     };
     if survey.not_served > 0 {
         eprintln!("namewire: {} links, devices, FIFOs and sockets are not served", survey.not_served);
@@ -78,7 +85,8 @@ pub(crate) async fn folder(
     }
     global.output().print_line(&serving, || {
         let size = quantity::bytes(serving.size_bytes);
-        format!("serving {} ({} files, {size}); Ctrl-C to stop", serving.name, serving.files)
+        let certificates = certificates.text();
+        format!("serving {} ({} files, {size}{certificates}); Ctrl-C to stop", serving.name, serving.files)
     })?;
     notify(&[NotifyState::Ready]);
     let is_lost = tokio::select! {

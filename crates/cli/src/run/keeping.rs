@@ -5,7 +5,9 @@
 mod retry_clock;
 
 use super::{
-    Args, log,
+    Args,
+    hosting::HostedServices,
+    log,
     state_writer::StateWriter,
     upgrading::{NoSuccessor, Succession, Successor},
 };
@@ -110,6 +112,8 @@ pub(super) struct Keeping {
     /// What commands want of the process.
     tasks: Receiver<Task>,
     succession: Succession,
+    /// Services in this process that use the router.
+    services: Option<HostedServices>,
 }
 
 /// Why [`Keeping::run`] has ended.
@@ -159,6 +163,7 @@ impl Keeping {
             is_cut_short: false,
             tasks,
             succession,
+            services: None,
         })
     }
 
@@ -190,6 +195,16 @@ impl Keeping {
             true => HostedRepo::start(&self.configuration, router.connect()).await.map(Some),
             false => Ok(None),
         }
+    }
+
+    /// Starts the services that are wanted in this process.
+    pub(super) fn start_services(&mut self, router: &RouterHandle) {
+        HostedServices::follow(&mut self.services, &self.configuration, router);
+    }
+
+    /// Ends them.
+    pub(super) fn stop_services(&mut self) {
+        self.services = None;
     }
 
     /// Makes what the state file had and what is declared, in this order, so that the
@@ -441,6 +456,7 @@ impl Keeping {
         // Also where the rules stay: there may be other certificates in the files that they name.
         router.set_trust(configuration.trust.clone());
         log::take_levels(&configuration.settings);
+        HostedServices::follow(&mut self.services, &configuration, router);
         log_warnings(&self.args, &configuration.warnings);
         let mut outcome = Outcome { state: State::Done, ..Outcome::default() };
         let changed = changed_keys(&self.configuration.settings, &configuration.settings);

@@ -1,7 +1,7 @@
 //! `namewire put FILE`: a regular file, which may change.
 
 use super::{Args, look_first, say_standing};
-use crate::{Failure, Global, quantity};
+use crate::{Failure, Global, certificates::SignersCertificates, quantity};
 use namewire_client::PublishOptions;
 use namewire_files::{
     file_server::{FileEvent, FileServer},
@@ -17,6 +17,9 @@ struct Serving {
     versioned_name: String,
     size_bytes: u64,
     segments: u64,
+    /// Certificates of the signer that are served as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificates: Option<usize>,
 }
 
 pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
@@ -27,12 +30,13 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let client = global.connect().await?;
     let first = look_first(&client, &args.name, server.version()).await;
     let mut registration = Registration::new(&client, &args.name, server.version(), first).await?;
-    say_serving(global, &server)?;
+    let certificates = SignersCertificates::serve(global, &client).await?;
+    say_serving(global, &server, &certificates)?;
     let mut told = Ok(());
     let tell = |server: &FileServer, event: FileEvent| match event {
         FileEvent::NewVersion => {
             eprintln!("namewire: {} has changed; this is its new version", args.file.display());
-            if let Err(error) = say_serving(global, server) {
+            if let Err(error) = say_serving(global, server, &certificates) {
                 told = Err(error);
             }
         }
@@ -54,19 +58,21 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     Ok(())
 }
 
-fn say_serving(global: &Global, server: &FileServer) -> io::Result<()> {
+fn say_serving(global: &Global, server: &FileServer, certificates: &SignersCertificates) -> io::Result<()> {
     let current = server.current();
     let serving = Serving {
         versioned_name: current.versioned_name().to_string(),
         size_bytes: current.size_bytes(),
         segments: current.segments(),
+        certificates: certificates.count,
     };
     global.output().print_line(&serving, || {
         format!(
-            "serving {} ({}, {} segments); Ctrl-C to stop",
+            "serving {} ({}, {} segments{}); Ctrl-C to stop",
             serving.versioned_name,
             quantity::bytes(serving.size_bytes),
-            serving.segments
+            serving.segments,
+            certificates.text()
         )
     })
 }

@@ -1,7 +1,7 @@
 //! `namewire put -`, `put FIFO` and `put --follow FILE`: bytes that come while they are served.
 
 use super::{Args, is_standard_input, look_first, say_standing};
-use crate::{ExitCode, Failure, Global, quantity};
+use crate::{ExitCode, Failure, Global, certificates::SignersCertificates, quantity};
 use namewire_client::PublishOptions;
 use namewire_files::{
     standing::Registration,
@@ -18,6 +18,9 @@ struct Serving {
     versioned_name: String,
     /// Where the bytes come from.
     stream: String,
+    /// Certificates of the signer that are served as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificates: Option<usize>,
 }
 
 pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> {
@@ -31,9 +34,13 @@ pub(super) async fn execute(global: &Global, args: Args) -> Result<(), Failure> 
     let mut input = StreamInput::open(source)?;
     let from =
         if is_standard_input(&args.file) { "standard input".to_owned() } else { args.file.display().to_string() };
-    let serving = Serving { versioned_name: server.versioned_name().to_string(), stream: from };
+    let certificates = SignersCertificates::serve(global, &client).await?;
+    let versioned_name = server.versioned_name().to_string();
+    let serving = Serving { versioned_name, stream: from, certificates: certificates.count };
     let end = if args.follow { "Ctrl-C ends the stream" } else { "Ctrl-C to stop" };
-    let line = || format!("serving {} (a stream from {}); {end}", serving.versioned_name, serving.stream);
+    let line = || {
+        format!("serving {} (a stream from {}{}); {end}", serving.versioned_name, serving.stream, certificates.text())
+    };
     global.output().print_line(&serving, line)?;
     let until = if args.once { Until::Delivered } else { Until::Stopped };
     let served = tokio::select! {
