@@ -48,6 +48,8 @@ pub const FETCHED_COST: u64 = 1_000_000;
 const COMMANDS_AT_ONCE: usize = 16;
 /// Until a refused prefix is tried again.
 const RETRY: Duration = Duration::from_secs(60);
+/// The same if no answer came.
+const RETRY_UNANSWERED: Duration = Duration::from_secs(5);
 /// Interests that wait for this server.
 const WAITING_MAX: usize = 512;
 /// Interests that are answered together.
@@ -305,7 +307,7 @@ impl Wanted {
 struct Routes {
     /// Those that are there: their cost, and the certificates of their keys.
     registered: HashMap<NameBuf, (u64, usize)>,
-    /// Those that were refused: when, and why.
+    /// Those that were refused: when to try again, and why.
     refused: HashMap<NameBuf, (Instant, String)>,
 }
 
@@ -340,7 +342,7 @@ impl Routes {
                         on_event(ServerEvent::Serving { key: key.clone(), certificates });
                     }
                 }
-                _ if self.refused.get(key).is_some_and(|(at, _)| at.elapsed() < RETRY) => {}
+                _ if self.refused.get(key).is_some_and(|(at, _)| Instant::now() < *at) => {}
                 _ => new.push((key.clone(), Some(cost))),
             }
         }
@@ -354,7 +356,9 @@ impl Routes {
             }
             Err(error) => {
                 let why = error.to_string();
-                let before = self.refused.insert(key.clone(), (Instant::now(), why.clone()));
+                let is_refusal = matches!(error, ControlError::Refused(_));
+                let again = Instant::now() + if is_refusal { RETRY } else { RETRY_UNANSWERED };
+                let before = self.refused.insert(key.clone(), (again, why.clone()));
                 if before.is_none_or(|(_, before)| before != why) {
                     on_event(ServerEvent::NotRegistered { key, why });
                 }

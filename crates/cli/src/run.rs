@@ -12,6 +12,7 @@ mod inheritance;
 mod keeping;
 mod launcher;
 mod log;
+mod networks;
 mod options;
 mod parent;
 mod privileges;

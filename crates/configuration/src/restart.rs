@@ -3,7 +3,7 @@
 use crate::Settings;
 
 /// Keys (and all below them) that a running router takes over.
-const LIVE: [&str; 24] = [
+const LIVE: [&str; 25] = [
     "face",
     "route",
     "strategy",
@@ -12,6 +12,7 @@ const LIVE: [&str; 24] = [
     "state.sync",
     "router.quiet",
     "router.serve_certificates",
+    "router.keep_networks",
     "log.level",
     "log.areas",
     "cs.capacity",

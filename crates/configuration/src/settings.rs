@@ -156,6 +156,8 @@ pub struct RouterSection {
     pub quiet: bool,
     /// Serve the certificates of the user's key chain and of all trust anchors.
     pub serve_certificates: bool,
+    /// Keep this host in the networks that `namewire join` has joined.
+    pub keep_networks: bool,
     /// The user, by name or number, that the router becomes once it has read its files. Without it, the user that
     /// starts it.
     pub user: Option<String>,
@@ -303,6 +305,7 @@ impl Default for RouterSection {
             busy_poll: Span::default(),
             quiet: false,
             serve_certificates: false,
+            keep_networks: true,
             user: None,
             group: None,
             privileges: Choice::default(),

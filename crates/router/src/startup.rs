@@ -84,6 +84,24 @@ pub struct RouterHandle {
     taken: Option<TakenFrom>,
 }
 
+/// See [`RouterHandle::connector`].
+#[derive(Clone)]
+pub struct Connector(mpsc::UnboundedSender<ToControl>);
+
+impl Connector {
+    /// As [`RouterHandle::connect`].
+    ///
+    /// # Errors
+    /// If there are no descriptors, or the router has stopped.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let (application, ours) = UnixStream::pair()?;
+        let info = FaceInfo { local: FaceUri::Internal, ..unix::face_info(&ours, Path::new("")) };
+        let accepted = AcceptedConnection::apart_from_listeners(StreamSocket::Unix(ours), info);
+        self.0.send(ToControl::Accepted(accepted)).map_err(|_| io::ErrorKind::NotConnected)?;
+        Ok(application)
+    }
+}
+
 impl RouterHandle {
     /// Access to the router's management for this process.
     pub fn operator(&self) -> Operator {
@@ -143,11 +161,12 @@ impl RouterHandle {
     /// # Errors
     /// If there are no descriptors, or the router has stopped.
     pub fn connect(&self) -> io::Result<UnixStream> {
-        let (application, ours) = UnixStream::pair()?;
-        let info = FaceInfo { local: FaceUri::Internal, ..unix::face_info(&ours, Path::new("")) };
-        let accepted = AcceptedConnection::apart_from_listeners(StreamSocket::Unix(ours), info);
-        self.events.send(ToControl::Accepted(accepted)).map_err(|_| io::ErrorKind::NotConnected)?;
-        Ok(application)
+        self.connector().connect()
+    }
+
+    /// Connects applications of this process later, from other threads.
+    pub fn connector(&self) -> Connector {
+        Connector(self.events.clone())
     }
 
     /// Replaces the rules of who may command, from the next command on. Trust anchors that cannot be read now are read

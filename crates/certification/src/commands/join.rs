@@ -47,15 +47,15 @@ If the network's router does not take the key of NAME, a certificate is asked fo
 pub struct JoinArgs {
     /// Router of the network, for example udp://router.example
     #[arg(value_name = "URI", value_parser = str::parse::<RemoteUri>)]
-    router: Option<RemoteUri>,
+    uri: Option<RemoteUri>,
     /// Name of this host there, below the authority's prefix; without one, this host only fetches
     #[arg(value_parser = parse_name)]
     name: Option<NameBuf>,
     /// Take the router from an answer of FCH (Find Closest Hub): a file, or an http:// URL
-    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["router", "discover"])]
+    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["uri", "discover"])]
     fch: Option<String>,
     /// Ask for a router on the multicast faces, as ndn-autoconfig does
-    #[arg(long, conflicts_with = "router")]
+    #[arg(long, conflicts_with = "uri")]
     discover: bool,
     /// Name of this host, where --fch or --discover takes the place of the router
     #[arg(long = "as", value_name = "NAME", value_parser = parse_name, conflicts_with = "name")]
@@ -89,7 +89,7 @@ struct Joined {
 
 pub(crate) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure> {
     let client = global.connect().await?;
-    let router = match (&args.router, &args.fch, args.discover) {
+    let router = match (&args.uri, &args.fch, args.discover) {
         (Some(router), ..) => router.canonical().await?,
         (None, Some(place), _) => remote(&discover::by_fch(place).await.map_err(failed)?)?.canonical().await?,
         (None, None, true) => remote(&discover::on_the_links(&client).await.map_err(failed)?)?.canonical().await?,

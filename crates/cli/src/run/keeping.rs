@@ -8,6 +8,7 @@ use super::{
     Args,
     hosting::HostedServices,
     log,
+    networks::KeptNetworks,
     state_writer::StateWriter,
     upgrading::{NoSuccessor, Succession, Successor},
 };
@@ -114,6 +115,7 @@ pub(super) struct Keeping {
     succession: Succession,
     /// Services in this process that use the router.
     services: Option<HostedServices>,
+    networks: Option<KeptNetworks>,
 }
 
 /// Why [`Keeping::run`] has ended.
@@ -164,6 +166,7 @@ impl Keeping {
             tasks,
             succession,
             services: None,
+            networks: None,
         })
     }
 
@@ -200,11 +203,13 @@ impl Keeping {
     /// Starts the services that are wanted in this process.
     pub(super) fn start_services(&mut self, router: &RouterHandle) {
         HostedServices::follow(&mut self.services, &self.configuration, router);
+        KeptNetworks::follow(&mut self.networks, &self.configuration, router);
     }
 
     /// Ends them.
     pub(super) fn stop_services(&mut self) {
         self.services = None;
+        self.networks = None;
     }
 
     /// Makes what the state file had and what is declared, in this order, so that the
@@ -457,6 +462,7 @@ impl Keeping {
         router.set_trust(configuration.trust.clone());
         log::take_levels(&configuration.settings);
         HostedServices::follow(&mut self.services, &configuration, router);
+        KeptNetworks::follow(&mut self.networks, &configuration, router);
         log_warnings(&self.args, &configuration.warnings);
         let mut outcome = Outcome { state: State::Done, ..Outcome::default() };
         let changed = changed_keys(&self.configuration.settings, &configuration.settings);

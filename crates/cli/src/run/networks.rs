@@ -1,0 +1,84 @@
+//! The networks that this host has joined, kept by the router's process (`router.keep_networks`).
+//!
+//! A thread looks for the list that `namewire join` writes. Only when there is one, the thread has a runtime and a
+//! connection to the router; a host that has joined nothing has neither.
+
+use namewire_certification::membership::keeper::{LOOK_EVERY, keep_all, of_process};
+use namewire_client::Client;
+use namewire_configuration::Configuration;
+use namewire_router::{Connector, RouterHandle};
+use std::{
+    io,
+    thread::{self, JoinHandle},
+};
+use tokio::{
+    net::UnixStream,
+    runtime,
+    sync::oneshot::{self, Receiver, error::TryRecvError},
+};
+
+/// The thread. Dropping it ends it.
+pub(super) struct KeptNetworks {
+    /// Dropped to end the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeptNetworks {
+    /// Starts or ends the thread as the configuration says. If it cannot start, the router goes on.
+    pub(super) fn follow(kept: &mut Option<Self>, configuration: &Configuration, router: &RouterHandle) {
+        match kept {
+            _ if !configuration.settings.router.keep_networks => *kept = None,
+            Some(_) => {}
+            None => match KeptNetworks::start(router.connector()) {
+                Ok(started) => *kept = Some(started),
+                Err(error) => tracing::error!(target: "trust", "no network is kept: {error}"),
+            },
+        }
+    }
+
+    fn start(router: Connector) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let work = move || {
+            if let Err(error) = keep(&router, stopped) {
+                tracing::error!(target: "trust", "no network is kept: {error}");
+            }
+        };
+        let thread = thread::Builder::new().name("nw-networks".to_owned()).spawn(work)?;
+        Ok(KeptNetworks { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for KeptNetworks {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join(); // a thread that panicked has nothing left to do
+        }
+    }
+}
+
+fn keep(router: &Connector, mut stopped: Receiver<()>) -> io::Result<()> {
+    // Without a home there is no key chain, and nobody can have joined a network.
+    let Ok((list, location, home)) = of_process() else { return Ok(()) };
+    while list.read().is_ok_and(|networks| networks.is_empty()) {
+        thread::park_timeout(LOOK_EVERY);
+        if stopped.try_recv() != Err(TryRecvError::Empty) {
+            return Ok(());
+        }
+    }
+    let stream = router.connect()?;
+    stream.set_nonblocking(true)?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let client = Client::from_stream(UnixStream::from_std(stream)?, true);
+        tokio::select! {
+            _ = stopped => {}
+            () = keep_all(client, list, location, home) => {}
+        }
+        Ok(())
+    });
+    runtime.shutdown_background(); // a disk may not answer
+    outcome
+}
