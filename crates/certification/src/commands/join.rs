@@ -177,11 +177,12 @@ async fn register(client: &Client, network: &Network, name: &NameBuf, face_id: F
     let other = |error: &dyn std::fmt::Display| Refused::Other(failed(error));
     let (_, location, _) = keeper::of_process().map_err(|error| other(&error))?;
     let chain = open_key_chain().map_err(Refused::Other)?;
-    let signer = match chain.lasting_signer(name.as_name()) {
+    // It names the certificate, not the key: routers may remember another certificate of the key.
+    let signer = match chain.signer(name.as_name()) {
         Err(KeyChainError::NotFound(_) | KeyChainError::NoKey(_)) => {
             let key = PrivateKey::generate_ecdsa().map_err(|error| other(&error))?;
             chain.add_identity_key(name.as_name(), key, now_ms()).map_err(|error| other(&error))?;
-            chain.lasting_signer(name.as_name())
+            chain.signer(name.as_name())
         }
         signer => signer,
     };
@@ -318,7 +319,7 @@ pub(crate) async fn leave(global: &Global, args: LeaveArgs) -> Result<(), Failur
     client.use_local_fields().await?;
     let (face_id, _) = steps::face(&client, &network.router).await.map_err(failed)?;
     if let Some(name) = &network.name {
-        let signer = open_key_chain()?.lasting_signer(name.as_name())?;
+        let signer = open_key_chain()?.signer(name.as_name())?;
         steps::unregister(&client.clone().sign_commands_with(signer), name, face_id).await;
     }
     steps::remove_routes(&client, &network, face_id).await;

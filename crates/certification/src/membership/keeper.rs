@@ -244,8 +244,8 @@ async fn once(client: &Client, network: &Network, keys: &Keys) -> Result<(), Str
     let (face_id, _) = steps::face(client, &network.router).await.map_err(words)?;
     steps::routes(client, network, face_id).await.map_err(words)?;
     let Some(name) = &network.name else { return Ok(()) };
-    // The key may have been replaced meanwhile.
-    let signer = keys.open().and_then(|chain| chain.lasting_signer(name.as_name())).map_err(|error| error.to_string())?;
+    // Certificate and key may have been replaced meanwhile.
+    let signer = keys.open().and_then(|chain| chain.signer(name.as_name())).map_err(|error| error.to_string())?;
     let signing = client.clone().sign_commands_with(signer);
     steps::register(&signing, network, name, face_id).await.map_err(words)
 }

@@ -65,6 +65,7 @@ fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NameBuf>, D::
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OnDisk {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     network: Vec<Network>,
 }
 
