@@ -110,6 +110,22 @@ def conversation() -> bytes:
         + message(10, None)
 
 
+def ndncert_messages() -> dict[str, bytes]:
+    """A message of each kind of NDNCERT, with fields of the right lengths."""
+    parameters = element(133, b"code") + element(135, b"123456")
+    point, name = element(145, b"\4" * 65), element(7, element(8, b"site"))
+    return {
+        "new": point + element(147, b"certificate"),
+        "new-answer": point + element(149, bytes(32)) + element(151, bytes(8)) + element(153, b"pin"),
+        "challenge": element(161, b"pin") + parameters,
+        "question": element(155, b"\1") + element(163, b"need-code") + element(165, b"\3") + element(167, b"\x3c") + parameters,
+        "issued": element(155, b"\3") + element(169, name) + element(30, name),
+        "probe": element(141, name + element(143, b"\1")) + element(179, name),
+        "refusal": element(171, b"\5") + element(173, b"no"),
+        "encrypted": element(157, bytes(12)) + element(175, bytes(16)) + element(159, b"message"),
+    }
+
+
 def main() -> int:
     vectors = json.loads(VECTORS.read_text())
     made = 0
@@ -138,6 +154,8 @@ def main() -> int:
         made += write("repo_command", vector["id"], bytes.fromhex(vector["hex"]))
     made += write("file_protocol", "listing", b"file\0folder/\0../x\0\xff\0")
     made += write("file_protocol", "metadata", bytes.fromhex(FILE_METADATA))
+    for name, message in ndncert_messages().items():
+        made += write("ndncert", name, message)
     made += write("tag_routing", "neighbour", b"".join(len(one).to_bytes(2, "big") + one for one in routing_packets()))
     for index, vector in enumerate(vectors["names"]):
         made += write("name_uri", f"uri-{index}", vector["uri"].encode())

@@ -6,7 +6,7 @@ Question: do unmodified python-ndn and NDNts applications exchange Data through
 and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
 `namewire repo` (repository.py)? Do files and folders reach `namewire get`, and come from `namewire put` (files.py)? Does
 each library hear each other's producer (hello.py)? Do they command the router from another host, and by signed requests
-(management.py)?
+(management.py)? Do NDNts' and our authorities certify each other's requesters (certificates.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
 A case about Data starts a producer, then a consumer, each in its own process, and
@@ -32,6 +32,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import certificates
 import files
 import hello
 import key_chain
@@ -297,7 +298,8 @@ def main() -> int:
     hellos = hello.HelloCases(Router, interpreter("python"), interpreter("ndnts"), scratch, Process, CaseFailed)
     commands = management.ManagementCases(Router, namewire_binary(), interpreter("python"), interpreter("ndnts"),
                                           free_port(socket.SOCK_DGRAM), scratch, Process, CaseFailed)
-    own_cases = keys.all() + repo.all() + moved.all() + hellos.all() + commands.all()
+    issuing = certificates.CertificateCases(Router, namewire_binary(), interpreter("ndnts"), scratch, Process, CaseFailed)
+    own_cases = keys.all() + repo.all() + moved.all() + hellos.all() + commands.all() + issuing.all()
     own_cases = [(title, action) for title, action in own_cases if args.only in title]
     if args.list:
         for title in [title for title, _ in own_cases] + [case.title() for case in cases]:

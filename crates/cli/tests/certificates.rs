@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Runs a command of the user with this home, which must succeed.
-fn ok(home: &Path, arguments: &[&str]) -> String {
+pub(crate) fn ok(home: &Path, arguments: &[&str]) -> String {
     let output = namewire_of(home).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     text(&output.stdout)
@@ -34,13 +34,13 @@ fn router(folder: &Path, port: u16, arguments: &[&str]) -> Router {
 }
 
 /// A command that runs until the test ends, and the lines that it prints.
-struct Service {
+pub(crate) struct Service {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Service {
-    fn start(router: &Router, home: &Path, arguments: &[&str]) -> Service {
+    pub(crate) fn start(router: &Router, home: &Path, arguments: &[&str]) -> Service {
         let mut command = namewire_of(home);
         command.args(["--transport", &router.uri()]).args(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -48,11 +48,11 @@ impl Service {
         Service { process, lines }
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("a line").unwrap()
     }
 
-    fn json(&mut self) -> Value {
+    pub(crate) fn json(&mut self) -> Value {
         serde_json::from_str(&self.line()).unwrap()
     }
 

@@ -11,6 +11,7 @@ mod doctor;
 mod downloads;
 mod facts;
 mod folders;
+mod joining;
 mod key;
 #[path = "life_cycle/main.rs"]
 mod life_cycle;

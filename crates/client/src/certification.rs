@@ -40,7 +40,7 @@ use namewire_security::{
     trust::Denial,
 };
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 pub use challenge::{Challenge, Need};
 pub use namewire_ndncert::{CaProfile, Parameters};
@@ -194,6 +194,8 @@ pub async fn request_certificate(
     let prefix = profile.prefix.clone();
     let no_answer = |error| CertificationError::NoAnswer(prefix.clone(), error);
     let Terms { now_ms, period_ms } = terms;
+    let began = Instant::now();
+    let mut last_ms = now_ms;
     let (mut requester, new) = Requester::begin(profile, key, period_ms, now_ms, &stamp(now_ms))?;
     let offered = requester.on_new(&express_again(client, &new).await.map_err(no_answer)?.data())?;
     if !offered.iter().any(|one| one == challenge.id()) {
@@ -201,8 +203,10 @@ pub async fn request_certificate(
         return Err(CertificationError::OtherChallenges(prefix, wanted, offered));
     }
     let mut parameters = challenge.first();
-    for step in 1..=QUESTIONS_MAX {
-        let interest = requester.answer(challenge.id(), parameters, &stamp(now_ms + u64::from(step)))?;
+    for _ in 0..QUESTIONS_MAX {
+        // A user may have thought for long.
+        last_ms = (last_ms + 1).max(now_ms + began.elapsed().as_millis() as u64);
+        let interest = requester.answer(challenge.id(), parameters, &stamp(last_ms))?;
         let answer = express_again(client, &interest).await.map_err(no_answer)?;
         match requester.on_challenge(&answer.data())? {
             Step::Issued { name, forwarding_hint } => {

@@ -8,7 +8,7 @@
 //! | `dns` | `domain` | `confirmation`, when the TXT record `record-name` has the value `expected-value` |
 //! | another | parameters of the user | `code`, or the same again |
 //!
-//! Source: NDNCERT Protocol 0.3 Challenges; the specification of `dns` in the repository of ndncert.
+//! Source: NDNCERT Protocol 0.3 Challenges; for `dns`, what NDNts's requester does.
 
 use crate::{Parameters, requester::Question};
 use namewire_security::{Certificate, SignError, Signer};

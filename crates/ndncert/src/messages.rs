@@ -173,8 +173,8 @@ impl NewResponse {
 /// CHALLENGE: what the requester encrypts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChallengeRequest {
-    /// The challenge that it has chosen.
-    pub challenge: String,
+    /// The challenge that it has chosen; the C++ requester leaves it out in the second answer of `possession`.
+    pub challenge: Option<String>,
     /// Its answer.
     pub parameters: Parameters,
 }
@@ -187,15 +187,16 @@ impl ChallengeRequest {
     pub fn read(message: &[u8]) -> Result<Self, FieldError> {
         const KNOWN: [u32; 3] = [types::SELECTED_CHALLENGE, types::PARAMETER_KEY, types::PARAMETER_VALUE];
         let fields = Fields::parse(message, &KNOWN)?;
-        let challenge = fields.optional_text(types::SELECTED_CHALLENGE)?;
-        let challenge = challenge.ok_or(FieldError::Missing(types::SELECTED_CHALLENGE))?.to_owned();
+        let challenge = fields.optional_text(types::SELECTED_CHALLENGE)?.map(str::to_owned);
         Ok(ChallengeRequest { challenge, parameters: Parameters::read(message)? })
     }
 
     /// Writes it, to be encrypted.
     pub fn message(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        tlv::write_tlv(&mut out, types::SELECTED_CHALLENGE, self.challenge.as_bytes());
+        if let Some(challenge) = &self.challenge {
+            tlv::write_tlv(&mut out, types::SELECTED_CHALLENGE, challenge.as_bytes());
+        }
         self.parameters.write(&mut out);
         out
     }

@@ -25,6 +25,9 @@ use namewire_security::{
     certificate::is_certificate_name, issue_certificate,
 };
 
+/// How much shorter than the longest time a certificate is asked for.
+const CLOCK_SLACK_MS: u64 = 60_000;
+
 /// Why there is no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequesterError {
@@ -152,7 +155,9 @@ impl Requester {
         if !of_authority.contains(now_ms) {
             return Err(RequesterError::AuthorityExpired);
         }
-        let longest_ms = profile.max_validity_ms;
+        // Our clock may be ahead of the authority's, and some refuse a certificate that would hold too long.
+        let slack_ms = if profile.max_validity_ms > 10 * CLOCK_SLACK_MS { CLOCK_SLACK_MS } else { 0 };
+        let longest_ms = profile.max_validity_ms - slack_ms;
         let period_ms = period_ms.unwrap_or(longest_ms).min(longest_ms);
         let validity = ValidityPeriod {
             not_before_ms: now_ms.max(of_authority.not_before_ms),
@@ -195,7 +200,7 @@ impl Requester {
         stamp: &Stamp,
     ) -> Result<Vec<u8>, RequesterError> {
         let session = self.session.as_mut().ok_or(RequesterError::NotBegun)?;
-        let message = ChallengeRequest { challenge: challenge.to_owned(), parameters }.message();
+        let message = ChallengeRequest { challenge: Some(challenge.to_owned()), parameters }.message();
         let encrypted = session.encrypt(&message)?;
         let mut name = service_name(self.profile.prefix.as_name(), verbs::CHALLENGE);
         name.push_generic(&session.id().0);

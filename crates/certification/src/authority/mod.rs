@@ -496,7 +496,8 @@ impl Authority {
             return Err(Refused::new(ErrorCode::OutOfTime, "too late"));
         }
         if request.proof.is_none() {
-            let offer = self.settings.proofs.iter().find(|offer| offer.id() == asked.challenge);
+            let chosen = asked.challenge.as_deref();
+            let offer = self.settings.proofs.iter().find(|offer| Some(offer.id()) == chosen);
             let offer = offer.ok_or_else(|| Refused::new(ErrorCode::InvalidParameters, "no such challenge"))?;
             let authority = proofs::Authority { settings: &self.settings, certificate: &self.certificate, now_ms };
             let begun = offer.begin(&authority, request, &asked.parameters, &mut self.mails);
@@ -508,7 +509,7 @@ impl Authority {
             request.begin_proof(proof, offer, now_ms);
             return Ok(verdict);
         }
-        if request.challenge != asked.challenge {
+        if asked.challenge.as_ref().is_some_and(|challenge| *challenge != request.challenge) {
             return Err(Refused::new(ErrorCode::InvalidParameters, "another challenge was chosen"));
         }
         if request.is_waiting {
@@ -518,7 +519,7 @@ impl Authority {
         let mut verdict = proofs::check(request, &asked.parameters, now_ms);
         let code = asked.parameters.text("code");
         if matches!(verdict, Verdict::Wrong(_))
-            && asked.challenge == "pin"
+            && request.challenge == "pin"
             && let Some(pin) = code.and_then(|code| self.pins.take(identity.as_name(), code, now_ms))
         {
             self.changes.push(Change::PinUsed(pin));

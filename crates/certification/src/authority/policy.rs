@@ -37,16 +37,11 @@ pub(super) fn names_for(
     settings: &Settings,
     parameters: &Parameters,
 ) -> Result<Vec<(NameBuf, Option<u64>)>, String> {
-    let more = |used: usize| Some(settings.max_suffix.saturating_sub(used) as u64);
-    match parameters.get("email") {
-        Some(address) => {
-            let address = checked_address(address)?;
-            let mut name = settings.prefix.clone();
-            name.push_generic(address.as_bytes());
-            Ok(vec![(name, more(1))])
-        }
-        None => Ok(vec![(settings.prefix.clone(), more(0))]),
-    }
+    let address = parameters.get("email").ok_or("a requester without an address chooses its name")?;
+    let address = checked_address(address)?;
+    let mut name = settings.prefix.clone();
+    name.push_generic(address.as_bytes());
+    Ok(vec![(name, Some(settings.max_suffix.saturating_sub(1) as u64))])
 }
 
 /// An address of e-mail in small letters.

@@ -22,13 +22,13 @@ use crate::membership::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_certificates::{CertificateServer, KeyChainPart, Limits, ServerEvent, Sources};
-use namewire_client::{Client, ExpressError, InterestBuilder};
+use namewire_client::{Client, ExpressError, InterestBuilder, TransportUri};
 use namewire_packet::{FaceId, NameBuf};
 use namewire_printing::output::table;
 use namewire_security::{PrivateKey, key_chain::KeyChainError};
 use namewire_tools::{Failure, Global, face_reference::RemoteUri};
 use serde::Serialize;
-use std::time::Duration;
+use std::{fs, path::PathBuf, time::Duration};
 use tokio::{
     sync::mpsc::unbounded_channel,
     time::{sleep, timeout},
@@ -96,18 +96,19 @@ pub(crate) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure>
         (None, None, false) => return show(global, &client).await,
     };
     let (list, ..) = keeper::of_process().map_err(failed)?;
+    let kept_by = socket_of(&client)?;
     let name = args.name.clone().or_else(|| args.named.clone());
     let anchor = args.trust.anchor.as_deref().map(read_certificate).transpose()?;
     let anchor = anchor.map(|anchor| STANDARD.encode(anchor.certificate().wire()));
     client.use_local_fields().await?;
     let (face_id, is_new) = steps::face(&client, &router).await.map_err(failed)?;
-    let before = list.read().map_err(failed)?.into_iter().find(|network| network.router == router);
+    let before = list.kept_by(&kept_by).map_err(failed)?.into_iter().find(|network| network.router == router);
     let keeps_face = before.as_ref().map_or(!is_new, |before| before.keeps_face);
-    let mut network = Network { router, name, routes: args.routes.clone(), anchor, keeps_face };
+    let mut network = Network { kept_by, router, name, routes: args.routes.clone(), anchor, keeps_face };
     match enter(&client, &mut network, &args, face_id).await {
         Ok(certificate) => {
             list.change(|networks| {
-                networks.retain(|other| other.router != network.router);
+                networks.retain(|other| (&other.kept_by, &other.router) != (&network.kept_by, &network.router));
                 networks.push(network.clone());
                 Ok(())
             })
@@ -129,6 +130,14 @@ pub(crate) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure>
 
 fn remote(uri: &str) -> Result<RemoteUri, Failure> {
     uri.parse().map_err(|error: String| failed(format!("{uri}: {error}")))
+}
+
+/// The Unix socket of the router of this command: that router keeps the network.
+fn socket_of(client: &Client) -> Result<PathBuf, Failure> {
+    match client.transport() {
+        Some(TransportUri::Unix(path)) => Ok(fs::canonicalize(&path).unwrap_or(path)),
+        _ => Err(Failure::usage("a network is joined over the Unix socket of the router that is to keep it")),
+    }
 }
 
 /// Routes and registration, with a certificate if the network's router asks for one. Returns the new certificate's name.
@@ -295,7 +304,8 @@ async fn show(global: &Global, client: &Client) -> Result<(), Failure> {
 
 pub(crate) async fn leave(global: &Global, args: LeaveArgs) -> Result<(), Failure> {
     let (list, ..) = keeper::of_process().map_err(failed)?;
-    let networks = list.read().map_err(failed)?;
+    let client = global.connect().await?;
+    let networks = list.kept_by(&socket_of(&client)?).map_err(failed)?;
     let by_uri = match args.network.parse::<RemoteUri>() {
         Ok(uri) if args.network.contains("://") => Some(uri.canonical().await?),
         _ => None,
@@ -308,7 +318,6 @@ pub(crate) async fn leave(global: &Global, args: LeaveArgs) -> Result<(), Failur
         let line = format!("this host has not joined {}; `namewire join` shows the networks", args.network);
         return Err(Failure::not_found(line));
     };
-    let client = global.connect().await?;
     list.change(|networks| {
         networks.retain(|other| *other != network);
         Ok(())

@@ -227,12 +227,12 @@ pub(crate) async fn request(global: &Global, args: RequestArgs) -> Result<(), Fa
 
 /// The name that the authority offers for what the requester says about itself.
 pub(crate) async fn offered_name(client: &Client, profile: &CaProfile, proof: &ProofArgs) -> Result<NameBuf, Failure> {
-    let said = proof.email.iter().fold(Parameters::default(), |said, email| said.with("email", email.as_str()));
+    let which = || Failure::usage(format!("which name? The authority certifies names below {}; give one", profile.prefix));
+    let email = proof.email.as_ref().ok_or_else(which)?;
+    let said = Parameters::default().with("email", email.as_str());
     let names = probe_names(client, profile, &said).await.map_err(not_certified)?;
     let whole = names.into_iter().map(|(name, _)| name).find(|name| name.len() > profile.prefix.len());
-    whole.ok_or_else(|| {
-        Failure::usage(format!("which name? The authority certifies names below {}; give one", profile.prefix))
-    })
+    whole.ok_or_else(which)
 }
 
 /// Gets a certificate for the key of an identity, which is made if there is none, and makes it the key's default.

@@ -98,8 +98,22 @@ impl Keys {
 
 type States = Arc<Mutex<BTreeMap<String, NetworkState>>>;
 
-/// Keeps this process in the networks of the list, until it is dropped or the connection ends.
-pub async fn keep_all(client: Client, list: NetworkList, location: KeyChainLocation, home: PathBuf) {
+/// What a router's process keeps: the networks of its socket, with the keys of its user.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    /// The router's Unix socket.
+    pub socket: PathBuf,
+    /// The list of networks.
+    pub list: NetworkList,
+    /// Where keys are.
+    pub location: KeyChainLocation,
+    /// `$HOME`, for a key chain whose locator names no directory.
+    pub home: PathBuf,
+}
+
+/// Keeps the router in the networks of the list, until it is dropped or the connection ends.
+pub async fn keep_all(client: Client, keeper: Keeper) {
+    let Keeper { socket, list, location, home } = keeper;
     // Commands to the networks' routers choose the face by which they go.
     if let Err(error) = client.use_local_fields().await {
         tracing::error!(target: "trust", "no network is kept: {error}");
@@ -112,7 +126,7 @@ pub async fn keep_all(client: Client, list: NetworkList, location: KeyChainLocat
     tokio::select! {
         () = serve_certificates(&server, &client) => {}
         () = tell_states(&client, list.path(), &states, &list_problem) => {}
-        () = follow(&client, &list, &keys, &server, (&states, &list_problem)) => {}
+        () = follow(&client, (&list, &socket), &keys, &server, (&states, &list_problem)) => {}
     }
 }
 
@@ -150,7 +164,7 @@ async fn tell_states(client: &Client, list: &Path, states: &States, problem: &Mu
 /// Starts and ends the work for each network as the list says.
 async fn follow(
     client: &Client,
-    list: &NetworkList,
+    (list, socket): (&NetworkList, &Path),
     keys: &Keys,
     server: &CertificateServer,
     (states, problem): (&States, &Mutex<Option<String>>),
@@ -161,7 +175,7 @@ async fn follow(
         let stamp = stamp_of(list.path());
         if seen.as_ref() != Some(&stamp) {
             seen = Some(stamp);
-            match list.read() {
+            match list.kept_by(socket) {
                 Ok(networks) => {
                     *lock(problem) = None;
                     running.retain(|(network, _)| networks.contains(network));

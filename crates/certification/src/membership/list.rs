@@ -2,12 +2,14 @@
 //!
 //! ```toml
 //! [[network]]
+//! kept_by = "/run/nfd/nfd.sock"
 //! router = "udp4://192.0.2.1:6363"
 //! name = "/site/bob"
 //! routes = ["/"]
 //! ```
 //!
-//! It is `namewire-networks.toml` beside the key chain of the user as whom the router runs.
+//! A network belongs to the router with this Unix socket: other routers of the same user leave it alone. The file is
+//! `namewire-networks.toml` beside the key chain of the user as whom the router runs.
 //!
 //! Limits: [`FILE_BYTES_MAX`], [`NETWORKS_MAX`] networks, [`ROUTES_MAX`] routes of each.
 
@@ -34,6 +36,8 @@ const HEAD: &str = "# Networks that this host has joined. `namewire join` and `n
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
+    /// The Unix socket of the router that keeps it.
+    pub kept_by: PathBuf,
     /// Face URI of its router, in canonical form.
     pub router: String,
     /// The host's identity and prefix there; without one, the host only fetches.
@@ -119,6 +123,14 @@ impl NetworkList {
         Ok(networks)
     }
 
+    /// The networks that the router with this socket keeps.
+    ///
+    /// # Errors
+    /// As [`NetworkList::read`].
+    pub fn kept_by(&self, socket: &Path) -> Result<Vec<Network>, ListError> {
+        Ok(self.read()?.into_iter().filter(|network| network.kept_by == socket).collect())
+    }
+
     /// Changes the networks. Nothing is written if `change` refuses.
     ///
     /// # Errors
@@ -148,6 +160,7 @@ mod tests {
         let list = NetworkList::beside(folder.path());
         assert_eq!(list.read().unwrap(), []);
         let network = Network {
+            kept_by: "/run/nfd/nfd.sock".into(),
             router: "udp4://192.0.2.1:6363".to_owned(),
             name: Some("/site/bob".parse().unwrap()),
             routes: vec!["/".parse().unwrap()],
@@ -159,7 +172,9 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(list.read().unwrap(), [network]);
+        assert_eq!(list.read().unwrap(), [network.clone()]);
+        assert_eq!(list.kept_by(Path::new("/run/nfd/nfd.sock")).unwrap(), [network]);
+        assert_eq!(list.kept_by(Path::new("/tmp/other.sock")).unwrap(), []);
         assert!(list.change(|_| Err("no".to_owned())).is_err());
         std::fs::write(list.path(), "[[network]]\nrouter = 1\n").unwrap();
         assert!(matches!(list.read(), Err(ListError::Content(..))));

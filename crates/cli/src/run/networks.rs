@@ -3,12 +3,13 @@
 //! A thread looks for the list that `namewire join` writes. Only when there is one, the thread has a runtime and a
 //! connection to the router; a host that has joined nothing has neither.
 
-use namewire_certification::membership::keeper::{LOOK_EVERY, keep_all, of_process};
+use namewire_certification::membership::keeper::{Keeper, LOOK_EVERY, keep_all, of_process};
 use namewire_client::Client;
 use namewire_configuration::Configuration;
 use namewire_router::{Connector, RouterHandle};
 use std::{
-    io,
+    fs, io,
+    path::PathBuf,
     thread::{self, JoinHandle},
 };
 use tokio::{
@@ -30,17 +31,22 @@ impl KeptNetworks {
         match kept {
             _ if !configuration.settings.router.keep_networks => *kept = None,
             Some(_) => {}
-            None => match KeptNetworks::start(router.connector()) {
-                Ok(started) => *kept = Some(started),
-                Err(error) => tracing::error!(target: "trust", "no network is kept: {error}"),
-            },
+            None => {
+                // Networks are joined over the socket; a router without one keeps none.
+                let Some(socket) = router.socket() else { return };
+                let socket = fs::canonicalize(socket).unwrap_or_else(|_| socket.clone());
+                match KeptNetworks::start(router.connector(), socket) {
+                    Ok(started) => *kept = Some(started),
+                    Err(error) => tracing::error!(target: "trust", "no network is kept: {error}"),
+                }
+            }
         }
     }
 
-    fn start(router: Connector) -> io::Result<Self> {
+    fn start(router: Connector, socket: PathBuf) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel::<()>();
         let work = move || {
-            if let Err(error) = keep(&router, stopped) {
+            if let Err(error) = keep(&router, socket, stopped) {
                 tracing::error!(target: "trust", "no network is kept: {error}");
             }
         };
@@ -59,10 +65,10 @@ impl Drop for KeptNetworks {
     }
 }
 
-fn keep(router: &Connector, mut stopped: Receiver<()>) -> io::Result<()> {
+fn keep(router: &Connector, socket: PathBuf, mut stopped: Receiver<()>) -> io::Result<()> {
     // Without a home there is no key chain, and nobody can have joined a network.
     let Ok((list, location, home)) = of_process() else { return Ok(()) };
-    while list.read().is_ok_and(|networks| networks.is_empty()) {
+    while list.kept_by(&socket).is_ok_and(|networks| networks.is_empty()) {
         thread::park_timeout(LOOK_EVERY);
         if stopped.try_recv() != Err(TryRecvError::Empty) {
             return Ok(());
@@ -75,7 +81,7 @@ fn keep(router: &Connector, mut stopped: Receiver<()>) -> io::Result<()> {
         let client = Client::from_stream(UnixStream::from_std(stream)?, true);
         tokio::select! {
             _ = stopped => {}
-            () = keep_all(client, list, location, home) => {}
+            () = keep_all(client, Keeper { socket, list, location, home }) => {}
         }
         Ok(())
     });
