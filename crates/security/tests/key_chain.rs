@@ -5,7 +5,7 @@ use namewire_packet::{Component, NameBuf};
 use namewire_security::{
     AdditionalDescription, Certificate, KeyAlgorithm, PrivateKey, PublicKey, SafeBag, SafeBagError, Signer,
     ValidityPeriod, issue_certificate, issue_described_certificate,
-    key_chain::{KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError},
+    key_chain::{EXPIRED_KEPT, Entry, KeyChain, KeyChainError, KeyChainLocation, KeyFileError, PibError},
 };
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
@@ -374,14 +374,13 @@ fn expired_certificates_do_not_pile_up() {
     let home = tempfile::tempdir().unwrap();
     let chain = create(home.path());
     let first = chain.add_identity_key(name("/a").as_name(), PrivateKey::generate_ecdsa().unwrap(), NOW_MS).unwrap();
-    for day in 1..6 {
+    for day in 1..=EXPIRED_KEPT as u64 + 5 {
         chain.renew(first.key_name(), Some(DAY_MS), NOW_MS + 2 * day * DAY_MS).unwrap();
     }
-    assert_eq!(
-        chain.pib().certificates(first.key_name()).unwrap().len(),
-        2,
-        "the first, of twenty years, and the last"
-    );
+    let left = chain.pib().certificates(first.key_name()).unwrap();
+    assert_eq!(left.len(), 2 + EXPIRED_KEPT, "the first, of twenty years, the last, and those that ended last");
+    let end = |entry: &Entry| Certificate::parse(&entry.bytes).unwrap().validity().not_after_ms;
+    assert!(left.iter().map(end).min().unwrap() > NOW_MS + 8 * DAY_MS);
 }
 
 #[test]

@@ -188,6 +188,17 @@ pub enum AuthorityError {
     Sign(#[from] SignError),
 }
 
+/// The type of the component with the digest of the parameters.
+const DIGEST_TYPE: u32 = namewire_packet::tlv::types::PARAMETERS_SHA256_DIGEST;
+/// Components that a signature of the old format takes after the digest.
+const OLD_SIGNATURE: usize = 2;
+
+/// The signature of an Interest, in the format of today or in the old one, which the C++ requester uses: ndn-cxx signs
+/// Interests so unless it is told otherwise.
+fn signature_of<'a>(interest: &Interest<'a>) -> Option<SignedPacket<'a>> {
+    SignedPacket::of_interest(interest).or_else(|| SignedPacket::in_name_of_any(interest.name()))
+}
+
 /// A refusal, as code and text.
 #[derive(Debug)]
 struct Refused(ErrorCode, String);
@@ -328,7 +339,9 @@ impl Authority {
             Some(b"CHALLENGE") => verb_at + 2,
             _ => return Outcome::Reply(Reply::Nothing),
         };
-        if interest.name().len() != digest_at + 1 || check_parameters_digest(interest).is_err() {
+        let has_digest = |name: Name<'_>| name.get(digest_at).is_some_and(|c| c.type_number == DIGEST_TYPE);
+        let has_form = [digest_at + 1, digest_at + 1 + OLD_SIGNATURE].contains(&interest.name().len());
+        if !has_form || !has_digest(interest.name()) || check_parameters_digest(interest).is_err() {
             return Outcome::Reply(Reply::Nothing);
         }
         if let Some(wire) = self.requests.answered(interest.name()) {
@@ -419,7 +432,7 @@ impl Authority {
         let key = certificate.public_key().map_err(|error| malformed(&error))?;
         let bad = |error: &dyn std::fmt::Display| Refused::new(ErrorCode::BadSignature, error.to_string());
         certificate.verify(&key).map_err(|error| bad(&error))?;
-        let signed = SignedPacket::of_interest(interest)
+        let signed = signature_of(interest)
             .ok_or_else(|| Refused::new(ErrorCode::BadInterestFormat, "the Interest is not signed"))?;
         signed.verify(&key).map_err(|denial| bad(&denial))?;
         match signed.time_ms {
@@ -481,7 +494,7 @@ impl Authority {
     fn asked(&mut self, id: RequestId, interest: &Interest<'_>) -> Result<ChallengeRequest, Refused> {
         let bad = |why: String| Refused::new(ErrorCode::BadSignature, why);
         let request = self.requests.get(id).expect("the caller has looked");
-        let signed = SignedPacket::of_interest(interest).ok_or_else(|| bad("the Interest is not signed".to_owned()))?;
+        let signed = signature_of(interest).ok_or_else(|| bad("the Interest is not signed".to_owned()))?;
         signed.verify(request.key()).map_err(|denial| bad(denial.to_string()))?;
         let encrypted = interest.application_parameters().unwrap_or_default();
         let message = request.session.decrypt(encrypted).map_err(|error| bad(error.to_string()))?;

@@ -12,7 +12,10 @@ use namewire_client::{
         CaProfile, CaTrust, CertificationError, Challenge, Parameters, RequestedKey, Terms, ca_profile,
         request_certificate,
     },
-    packet::{Nonce, SignedInterestFields},
+    packet::{
+        Nonce, SignedInterestFields,
+        tlv::{types, write_nested, write_nni, write_tlv},
+    },
     security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate},
 };
 use namewire_ndncert::{
@@ -246,6 +249,42 @@ fn a_flood_takes_its_own_share_and_no_more() {
     let wires: Vec<Vec<u8>> = (0..200).map(refused).collect();
     let answered = wires.iter().filter(|wire| matches!(handle(&mut authority, wire, 1, NOW_MS), Reply::Data(_))).count();
     assert!(answered <= 40, "{answered}");
+}
+
+/// ndn-cxx signs Interests in the old format: SignatureInfo and SignatureValue at the end of the name.
+#[test]
+fn a_request_signed_in_the_old_format_is_taken_and_a_forged_one_is_not() {
+    let (ca, bob, mallory) = (Key::new("/site"), Key::new("/site/bob"), Key::new("/site/mallory"));
+    let mut authority = authority(&ca, vec![Offer::Pin]);
+    let mut ask = |signer: &Signer| {
+        let (_, new) = begin(&authority, bob.requested()).unwrap();
+        let parameters = Interest::parse(&new).unwrap().application_parameters().unwrap().to_vec();
+        let unsigned = namewire_client::InterestBuilder::new(name("/site/CA/NEW")).application_parameters(parameters);
+        let mut name = Interest::parse(&unsigned.build()).unwrap().name().to_buf();
+        let mut info = Vec::new();
+        write_nested(&mut info, types::SIGNATURE_INFO, |out| {
+            write_nni(out, types::SIGNATURE_TYPE, signer.signature_type());
+            let locator = signer.key_locator().unwrap();
+            write_nested(out, types::KEY_LOCATOR, |out| locator.as_name().write_tlv(out));
+        });
+        name.push_generic(&info);
+        let mut value = Vec::new();
+        write_tlv(&mut value, types::SIGNATURE_VALUE, &signer.sign(&[name.value()]).unwrap());
+        name.push_generic(&value);
+        // The builder would add the digest again, so the packet is put together here.
+        let mut wire = Vec::new();
+        write_nested(&mut wire, types::INTEREST, |out| {
+            name.as_name().write_tlv(out);
+            write_tlv(out, types::NONCE, &[1; 4]);
+            let unsigned = unsigned.build();
+            let parameters = Interest::parse(&unsigned).unwrap().application_parameters().unwrap();
+            write_tlv(out, types::APPLICATION_PARAMETERS, parameters);
+        });
+        handle(&mut authority, &wire, 1, NOW_MS)
+    };
+    assert_eq!(refusal(ask(&mallory.signer)).code, 3);
+    let taken = data(ask(&bob.signer));
+    assert_eq!(Refusal::read(Data::parse(&taken).unwrap().content()), None);
 }
 
 /// A stranger answers under the authority's name.

@@ -33,13 +33,13 @@ async fn certificates_renew_for_a_year_without_a_gap() {
 
     let mut certificates = std::collections::BTreeSet::new();
     for half_day in 0..2 * 365 {
-        // The certificate of day 20 to 50 and so on is due from day 20 of its time.
+        // A certificate is due 20 days after the one before: on day 100, among others.
         match half_day {
-            200 => {
+            198 => {
                 serving.abort();
                 network.cut(wire, true);
             }
-            214 => {
+            212 => {
                 network.cut(wire, false);
                 serving = site.serve(authority.clone(), vec![Offer::Pin, Offer::Possession(vec![])]);
             }

@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use namewire_client::{
-    Client, Component, DataBuilder, IncomingInterest, InterestBuilder, NameBuf, TrustError, Validator,
+    CERTIFICATES_FETCHED_MAX, Client, Component, DataBuilder, IncomingInterest, InterestBuilder, NameBuf, TrustError, Validator,
     security::{
         Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate,
         trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny, ValidatorConfig},
@@ -135,6 +135,53 @@ async fn a_forged_certificate_blocks_its_owner_only_while_it_is_served() {
     assert!(matches!(refused, Err(Denial::BadSignature(_))), "{refused:?}");
     replace(&mut node, &served, bob.certified_by(&site, 2, -1, 1));
     assert_eq!(ask(&client, &validator, "/site/bob/2").await, letter());
+}
+
+/// The key of `/site/bob` with this number, the same in each test of one chain.
+fn numbered(keys: &Mutex<Vec<Arc<Key>>>, number: usize) -> Arc<Key> {
+    let mut keys = keys.lock().unwrap();
+    while keys.len() <= number {
+        let key = Key::new(&format!("/site/bob/KEY/{}", keys.len()));
+        keys.push(Arc::new(key));
+    }
+    Arc::clone(&keys[number])
+}
+
+/// Mallory serves letters of `/site/bob`, and a certificate of each of Bob's keys, by the next one of them.
+async fn serve_chain(node: &Node, next: fn(usize) -> usize) -> Arc<Mutex<usize>> {
+    let producer = node.client().await;
+    let (keys, asked) = (Arc::<Mutex<Vec<Arc<Key>>>>::default(), Arc::<Mutex<usize>>::default());
+    let counter = Arc::clone(&asked);
+    let answer = move |interest: IncomingInterest| {
+        let name = interest.interest().name().to_buf();
+        let number = name.as_name().get(3).filter(|_| name.as_name().get(2) == Some(Component::generic(b"KEY")));
+        let number = number.and_then(|component| std::str::from_utf8(component.value).ok()?.parse().ok());
+        let wire = match number {
+            Some(number) => {
+                *counter.lock().unwrap() += 1;
+                let (key, issuer) = (numbered(&keys, number), numbered(&keys, next(number)));
+                key.certified_by(&issuer, 1, -1, 1).wire().to_vec()
+            }
+            None => numbered(&keys, 0).signer.sign_data(&DataBuilder::new(&name).content(b"a letter")).unwrap(),
+        };
+        async move { wire }
+    };
+    tokio::spawn(async move { producer.serve(&name("/site/bob"), answer).await });
+    asked
+}
+
+/// Whoever makes keys for nothing can make chains without an end. They cost as much as the longest good one.
+#[tokio::test]
+async fn chains_that_loop_or_never_end_are_refused_after_ten_certificates() {
+    for next in [|number: usize| (number + 1) % 3, |number: usize| number + 1] {
+        let (node, site) = (Node::start(), Key::new("/site/KEY/1"));
+        let validator = Validator::hierarchical([anchor(&site.certified_by(&site, 1, -1, 1))]);
+        let asked = serve_chain(&node, next).await;
+        let refused = ask(&node.client().await, &validator, "/site/bob/1").await;
+        let Err(denial) = refused else { panic!("{refused:?}") };
+        assert!(denial.to_string().contains("more than 10 certificates"), "{denial}");
+        assert!(*asked.lock().unwrap() <= CERTIFICATES_FETCHED_MAX, "{}", asked.lock().unwrap());
+    }
 }
 
 #[cfg(feature = "key-chain")]

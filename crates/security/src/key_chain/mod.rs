@@ -12,7 +12,7 @@ mod renewal;
 pub use key_files::{KeyFileError, KeyFiles};
 pub use location::{KeyChainLocation, LocatorError};
 pub use pib::{Entry, Pib, PibError, ROWS_MAX};
-pub use renewal::{DUE_MS_MAX, Expiry};
+pub use renewal::{DUE_MS_MAX, EXPIRED_KEPT, Expiry};
 
 use crate::{
     Certificate, IssueError, PrivateKey, SafeBag, SafeBagError, Signer, ValidityPeriod,

@@ -11,15 +11,18 @@
 //! [`KeyChain::renew`] refuses a certificate that its issuer did not sign. A key chain imports certificates unchecked,
 //! so a renewal would turn a forged certificate into a genuine one.
 
-use super::{CLOCK_SLACK_MS, KeyChain, KeyChainError, KeyFileError};
+use super::{CLOCK_SLACK_MS, Entry, KeyChain, KeyChainError, KeyFileError};
 use crate::{
     Certificate, IssueError, Signer, ValidityPeriod, certificate::is_certificate_name, issue_certificate,
     trust::key_name_in,
 };
-use namewire_packet::{KeyLocator, Name};
+use namewire_packet::{KeyLocator, Name, NameBuf};
 
 /// A certificate is due at most this long before its end: 30 days.
 pub const DUE_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+
+/// Expired certificates of a key that a renewal leaves in the key chain.
+pub const EXPIRED_KEPT: usize = 12;
 
 /// How long a certificate still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl KeyChain {
 
     /// Replaces the certificate of `name` by a new one of the same key and issuer, valid from now on for `period_ms`,
     /// or as long as the present one if that is `None`; never longer than the issuer's. The new one becomes the default
-    /// of its key. Expired certificates of the key are removed.
+    /// of its key. See [`KeyChain::adopt_certificate`] for expired ones.
     ///
     /// # Errors [`KeyChainError::IssuerElsewhere`] if the issuer's private key is not in this key chain;
     /// [`KeyChainError::Forged`] if the present certificate has another signature than the issuer's;
@@ -99,19 +102,21 @@ impl KeyChain {
         Ok(renewed)
     }
 
-    /// Adds a certificate of a key of this key chain, and makes it the default of its key. Expired certificates of the
-    /// key are removed. The signature of the new one is not checked.
+    /// Adds a certificate of a key of this key chain, and makes it the default of its key. Of the expired certificates
+    /// of the key, the [`EXPIRED_KEPT`] that ended last stay, for those who judge old Data. The signature of the new one
+    /// is not checked.
     ///
     /// # Errors
     /// Those of [`KeyChain::import_certificate`].
     pub fn adopt_certificate(&self, renewed: &Certificate, now_ms: u64) -> Result<(), KeyChainError> {
         self.import_certificate(renewed)?;
         self.pib().set_default_certificate(renewed.name())?;
-        for other in self.pib().certificates(renewed.key_name())? {
-            let is_over = |certificate: Certificate| now_ms > certificate.validity().not_after_ms;
-            if other.name.as_name() != renewed.name() && Certificate::parse(&other.bytes).is_ok_and(is_over) {
-                self.pib().remove_certificate(other.name.as_name())?;
-            }
+        let parsed = |other: Entry| Some((Certificate::parse(&other.bytes).ok()?.validity().not_after_ms, other.name));
+        let others = self.pib().certificates(renewed.key_name())?.into_iter().filter_map(parsed);
+        let mut expired: Vec<(u64, NameBuf)> = others.filter(|(end_ms, _)| now_ms > *end_ms).collect();
+        expired.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, name) in expired.iter().skip(EXPIRED_KEPT).filter(|(_, name)| name.as_name() != renewed.name()) {
+            self.pib().remove_certificate(name.as_name())?;
         }
         Ok(())
     }

@@ -44,17 +44,25 @@ impl<'a> SignedPacket<'a> {
     /// The signature of a command in the old format: the last four components of its name are timestamp, random,
     /// SignatureInfo and SignatureValue. `None` if they are something else.
     pub fn in_name(name: Name<'a>) -> Option<Self> {
-        let info = tlv::read_element(name.get(name.len() - 2)?.value).ok()?;
+        let timestamp: [u8; 8] = name.get(name.len().checked_sub(4)?)?.value.try_into().ok()?;
+        let nonce = name.get(name.len() - 3)?.value;
+        let time_ms = Some(u64::from_be_bytes(timestamp));
+        Some(SignedPacket { time_ms, nonce: Some(nonce), ..Self::in_name_of_any(name)? })
+    }
+
+    /// The signature of an Interest in the old format that is no command: the last two components of its name are
+    /// SignatureInfo and SignatureValue. `None` if they are something else.
+    pub fn in_name_of_any(name: Name<'a>) -> Option<Self> {
+        let info = tlv::read_element(name.get(name.len().checked_sub(2)?)?.value).ok()?;
         let value = tlv::read_element(name.get(name.len() - 1)?.value).ok()?;
         if info.type_number != types::SIGNATURE_INFO || value.type_number != types::SIGNATURE_VALUE {
             return None;
         }
-        let timestamp: [u8; 8] = name.get(name.len() - 4)?.value.try_into().ok()?;
         Some(SignedPacket {
             name: name.prefix(name.len() - 2),
             info: SignatureInfo::parse_value(info.value).ok()?,
-            time_ms: Some(u64::from_be_bytes(timestamp)),
-            nonce: Some(name.get(name.len() - 3)?.value),
+            time_ms: None,
+            nonce: None,
             signed: [name.parent().value(), &[]],
             value: value.value,
         })
