@@ -477,12 +477,14 @@ fn localhop_rules(anchor: &Identity) -> TrustConfig {
             signature_type: SHA256_ECDSA,
             key_locator: KeyLocatorRule::Regex(regex("^<>*<KEY><>{1,3}$")),
         }],
+        at_signing_time: false,
     };
     let certificates = Rule {
         id: "hierarchy".to_owned(),
         packet: PacketKind::Data,
         filters: vec![NameFilter::Regex(regex("^<>*<KEY><>{1,3}$"))],
         checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+        at_signing_time: false,
     };
     let rules = ValidatorConfig {
         rules: vec![commands, certificates],
@@ -861,6 +863,7 @@ fn relations_of_names_and_the_first_rule_that_catches() {
         packet: PacketKind::Interest,
         filters: filter.into_iter().collect(),
         checkers,
+        at_signing_time: false,
     };
     let unregister = NameFilter::Relation(NameRelation::IsStrictPrefixOf, uri("/localhost/nfd/rib/unregister"));
     let rules = ValidatorConfig {
@@ -902,6 +905,7 @@ fn rules_for_digests_and_for_anything() {
         packet: PacketKind::Interest,
         filters: vec![],
         checkers: vec![Checker { signature_type: DIGEST_SHA256, key_locator: KeyLocatorRule::Any }],
+        at_signing_time: false,
     };
     let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![digest], anchors: vec![] });
     let wrong = || {
@@ -963,6 +967,7 @@ fn announcements_have_rules_of_their_own() {
         packet: PacketKind::Data,
         filters: vec![],
         checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+        at_signing_time: false,
     };
     let anchors = vec![TrustAnchor::Certificate(owner.anchor())];
     let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![rule], anchors });

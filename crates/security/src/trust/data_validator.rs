@@ -6,6 +6,7 @@ use super::{
     certificates::Certificates,
     denial::Denial,
     judge::{Failure, Signatory, judge},
+    revocation::{Lookup, Lookups, Now, Revocations},
     rules::{AnchorCertificate, PacketKind, RulesOrAny},
     signed_packet::SignedPacket,
 };
@@ -29,12 +30,41 @@ pub enum NotAccepted {
 pub struct DataValidator {
     rules: RulesOrAny,
     certificates: Certificates,
+    lookups: Lookups,
 }
 
 impl DataValidator {
     /// Rules whose anchors in files are not there yet.
     pub fn new(rules: RulesOrAny) -> Self {
-        DataValidator { rules, certificates: Certificates::default() }
+        DataValidator { rules, certificates: Certificates::default(), lookups: Lookups::default() }
+    }
+
+    /// From now on, each rule for Data also accepts certificates that were valid when the Data was signed
+    /// ([`super::Rule::at_signing_time`]).
+    pub fn accept_at_signing_time(&mut self) {
+        if let RulesOrAny::Rules(config) = &mut self.rules {
+            config.rules.iter_mut().for_each(|rule| rule.at_signing_time |= rule.packet == PacketKind::Data);
+        }
+    }
+
+    /// The certificates behind the signature of `data` whose revocation records are to be asked for now.
+    pub fn due_lookups(&mut self, data: &Data<'_>, now: Now) -> Vec<Lookup> {
+        match (data.signature_info().key_locator(), &self.rules) {
+            (Some(KeyLocator::Name(signer)), RulesOrAny::Rules(config)) => {
+                self.lookups.due(signer, &config.anchors, &self.certificates, None, now)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps the revocation record in `wire`, which answers `lookup`. False if it is not genuine.
+    pub fn add_revocation(&mut self, lookup: &Lookup, wire: &[u8]) -> bool {
+        lookup.answer(wire, self.certificates.revocations_mut())
+    }
+
+    /// The revocation records at hand, to set those from files.
+    pub const fn revocations_mut(&mut self) -> &mut Revocations {
+        self.certificates.revocations_mut()
     }
 
     /// Replaces the anchors of one file or directory.
@@ -138,6 +168,7 @@ mod tests {
             packet,
             filters: vec![NameFilter::Relation(NameRelation::IsPrefixOf, name(filter))],
             checkers: vec![checker],
+            at_signing_time: false,
         };
         let alice = Checker {
             signature_type: signature_type::ED25519,
