@@ -57,6 +57,8 @@ impl TrustSection {
         let mut trust = TrustConfig {
             peer_credentials: self.peer_credentials,
             allowed_gids: self.groups.clone(),
+            revocations: self.revocations.iter().map(|path| directory.join(path)).collect(),
+            looks_up_revocations: self.look_up_revocations,
             ..TrustConfig::default()
         };
         for entry in &self.authorize {

@@ -35,13 +35,13 @@ fn assert_denied(response: &ControlResponse, reason: &str) {
 }
 
 /// A key with a certificate, signed by the key itself or by another.
-struct Identity {
-    signer: Signer,
-    certificate: Certificate,
+pub(crate) struct Identity {
+    pub(crate) signer: Signer,
+    pub(crate) certificate: Certificate,
 }
 
 impl Identity {
-    fn new(uri: &str, issuer: Option<&Identity>) -> Self {
+    pub(crate) fn new(uri: &str, issuer: Option<&Identity>) -> Self {
         Identity::valid(uri, issuer, NOW_MS - DAY_MS, NOW_MS + DAY_MS)
     }
 
@@ -62,7 +62,7 @@ impl Identity {
         AnchorCertificate::parse(self.certificate.wire().to_vec()).expect("a certificate")
     }
 
-    fn command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+    pub(crate) fn command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
         self.command_with(prefix, command, parameters, &fresh_fields())
     }
 
@@ -297,7 +297,7 @@ fn datasets_need_nothing() {
 
 // ---- anchors ----
 
-fn granting(identity: &Identity, privileges: Privileges) -> TrustConfig {
+pub(crate) fn granting(identity: &Identity, privileges: Privileges) -> TrustConfig {
     let authorization = Authorization { signer: Grant::Certificate(identity.anchor()), privileges };
     TrustConfig { authorizations: vec![authorization], ..Default::default() }
 }
@@ -468,7 +468,7 @@ fn regex(text: &str) -> NameRegex {
 }
 
 /// The rules of NFD's sample configuration for `/localhop`.
-fn localhop_rules(anchor: &Identity) -> TrustConfig {
+pub(crate) fn localhop_rules(anchor: &Identity) -> TrustConfig {
     let commands = Rule {
         id: "commands".to_owned(),
         packet: PacketKind::Interest,
@@ -490,7 +490,7 @@ fn localhop_rules(anchor: &Identity) -> TrustConfig {
         rules: vec![commands, certificates],
         anchors: vec![TrustAnchor::Certificate(anchor.anchor())],
     };
-    TrustConfig { localhop_rib: Some(RulesOrAny::Rules(rules)), ..Default::default() }
+    TrustConfig { localhop_rib: Some(RulesOrAny::Rules(rules)), looks_up_revocations: false, ..Default::default() }
 }
 
 #[test]
@@ -618,7 +618,7 @@ fn a_host_serves_the_certificates_of_its_own_commands() {
 }
 
 /// A face of another host than that of [`UDP_FACE`].
-fn add_neighbour(bench: &mut Bench) -> FaceId {
+pub(crate) fn add_neighbour(bench: &mut Bench) -> FaceId {
     let (face, holder) = (FaceId(332), HolderId::from_index(300).expect("the number of a remote holder"));
     bench.add_face(FaceProperties { face, holder, ..udp_face() });
     face

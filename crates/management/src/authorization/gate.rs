@@ -3,7 +3,9 @@
 
 use super::{
     Claim, Module, PassedCommand,
-    pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source},
+    pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source, ask},
+    replay::Sender,
+    revocation::RECORD_WAIT_MS,
 };
 use crate::{
     command::{Refusal, refusal, signature_of},
@@ -16,10 +18,10 @@ use crate::{
     request::Request,
     trust_config::TrustConfig,
 };
-use namewire_packet::{Data, FaceId, Interest, Name};
+use namewire_packet::{Data, FaceId, Interest, Name, NameBuf};
 use namewire_security::{
     Certificate,
-    trust::{AnchorCertificate, Denial, Failure, Teller, check_parameters_digest},
+    trust::{AnchorCertificate, Denial, Failure, RevocationRecord, Teller, check_parameters_digest},
 };
 use namewire_shares::HolderId;
 use std::path::PathBuf;
@@ -57,6 +59,7 @@ impl Management {
         if *self.authorizer.config() != trust {
             log_lines::trust_replaced();
         }
+        self.authorizer.certificates.revocations_mut().retain_files(&trust.revocations);
         self.authorizer.set_config(trust);
         self.update_fib(vec![self.localhop_prefix.clone()], out);
     }
@@ -82,6 +85,11 @@ impl Management {
     /// Sets the certificates that are in an anchor's file or directory now.
     pub fn set_anchors(&mut self, path: PathBuf, anchors: Vec<AnchorCertificate>) {
         self.authorizer.set_anchors(path, anchors);
+    }
+
+    /// Sets the revocation records that are in a file or directory now.
+    pub fn set_revocations(&mut self, path: PathBuf, records: Vec<RevocationRecord>) {
+        self.authorizer.certificates.revocations_mut().set_file(path, records);
     }
 
     /// Judges the Data of a prefix announcement that came through `incoming`.
@@ -112,7 +120,22 @@ impl Management {
         let signature = signature_of(interest, arrival.parameter_components)?;
         let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
         let digest = if signature.is_some() { check_parameters_digest(interest) } else { Ok(()) };
-        let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&claim));
+        let mut verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.judge(&claim));
+        if let Ok(Some(Sender::Key(_))) = verdict {
+            let (due, open) = self.authorizer.look_up(&claim);
+            let is_own = |name: &NameBuf| self.is_own_name(name.as_name());
+            out.extend(due.iter().filter(|one| !is_own(&one.prefix)).map(|one| ask(&one.prefix, None)));
+            let open: Vec<NameBuf> = open.into_iter().filter(|name| !is_own(name)).collect();
+            if !open.is_empty() && !fetching.has_waited_for_records {
+                let deadline_ns = now.mono_ns.saturating_add(RECORD_WAIT_MS * 1_000_000);
+                let command = self.pending_command(arrival.request, fetching.for_records(open));
+                if self.authorizer.pending.add_for_records(PendingCommand { deadline_ns, ..command }) {
+                    return Ok(Admission::Later);
+                }
+                verdict = Err(Denial::TooManyPending.into());
+            }
+        }
+        let verdict = verdict.and_then(|sender| self.authorizer.pass(&claim, sender));
         let denial = match verdict {
             Ok(()) => {
                 out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
@@ -126,7 +149,8 @@ impl Management {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(denial)) => {
-                let was_fetched = !fetching.asked.is_empty();
+                let is_revoked = matches!(denial, Denial::CertificateRevoked { .. });
+                let was_fetched = !fetching.asked.is_empty() && !is_revoked;
                 // If a fetched certificate has expired, there may be a newer one of that key.
                 let is_over = matches!(denial, Denial::CertificateExpired(_));
                 if (was_fetched || is_over)
@@ -227,10 +251,42 @@ impl Management {
         true
     }
 
-    /// Refuses the commands whose certificates did not come.
-    pub(crate) fn expire_pending(&mut self, now: Times, out: &mut Vec<Effect>) {
+    /// Takes an answer to a question for revocation records: Data, or a Nack for this name. False if it is none. The
+    /// commands that waited for it are judged again.
+    pub(crate) fn on_record(
+        &mut self,
+        now: Times,
+        name: Name<'_>,
+        wire: Option<&[u8]>,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let is_answer = self.authorizer.take_record(name, wire);
+        if is_answer {
+            for command in self.authorizer.pending.take_with_record(name) {
+                self.go_on(now, command, environment, out);
+            }
+        }
+        is_answer
+    }
+
+    /// Judges a command again that has waited for revocation records.
+    fn go_on(&mut self, now: Times, command: PendingCommand, environment: &mut dyn Environment, out: &mut Vec<Effect>) {
+        let fetching = command.fetching.without_records();
+        let Ok(interest) = Interest::parse(&command.interest) else { return };
+        if let Some(request) = self.read_request(now, command.incoming, &interest, command.pit_token, &fetching) {
+            self.on_request(&request, environment, out);
+        }
+    }
+
+    /// Refuses the commands whose certificates did not come, and goes on with those whose revocation records did not.
+    pub(crate) fn expire_pending(&mut self, now: Times, environment: &mut dyn Environment, out: &mut Vec<Effect>) {
         for command in self.authorizer.pending.take_due(now.mono_ns) {
-            self.refuse_pending(&command, out);
+            if command.fetching.records.is_empty() {
+                self.refuse_pending(&command, out);
+            } else {
+                self.go_on(now, command, environment, out);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     certificates::Certificates,
     denial::Denial,
     judge::{Failure, Signatory, judge},
-    revocation::{Lookup, Lookups, Now, Revocations},
+    revocation::{Lookup, Lookups, Revocations, chain},
     rules::{AnchorCertificate, PacketKind, RulesOrAny},
     signed_packet::SignedPacket,
 };
@@ -47,14 +47,16 @@ impl DataValidator {
         }
     }
 
-    /// The certificates behind the signature of `data` whose revocation records are to be asked for now.
-    pub fn due_lookups(&mut self, data: &Data<'_>, now: Now) -> Vec<Lookup> {
-        match (data.signature_info().key_locator(), &self.rules) {
-            (Some(KeyLocator::Name(signer)), RulesOrAny::Rules(config)) => {
-                self.lookups.due(signer, &config.anchors, &self.certificates, None, now)
-            }
-            _ => Vec::new(),
-        }
+    /// The look-ups of revocation records that are due for the certificates behind the signature of `data`. `now_ns` is
+    /// of a clock that is never set.
+    pub fn due_lookups(&mut self, data: &Data<'_>, now_unix_ms: u64, now_ns: u64) -> Vec<Lookup> {
+        let (Some(KeyLocator::Name(signer)), RulesOrAny::Rules(config)) =
+            (data.signature_info().key_locator(), &self.rules)
+        else {
+            return Vec::new();
+        };
+        let chain = chain(signer, &config.anchors, &self.certificates, None, now_unix_ms);
+        self.lookups.due(&chain, now_ns)
     }
 
     /// Keeps the revocation record in `wire`, which answers `lookup`. False if it is not genuine.

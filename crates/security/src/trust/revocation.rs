@@ -47,14 +47,14 @@ mod store;
 
 pub use super::reason::Reason;
 use crate::{
-    Certificate, SignError, Signer,
+    Certificate, SignError, Signer, base64_lines,
     certificate::{CONTENT_TYPE_KEY, KEY_COMPONENT, is_certificate_name, key_name_in},
 };
 use namewire_packet::{
     Component, Data, DataBuilder, KeyLocator, Name, NameBuf, PacketError, digest::sha256, tlv, tlv::Reader,
 };
 
-pub use lookups::{LOOKUP_INTERVAL_NS, LOOKUPS_PER_SECOND_MAX, Lookup, Lookups, MAX_LOOKUPS, Now};
+pub use lookups::{LOOKUP_INTERVAL_NS, LOOKUPS_PER_SECOND_MAX, Link, Lookup, Lookups, MAX_LOOKUPS, chain};
 pub use store::{MAX_FETCHED_RECORDS, MAX_IN_FILES, MAX_OF_SIGNER, Revocations};
 
 /// The component of a record's name in place of `KEY`.
@@ -88,6 +88,9 @@ pub enum RecordError {
     /// Time, reason or hash is missing, malformed, or there twice; or there is an unknown critical element.
     #[error("the content is not one time, one reason and one SHA-256 of a key")]
     BadContent,
+    /// A text that is not base64.
+    #[error("not base64")]
+    NotBase64,
 }
 
 /// Why no record can be made.
@@ -227,6 +230,24 @@ impl RevocationRecord {
             Some(key.key_digest())
         })
     }
+}
+
+/// The records in a file: one or more packets, or these in base64 with any white space.
+///
+/// # Errors
+/// The first error; there is none after [`MAX_IN_FILES`] records.
+pub fn records_in(bytes: Vec<u8>) -> Result<Vec<RevocationRecord>, RecordError> {
+    let is_packet = bytes.first() == Some(&(tlv::types::DATA as u8)); // no character of base64
+    let wire =
+        if is_packet { bytes } else { base64_lines::decode(&bytes).map_err(|_| RecordError::NotBase64)?.to_vec() };
+    let mut reader = Reader::new(&wire);
+    let mut records = Vec::new();
+    while let Some(element) = reader.next_element().map_err(PacketError::from)?
+        && records.len() < MAX_IN_FILES
+    {
+        records.push(RevocationRecord::parse(element.wire)?);
+    }
+    Ok(records)
 }
 
 /// The elements of a record's content.

@@ -39,6 +39,10 @@ pub struct Lookup {
     /// `None` for a trust anchor.
     issuer: Option<Certificate>,
     asked_ns: u64,
+    is_answered: bool,
+    /// True if what was known of the certificate is older than two intervals, or if nothing was: a decision should wait
+    /// for the answer. Otherwise the answer may come behind it.
+    pub is_urgent: bool,
 }
 
 impl Lookup {
@@ -59,24 +63,24 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// The look-ups that are due for a signer with this KeyLocator. From now on they are not due. The certificates at
-    /// hand along the chain need not be proven: a record counts only for the certificates that it is proven by.
-    pub fn due(
-        &mut self,
-        locator: Name<'_>,
-        anchors: &[TrustAnchor],
-        certificates: &Certificates,
-        host: Option<Teller>,
-        now: Now,
-    ) -> Vec<Lookup> {
+    /// The look-ups that are due for the certificates of a chain. From now on they are not due. The certificates need
+    /// not be proven: a record counts only for the certificates that it is proven by.
+    pub fn due(&mut self, chain: &[Link<'_>], now_ns: u64) -> Vec<Lookup> {
         let mut due = Vec::new();
-        for (certificate, issuer) in chain(locator, anchors, certificates, host, now.unix_ms) {
-            let prefix = record_prefix(certificate.name());
-            if self.is_recent(&prefix, certificate, issuer, now.mono_ns) || !self.may_ask(now.mono_ns) {
+        for link in chain {
+            let prefix = record_prefix(link.certificate.name());
+            let age_ns = self.latest_of(&prefix, link).map(|latest| now_ns.saturating_sub(latest.asked_ns));
+            if age_ns.is_some_and(|age_ns| age_ns < LOOKUP_INTERVAL_NS) || !self.may_ask(now_ns) {
                 continue;
             }
-            let (certificate, issuer) = (certificate.clone(), issuer.cloned());
-            due.push(Lookup { prefix, certificate, issuer, asked_ns: now.mono_ns });
+            due.push(Lookup {
+                prefix,
+                certificate: link.certificate.clone(),
+                issuer: link.issuer.cloned(),
+                asked_ns: now_ns,
+                is_answered: false,
+                is_urgent: age_ns.is_none_or(|age_ns| age_ns >= 2 * LOOKUP_INTERVAL_NS),
+            });
         }
         for lookup in &due {
             self.latest.retain(|one| one.prefix != lookup.prefix);
@@ -88,24 +92,29 @@ impl Lookups {
         due
     }
 
-    /// The look-up that Data of this name answers.
-    pub fn answered_by(&self, name: Name<'_>) -> Option<&Lookup> {
-        self.latest.iter().rev().find(|one| one.prefix.as_name().is_prefix_of(&name))
+    /// The urgent look-ups of a chain that were begun at most `patience_ns` ago and have no answer yet.
+    pub fn open(&self, chain: &[Link<'_>], now_ns: u64, patience_ns: u64) -> Vec<NameBuf> {
+        let prefixes = chain.iter().map(|link| (record_prefix(link.certificate.name()), link));
+        let open = prefixes.filter(|(prefix, link)| {
+            self.latest_of(prefix, link).is_some_and(|latest| {
+                latest.is_urgent && !latest.is_answered && now_ns.saturating_sub(latest.asked_ns) < patience_ns
+            })
+        });
+        open.map(|(prefix, _)| prefix).collect()
     }
 
-    /// True if this certificate was looked up in this interval. A look-up for a forged one of the same name does not
-    /// count, because it would not have kept the record of the genuine one.
-    fn is_recent(
-        &self,
-        prefix: &NameBuf,
-        certificate: &Certificate,
-        issuer: Option<&Certificate>,
-        now_ns: u64,
-    ) -> bool {
-        self.latest.iter().rev().find(|one| one.prefix == *prefix).is_some_and(|one| {
-            now_ns.saturating_sub(one.asked_ns) < LOOKUP_INTERVAL_NS
-                && (&one.certificate, one.issuer.as_ref()) == (certificate, issuer)
-        })
+    /// The look-up that Data of this name, or a Nack for it, answers. From now on it is answered.
+    pub fn answered_by(&mut self, name: Name<'_>) -> Option<&Lookup> {
+        let lookup = self.latest.iter_mut().rev().find(|one| one.prefix.as_name().is_prefix_of(&name))?;
+        lookup.is_answered = true;
+        Some(lookup)
+    }
+
+    /// The latest look-up of this certificate. One for a forged certificate of the same name does not count, because it
+    /// would not have kept the record of the genuine one.
+    fn latest_of(&self, prefix: &NameBuf, link: &Link<'_>) -> Option<&Lookup> {
+        let latest = self.latest.iter().rev().find(|one| one.prefix == *prefix)?;
+        ((&latest.certificate, latest.issuer.as_ref()) == (link.certificate, link.issuer)).then_some(latest)
     }
 
     fn may_ask(&mut self, now_ns: u64) -> bool {
@@ -118,33 +127,33 @@ impl Lookups {
     }
 }
 
-/// The time in two clocks.
+/// A certificate of a chain.
 #[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// Milliseconds since 1970.
-    pub unix_ms: u64,
-    /// Nanoseconds of a clock that is never set.
-    pub mono_ns: u64,
+pub struct Link<'a> {
+    /// The certificate.
+    pub certificate: &'a Certificate,
+    /// The one that proves it; `None` for a trust anchor, or if it is not at hand.
+    pub issuer: Option<&'a Certificate>,
 }
 
-/// The certificates at hand along the KeyLocators, each with its issuer's; an anchor ends the chain and has none.
-fn chain<'a>(
+/// The certificates at hand along the KeyLocators from this one on. An anchor ends the chain.
+pub fn chain<'a>(
     locator: Name<'_>,
     anchors: &'a [TrustAnchor],
     certificates: &'a Certificates,
     host: Option<Teller>,
     now_unix_ms: u64,
-) -> Vec<(&'a Certificate, Option<&'a Certificate>)> {
-    let mut chain: Vec<(&Certificate, Option<&Certificate>)> = Vec::new();
+) -> Vec<Link<'a>> {
+    let mut chain: Vec<Link<'a>> = Vec::new();
     let mut next = Some(locator.to_buf());
     while let Some(locator) = next.take().filter(|locator| key_name_in(locator.as_name()).is_some()) {
         let anchor = certificates.anchor(anchors, locator.as_name());
         let found = anchor.or_else(|| certificates.fetched(locator.as_name(), host, now_unix_ms));
         let Some(certificate) = found else { break };
-        if let Some((_, issuer)) = chain.last_mut() {
-            *issuer = Some(certificate);
+        if let Some(last) = chain.last_mut() {
+            last.issuer = Some(certificate);
         }
-        chain.push((certificate, None));
+        chain.push(Link { certificate, issuer: None });
         if let (None, Some(KeyLocator::Name(issuer))) = (anchor, certificate.key_locator())
             && chain.len() < MAX_CHAIN
         {

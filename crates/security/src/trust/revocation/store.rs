@@ -91,6 +91,14 @@ impl Revocations {
         self.fetched.len()
     }
 
+    /// Refuses the certificate of a trust anchor that its own key has revoked.
+    ///
+    /// # Errors
+    /// [`Denial::CertificateRevoked`].
+    pub fn check_anchor(&self, certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
+        self.check(certificate, None, Instant::now(now_unix_ms))
+    }
+
     /// Refuses a certificate that was revoked by its key or by `issuer`, the trusted certificate that proves it; an
     /// anchor has none.
     ///

@@ -79,7 +79,7 @@ impl Site {
     }
 
     fn due(validator: &mut DataValidator, bob: &Key, mono_ns: u64) -> Vec<Lookup> {
-        validator.due_lookups(&Data::parse(&bob.data(None)).unwrap(), Now { unix_ms: NOW_MS, mono_ns })
+        validator.due_lookups(&Data::parse(&bob.data(None)).unwrap(), NOW_MS, mono_ns)
     }
 }
 
@@ -315,11 +315,14 @@ fn look_ups_and_records_have_limits() {
     for number in 0..200 {
         let key = Key::new(&format!("/site/{number}/KEY/1"));
         let certificate = key.certified_by(&site, 1, -9, 9);
-        let now = Now { unix_ms: NOW_MS, mono_ns: 1 };
         certificates.add_fetched(certificate.clone(), None);
-        for lookup in lookups.due(key.name.as_name(), &anchors, &certificates, None, now) {
+        let chain = chain(key.name.as_name(), &anchors, &certificates, None, NOW_MS);
+        for lookup in lookups.due(&chain, 1) {
             asked += 1;
+            assert!(lookup.is_urgent && lookups.open(&chain, 2, 2).contains(&lookup.prefix));
+            assert!(lookups.open(&chain, 3, 2).is_empty(), "too late");
             assert!(lookups.answered_by(lookup.prefix.as_name()).is_some());
+            assert!(!lookups.open(&chain, 2, 2).contains(&lookup.prefix));
         }
         let record = RevocationRecord::make(&site.signer, &certificate, Reason::UNSPECIFIED, 1).unwrap();
         assert!(certificates.revocations_mut().add_fetched(record, &certificate, Some(&anchor)));
