@@ -129,6 +129,29 @@ impl RevocationFiles {
         self.sources.iter().map(|source| (source.path.clone(), source.records.clone()))
     }
 
+    /// Looks at the files from a thread until `tell`, which gets the records of all paths after each change, returns
+    /// false. `say` gets new problems.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn watch(
+        mut self,
+        mut tell: impl FnMut(Vec<RecordsOfPath>) -> bool + Send + 'static,
+        say: impl Fn(String) + Send + 'static,
+    ) -> io::Result<()> {
+        let look = move || {
+            loop {
+                std::thread::sleep(LOOK_INTERVAL);
+                let (changed, problems) = self.look();
+                problems.into_iter().for_each(&say);
+                if !changed.is_empty() && !tell(self.records().collect()) {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("revocations".to_owned()).spawn(look).map(drop)
+    }
+
     /// What could not be read, in words.
     pub fn problems(&self) -> impl Iterator<Item = String> + '_ {
         self.sources.iter().filter_map(|source| source.problem.clone())
