@@ -1,5 +1,5 @@
-//! Question: can any bytes make the reader of revocation records panic, does a record survive being read again, and does
-//! a record that no key here signed ever refuse a certificate?
+//! Question: can any bytes make the reader of revocation records panic, does a record survive being read again, and
+//! does a record that no key here signed ever refuse a certificate?
 //!
 //! Input: a file of records, or the content of one.
 #![no_main]

@@ -21,9 +21,9 @@
 //!
 //! For each certificate that a decision uses, the validator asks the network for a revocation record
 //! ([`namewire_security::trust::revocation`]), at most every 8 s. The first decision waits for the answers, at most
-//! [`RECORD_WAIT`]; later answers, and those for certificates in steady use, come behind the decisions that caused them.
-//! So a network that does not answer costs one Interest per certificate in 8 s, and the first packet 0.3 s. It refuses
-//! nothing: absence of a record is no error. [`Validator::without_look_ups`] leaves only the records given by
+//! [`RECORD_WAIT`]; later answers, and those for certificates in steady use, come behind the decisions that caused
+//! them. So a network that does not answer costs one Interest per certificate in 8 s, and the first packet 0.3 s. It
+//! refuses nothing: absence of a record is no error. [`Validator::without_look_ups`] leaves only the records given by
 //! [`Validator::set_revocations`].
 //!
 //! Limits: [`CERTIFICATES_FETCHED_MAX`] certificates are fetched for one decision;
@@ -149,6 +149,9 @@ impl Validator {
         }
         if result.is_err() {
             self.lock().forget(&fetched);
+        }
+        if let Err(Denial::CertificateRevoked { .. }) = result {
+            self.lock().forget_chain(data); // the next decision may find a newer certificate of this key
         }
         result
     }

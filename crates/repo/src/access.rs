@@ -21,8 +21,8 @@
 //!
 //! Data has separate rules ([`AccessSettings::data`]). Without such rules, the repository checks only digests.
 //!
-//! Revoked certificates do not count: those in files of the operator ([`AccessSettings::revocations`]), and those that the
-//! network says ([`Validator`]).
+//! Revoked certificates do not count: those in files of the operator ([`AccessSettings::revocations`]), and those that
+//! the network says ([`Validator`]).
 //!
 //! Limits: those of [`Validator`]; [`FACES_MAX`] faces are remembered.
 

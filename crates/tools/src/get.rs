@@ -97,8 +97,8 @@ pub(crate) struct Args {
     /// each key may sign only names under its identity (repeatable)
     #[arg(long, value_name = "FILE")]
     anchor: Vec<PathBuf>,
-    /// With --anchor: accept old Data, too, that were signed while their certificates were valid. Whoever has a key that
-    /// has expired can choose the time in its signatures
+    /// With --anchor: accept old Data, too, that were signed while their certificates were valid. Whoever has a key
+    /// that has expired can choose the time in its signatures
     #[arg(long, requires = "anchor")]
     at_signing_time: bool,
     /// Show neither progress nor summary

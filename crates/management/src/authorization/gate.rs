@@ -21,7 +21,7 @@ use crate::{
 use namewire_packet::{Data, FaceId, Interest, Name, NameBuf};
 use namewire_security::{
     Certificate,
-    trust::{AnchorCertificate, Denial, Failure, RevocationRecord, Teller, check_parameters_digest},
+    trust::{AnchorCertificate, Denial, Failure, RevocationRecord, SignedPacket, Teller, check_parameters_digest},
 };
 use namewire_shares::HolderId;
 use std::path::PathBuf;
@@ -107,40 +107,19 @@ impl Management {
     /// # Errors
     /// The answer that refuses it.
     pub(crate) fn admit(&mut self, arrival: &Arrival<'_>, out: &mut Vec<Effect>) -> Result<Admission, Refusal> {
-        let &Request { now, prefix, interest, fetching, .. } = arrival.request;
+        let &Request { interest, fetching, .. } = arrival.request;
         let incoming = arrival.request.incoming();
         if incoming == FaceId::INTERNAL {
             return Ok(Admission::Now);
         }
-        let Some(face) = self.faces.get(incoming) else {
+        if self.faces.get(incoming).is_none() {
             self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
-        };
-        let host = teller(face.holder);
-        let signature = signature_of(interest, arrival.parameter_components)?;
-        let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
-        let digest = if signature.is_some() { check_parameters_digest(interest) } else { Ok(()) };
-        let mut verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.judge(&claim));
-        if let Ok(Some(Sender::Key(_))) = verdict {
-            let (due, open) = self.authorizer.look_up(&claim);
-            let is_own = |name: &NameBuf| self.is_own_name(name.as_name());
-            out.extend(due.iter().filter(|one| !is_own(&one.prefix)).map(|one| ask(&one.prefix, None)));
-            let open: Vec<NameBuf> = open.into_iter().filter(|name| !is_own(name)).collect();
-            if !open.is_empty() && !fetching.has_waited_for_records {
-                let deadline_ns = now.mono_ns.saturating_add(RECORD_WAIT_MS * 1_000_000);
-                let command = self.pending_command(arrival.request, fetching.for_records(open));
-                if self.authorizer.pending.add_for_records(PendingCommand { deadline_ns, ..command }) {
-                    return Ok(Admission::Later);
-                }
-                verdict = Err(Denial::TooManyPending.into());
-            }
         }
-        let verdict = verdict.and_then(|sender| self.authorizer.pass(&claim, sender));
-        let denial = match verdict {
-            Ok(()) => {
-                out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
-                return Ok(Admission::Now);
-            }
+        let host = teller(self.faces.holder(incoming));
+        let signature = signature_of(interest, arrival.parameter_components)?;
+        let denial = match self.judge_arrival(arrival, signature, out) {
+            Ok(admission) => return Ok(admission),
             // The client sent a command again while the first copy is worked on; it gets the first copy's answer.
             Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(interest.name()) => {
                 return Ok(Admission::Later);
@@ -151,8 +130,8 @@ impl Management {
             Err(Failure::Denied(denial)) => {
                 let is_revoked = matches!(denial, Denial::CertificateRevoked { .. });
                 let was_fetched = !fetching.asked.is_empty() && !is_revoked;
-                // If a fetched certificate has expired, there may be a newer one of that key.
-                let is_over = matches!(denial, Denial::CertificateExpired(_));
+                // If a fetched certificate has expired or is revoked, there may be a newer one of that key.
+                let is_over = is_revoked || matches!(denial, Denial::CertificateExpired(_));
                 if (was_fetched || is_over)
                     && let Some(namewire_packet::KeyLocator::Name(name)) = signature.and_then(|s| s.key_locator())
                 {
@@ -179,6 +158,38 @@ impl Management {
             }
         };
         Err(self.denied(&denial))
+    }
+
+    /// Judges a command. It passes, or waits for revocation records.
+    fn judge_arrival(
+        &mut self,
+        arrival: &Arrival<'_>,
+        signature: Option<SignedPacket<'_>>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Admission, Failure> {
+        let &Request { now, prefix, interest, fetching, .. } = arrival.request;
+        let gone = || Denial::not_allowed("the face is gone");
+        let face = self.faces.get(arrival.request.incoming()).ok_or_else(gone)?;
+        let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
+        if signature.is_some() {
+            check_parameters_digest(interest)?;
+        }
+        let sender = self.authorizer.judge(&claim)?;
+        if let Some(Sender::Key(_)) = sender {
+            let (due, open) = self.authorizer.look_up(&claim);
+            let is_own = |name: &NameBuf| self.is_own_name(name.as_name());
+            out.extend(due.iter().filter(|one| !is_own(&one.prefix)).map(|one| ask(&one.prefix, None)));
+            let open: Vec<NameBuf> = open.into_iter().filter(|name| !is_own(name)).collect();
+            if !open.is_empty() && !fetching.has_waited_for_records {
+                let deadline_ns = now.mono_ns.saturating_add(RECORD_WAIT_MS * 1_000_000);
+                let command = self.pending_command(arrival.request, fetching.for_records(open));
+                let waits = self.authorizer.pending.add_for_records(PendingCommand { deadline_ns, ..command });
+                return if waits { Ok(Admission::Later) } else { Err(Denial::TooManyPending.into()) };
+            }
+        }
+        self.authorizer.pass(&claim, sender)?;
+        out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
+        Ok(Admission::Now)
     }
 
     fn pending_command(&self, request: &Request<'_>, fetching: Fetching) -> PendingCommand {

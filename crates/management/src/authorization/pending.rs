@@ -154,8 +154,8 @@ impl PendingCommands {
         true
     }
 
-    /// Lets a command wait for the revocation records in its [`Fetching`], which have been asked for. False if it cannot
-    /// wait.
+    /// Lets a command wait for the revocation records in its [`Fetching`], which have been asked for. False if it
+    /// cannot wait.
     pub(crate) fn add_for_records(&mut self, command: PendingCommand) -> bool {
         let has_room = self.pool.try_take(command.holder, 1).is_ok();
         if has_room {

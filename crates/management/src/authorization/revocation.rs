@@ -4,9 +4,9 @@
 //! ([`namewire_security::trust::revocation`]): at most every 8 s for a certificate, and 32 times per second for all.
 //!
 //! Trade-off: a command changes the router for long, so the first one of a certificate in 16 s waits for the answers,
-//! [`RECORD_WAIT_MS`] at most. Commands of a certificate in steady use do not wait; an answer counts from its arrival on.
-//! A Nack ends the wait, as Data does. If no answer comes, the command passes: absence is no error, or whoever cuts the
-//! router off could lock everyone out. Prefix announcements do not ask, and use the records at hand.
+//! [`RECORD_WAIT_MS`] at most. Commands of a certificate in steady use do not wait; an answer counts from its arrival
+//! on. A Nack ends the wait, as Data does. If no answer comes, the command passes: absence is no error, or whoever cuts
+//! the router off could lock everyone out. Prefix announcements do not ask, and use the records at hand.
 
 use super::{Authorizer, Claim, Prefix};
 use namewire_packet::{KeyLocator, Name, NameBuf};

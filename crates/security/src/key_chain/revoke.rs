@@ -16,8 +16,8 @@ impl KeyChain {
     /// own.
     ///
     /// # Errors
-    /// [`KeyChainError::Revoke`] with [`RevokeError::NotEntitled`] if neither private key is here; otherwise if it cannot
-    /// be read or used.
+    /// [`KeyChainError::Revoke`] with [`RevokeError::NotEntitled`] if neither private key is here; otherwise if it
+    /// cannot be read or used.
     pub fn revoke(
         &self,
         certificate: &Certificate,

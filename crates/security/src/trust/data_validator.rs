@@ -100,6 +100,14 @@ impl DataValidator {
         }
     }
 
+    /// Drops the fetched certificates behind the signature of `data`: one of them is revoked, and a later fetch may bring
+    /// another of that key.
+    pub fn forget_chain(&mut self, data: &Data<'_>) {
+        if let Some(KeyLocator::Name(signer)) = data.signature_info().key_locator() {
+            self.certificates.forget_chain(signer, None);
+        }
+    }
+
     /// Judges Data by the rules for Data. Returns the key that signed it; `None` if the signature proves no signer.
     ///
     /// # Errors
