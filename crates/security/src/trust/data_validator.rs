@@ -100,8 +100,8 @@ impl DataValidator {
         }
     }
 
-    /// Drops the fetched certificates behind the signature of `data`: one of them is revoked, and a later fetch may bring
-    /// another of that key.
+    /// Drops the fetched certificates behind the signature of `data`: one of them is revoked, and a later fetch may
+    /// bring another of that key.
     pub fn forget_chain(&mut self, data: &Data<'_>) {
         if let Some(KeyLocator::Name(signer)) = data.signature_info().key_locator() {
             self.certificates.forget_chain(signer, None);

@@ -33,10 +33,11 @@
 //!
 //! # What it does not do
 //!
-//! Absence is no error. A network that does not answer, or an attacker who suppresses a record, leaves a certificate
-//! as it was; otherwise both could lock everyone out. An operator who cannot accept this gives the router records in
-//! files. A record names one certificate: a renewed certificate of the same key needs another record, unless the
-//! reason is a compromise and the record is at hand.
+//! Absence is no error. A network that does not answer, or an attacker who suppresses a record, leaves a certificate as
+//! it was; otherwise both could lock everyone out. A forged record is one way to suppress the true one: a Content Store
+//! that has it answers with it. An operator who cannot accept this gives the router records in files. A record names
+//! one certificate: a renewed certificate of the same key needs another record, unless the reason is a compromise and
+//! the record is at hand.
 //!
 //! Limits: [`RECORD_BYTES_MAX`] per record, so no record has an endless content; [`MAX_IN_FILES`] records from one file
 //! or directory; [`MAX_FETCHED_RECORDS`] from the network, [`MAX_OF_SIGNER`] of them by one key. Records from the
@@ -65,8 +66,9 @@ pub const RECORD_BYTES_MAX: usize = 4096;
 const SELF: Component<'static> = Component::generic(b"self");
 /// Components of a record's name after the identity.
 const SUFFIX_LENGTH: usize = 5;
-/// FreshnessPeriod of records made here, as ndnrevoke and ndnd have it: a year.
-const RECORD_FRESHNESS_MS: u64 = 365 * 24 * 3600 * 1000;
+/// FreshnessPeriod of records made here: an hour, as of certificates. ndnrevoke and ndnd have a year, and so long
+/// caches would keep a record from a stricter one of the same name.
+const RECORD_FRESHNESS_MS: u64 = 3600 * 1000;
 
 const TIMESTAMP: u32 = 201;
 const KEY_HASH: u32 = 202;
