@@ -56,7 +56,7 @@ fn nack(bench: &mut Bench, name: &str) {
 
 fn answers(bench: &Bench) -> Vec<u64> {
     let replies = bench.effects.iter().filter_map(|effect| match effect {
-        Effect::Reply { packet, .. } => Some(u64::from(answer_in(packet).code)),
+        Effect::Reply { packet, .. } => Some(answer_in(packet).code),
         _ => None,
     });
     replies.collect()
