@@ -66,6 +66,23 @@ def var_number(number: int) -> bytes:
     return b"\xfd" + number.to_bytes(2, "big") if number < 65536 else b"\xfe" + number.to_bytes(4, "big")
 
 
+def revocations() -> dict[str, bytes]:
+    """Contents of revocation records without the digest of the key, which the target adds."""
+    time = element(201, (1_700_000_000_000).to_bytes(8, "big"))
+    reasons = {"unspecified": 0, "compromise": 1, "superseded": 4}
+    contents = {name: time + element(203, bytes([number])) for name, number in reasons.items()}
+    contents["since"] = contents["superseded"] + element(205, (1_600_000_000_000).to_bytes(8, "big")) + element(204, b"?")
+    return contents
+
+
+def record(content: bytes) -> bytes:
+    """A record that no key has signed."""
+    components = [b"a", b"REVOKE", b"1", b"self"]
+    name = b"".join(element(8, one) for one in components) + element(54, b"\1") + element(8, b"self")
+    content += element(202, bytes(32))
+    return element(6, element(7, name) + element(21, content) + element(22, element(27, b"\0")) + element(23, bytes(32)))
+
+
 def frames(packets: list[bytes], face: int = 0) -> bytes:
     """A sequence for the targets with state: face byte, two length bytes, bytes."""
     return b"".join(bytes([face]) + len(packet).to_bytes(2, "big") + packet for packet in packets)
@@ -227,6 +244,9 @@ def main() -> int:
         made += write("keys", f"certificate-{index}", wire)
         encrypted = bytes.fromhex(keys["keys"][index % len(keys["keys"])]["encrypted_pkcs8"])
         made += write("keys", f"safe-bag-{index}", element(128, wire + element(129, encrypted)))
+    for name, content in revocations().items():
+        made += write("revocation", f"content-{name}", content)
+        made += write("revocation", f"record-{name}", record(content))
     # The first byte selects the reader: for our format, for nfd.conf, for the bare INFO format.
     defaults = (HERE.parent / "crates/configuration/src/default.toml").read_bytes()
     # One seed per table, because small pieces are easier to vary than the whole.

@@ -43,7 +43,7 @@ FOUND_NAME = re.compile(r"[0-9a-f]{40}")  # as libFuzzer names what it found
 SLOW_TARGETS = frozenset({
     "dead_nonce_list_operations", "engine_frames", "fib_designs", "fib_operations", "fingerprint_pit_operations",
     "keys", "link_service", "management_interest", "pit_cs_operations", "prefix_index_operations", "reliability",
-    "repo_command", "router_sockets", "subset_tables", "tag_routing", "timer_wheel_operations",
+    "repo_command", "revocation", "router_sockets", "subset_tables", "tag_routing", "timer_wheel_operations",
 })
 SLOW_PART = 100
 PARSER_WEIGHT = 3  # in time

@@ -200,7 +200,13 @@ fn application(face: FaceId) -> FaceProperties {
 
 /// Commands under `/localhop` need a digest; commands with a key need a certificate chain that does not exist.
 fn trust() -> TrustConfig {
-    let rule = |packet, checker| Rule { id: "any".to_owned(), packet, filters: Vec::new(), checkers: vec![checker] };
+    let rule = |packet, checker| Rule {
+        id: "any".to_owned(),
+        packet,
+        filters: Vec::new(),
+        checkers: vec![checker],
+        at_signing_time: false,
+    };
     let digest = Checker { signature_type: 0, key_locator: KeyLocatorRule::Any };
     let mut commands = rule(PacketKind::Interest, digest);
     commands.checkers.push(Checker { signature_type: 3, key_locator: KeyLocatorRule::Any });

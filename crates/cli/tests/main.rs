@@ -32,6 +32,7 @@ mod privileges;
 mod put;
 mod repo;
 mod report;
+mod revocation;
 mod router_process;
 mod run;
 mod tag;

@@ -122,7 +122,7 @@ pub use rate_limit::RateLimit;
 pub use segment_fetch::{FoundObject, SegmentFetch, SegmentStream};
 pub use segment_publish::{PublishCounters, PublishError, PublishOptions, SegmentPublisher};
 pub use transport_uri::TransportUri;
-pub use validator::{CERTIFICATES_FETCHED_MAX, TrustError, Validator};
+pub use validator::{CERTIFICATES_FETCHED_MAX, RECORD_WAIT, TrustError, Validator};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -29,6 +29,7 @@ pub mod likeness;
 pub mod log_levels;
 mod nfd_conf;
 mod restart;
+pub mod revocation_files;
 pub mod settings;
 pub mod sources;
 pub mod state_file;

@@ -232,6 +232,11 @@ pub struct TrustSection {
     /// Who may announce prefixes: `any`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_announcement: Option<String>,
+    /// Files and directories of revocation records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub revocations: Vec<PathBuf>,
+    /// Ask the network for revocation records of the certificates behind commands.
+    pub look_up_revocations: bool,
     /// The signers and what they may do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorize: Vec<AuthorizeEntry>,
@@ -358,6 +363,8 @@ impl Default for TrustSection {
             localhost_tags: None,
             localhop_rib: None,
             prefix_announcement: None,
+            revocations: Vec::new(),
+            look_up_revocations: true,
             authorize: Vec::new(),
         }
     }

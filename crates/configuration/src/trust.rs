@@ -23,6 +23,9 @@ use std::{fmt::Display, path::Path, time::Duration};
 /// The word that means every signer, in place of a certificate or rules.
 const ANY: &str = "any";
 
+/// The key of a rule for old Data.
+const AT_SIGNING_TIME: &str = "at-signing-time";
+
 /// Units of a `refresh`.
 const REFRESH_UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
@@ -54,6 +57,8 @@ impl TrustSection {
         let mut trust = TrustConfig {
             peer_credentials: self.peer_credentials,
             allowed_gids: self.groups.clone(),
+            revocations: self.revocations.iter().map(|path| directory.join(path)).collect(),
+            looks_up_revocations: self.look_up_revocations,
             ..TrustConfig::default()
         };
         for entry in &self.authorize {
@@ -192,10 +197,23 @@ fn rule(entry: &Entry) -> Read<Rule> {
     if checkers.is_empty() {
         return Err(wrong(entry, "checker is missing"));
     }
-    if let Some(other) = entry.children.iter().find(|c| !["id", "for", "filter", "checker"].contains(&c.key.as_str())) {
-        return Err(wrong(other, "expected id, for, filter or checker"));
+    let known = ["id", "for", "filter", "checker", AT_SIGNING_TIME];
+    if let Some(other) = entry.children.iter().find(|child| !known.contains(&child.key.as_str())) {
+        return Err(wrong(other, "expected id, for, filter, checker or at-signing-time"));
     }
-    Ok(Rule { id: required(entry, "id")?.value.clone(), packet, filters, checkers })
+    let at_signing_time = at_signing_time(entry, packet)?;
+    Ok(Rule { id: required(entry, "id")?.value.clone(), packet, filters, checkers, at_signing_time })
+}
+
+/// `at-signing-time yes`, which ndn-cxx does not have.
+fn at_signing_time(rule: &Entry, packet: PacketKind) -> Read<bool> {
+    let Some(entry) = rule.child(AT_SIGNING_TIME) else { return Ok(false) };
+    match entry.value.as_str() {
+        "yes" if packet == PacketKind::Data => Ok(true),
+        "yes" => Err(wrong(entry, "only for data: a command must be signed now")),
+        "no" => Ok(false),
+        other => Err(wrong(entry, format!("\"{other}\" is neither yes nor no"))),
+    }
 }
 
 fn filter(entry: &Entry) -> Read<NameFilter> {

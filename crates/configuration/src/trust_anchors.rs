@@ -5,9 +5,14 @@
 //! router logs when a file or directory becomes unreadable or readable, and counts each failure. In a directory, files
 //! without a certificate are skipped.
 //!
+//! The files of revocation records ([`crate::revocation_files`]) are read with them.
+//!
 //! Limits: [`MAX_FILE_BYTES`] per file, [`MAX_FILES`] per directory, [`SHORTEST_REFRESH`].
 
-use crate::{RepoTrust, input_file};
+use crate::{
+    RepoTrust, input_file,
+    revocation_files::{LOOK_INTERVAL, RevocationFiles},
+};
 use namewire_management::{Management, TrustConfig};
 use namewire_security::trust::{AnchorCertificate, RulesOrAny, TrustAnchor};
 use std::{
@@ -24,6 +29,8 @@ const MAX_FILES: usize = 1024;
 
 /// Files are read again at most this often.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+
+const LOOK_INTERVAL_NS: u64 = LOOK_INTERVAL.as_nanos() as u64;
 
 /// Why the certificates of a file or directory cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +124,8 @@ pub enum AnchorNews {
     Unreadable(AnchorFileError),
     /// The file or directory can be read.
     Readable(PathBuf),
+    /// A revocation record cannot be read, for this reason in words. Those that were read before count.
+    NoRevocation(String),
 }
 
 impl RepoTrust {
@@ -150,6 +159,9 @@ impl RepoTrust {
 #[derive(Default)]
 pub struct TrustAnchors {
     sources: Vec<Source>,
+    revocations: RevocationFiles,
+    /// When to look at the revocation records again.
+    revocations_due_ns: Option<u64>,
     /// Times that a file or directory could not be read.
     pub unreadable: u64,
 }
@@ -165,7 +177,8 @@ impl TrustAnchors {
             }
         }
         let unreadable = sources.iter().filter(|source| source.unreadable.is_some()).count() as u64;
-        TrustAnchors { sources, unreadable }
+        let revocations = RevocationFiles::read(&trust.revocations);
+        TrustAnchors { sources, revocations, revocations_due_ns: None, unreadable }
     }
 
     /// Why files and directories could not be read the last time, and when they are read again, in words.
@@ -177,15 +190,16 @@ impl TrustAnchors {
             };
             source.error().map(|error| format!("{error}; it is read again {again}"))
         };
-        self.sources.iter().filter_map(problem).collect()
+        self.sources.iter().filter_map(problem).chain(self.revocations.problems()).collect()
     }
 
     /// The files and directories that a configuration names.
     pub fn files(trust: &TrustConfig) -> impl Iterator<Item = &Path> {
-        trust.anchor_files().filter_map(|anchor| match anchor {
+        let anchors = trust.anchor_files().filter_map(|anchor| match anchor {
             TrustAnchor::Certificate(_) => None,
             TrustAnchor::File { path, .. } | TrustAnchor::Directory { path, .. } => Some(path.as_path()),
-        })
+        });
+        anchors.chain(trust.revocations.iter().map(PathBuf::as_path))
     }
 
     /// Gives management what was read.
@@ -194,11 +208,15 @@ impl TrustAnchors {
             source.due_ns = source.refresh.map(|refresh| now_ns.saturating_add(refresh.as_nanos() as u64));
             management.set_anchors(source.path.clone(), source.certificates.clone());
         }
+        for (path, records) in self.revocations.records() {
+            management.set_revocations(path, records);
+        }
+        self.revocations_due_ns = (!self.revocations.is_empty()).then(|| now_ns.saturating_add(LOOK_INTERVAL_NS));
     }
 
     /// When [`TrustAnchors::refresh`] has work.
     pub fn next_refresh_ns(&self) -> Option<u64> {
-        self.sources.iter().filter_map(|source| source.due_ns).min()
+        self.sources.iter().filter_map(|source| source.due_ns).chain(self.revocations_due_ns).min()
     }
 
     /// Reads the files again whose refresh is due. Returns what has become readable or unreadable.
@@ -212,6 +230,12 @@ impl TrustAnchors {
                 source.due_ns = Some(now_ns.saturating_add(refresh.as_nanos() as u64));
                 management.set_anchors(source.path.clone(), source.certificates.clone());
             }
+        }
+        if self.revocations_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.revocations_due_ns = Some(now_ns.saturating_add(LOOK_INTERVAL_NS));
+            let (changed, problems) = self.revocations.look();
+            changed.into_iter().for_each(|(path, records)| management.set_revocations(path, records));
+            news.extend(problems.into_iter().map(AnchorNews::NoRevocation));
         }
         news
     }
@@ -227,6 +251,7 @@ mod tests {
         source.read().map(|news| match news {
             AnchorNews::Unreadable(error) => error.why,
             AnchorNews::Readable(_) => "readable".to_owned(),
+            AnchorNews::NoRevocation(why) => why,
         })
     }
 

@@ -17,7 +17,8 @@
 //!
 //! A valid signature is not enough where NFD checks for replay ([`replay`]): for `rib`, and for commands that an
 //! anchor's signature admits. The same goes for `tags`. If a rule leads to a certificate that the router does not have,
-//! the command waits until the certificate is fetched ([`pending`]).
+//! the command waits until the certificate is fetched ([`pending`]), and for the answer to the question whether it was
+//! revoked ([`revocation`]).
 //!
 //! Limits: see [`replay`], [`pending`] and [`namewire_security::trust`].
 
@@ -25,6 +26,7 @@ pub(crate) mod gate;
 pub(crate) mod pending;
 pub(crate) mod recent_answers;
 pub(crate) mod replay;
+mod revocation;
 
 use crate::{
     environment::Times,
@@ -39,7 +41,7 @@ use namewire_security::{
     Certificate,
     trust::{
         AnchorCertificate, Certificates, Denial, Failure, PacketKind, RulesOrAny, Signatory, SignedPacket,
-        check_validity, judge, judge_from, of_key,
+        check_validity, judge, judge_from, of_key, revocation::Lookups,
     },
 };
 use namewire_shares::Groups;
@@ -147,6 +149,7 @@ pub(crate) struct Authorizer {
     replay: ReplayGuard,
     pub(crate) certificates: Certificates,
     pub(crate) pending: pending::PendingCommands,
+    pub(crate) lookups: Lookups,
     pub(crate) recent_answers: recent_answers::RecentAnswers,
     denials: [u64; Denial::NAMES.len()],
 }
@@ -159,6 +162,7 @@ impl Authorizer {
             replay: ReplayGuard::default(),
             certificates: Certificates::default(),
             pending: pending::PendingCommands::new(groups),
+            lookups: Lookups::default(),
             recent_answers: recent_answers::RecentAnswers::default(),
             denials: [0; Denial::NAMES.len()],
         }
@@ -198,10 +202,10 @@ impl Authorizer {
         denials.chain(limits).filter(|(_, count)| *count > 0).map(|(reason, count)| DropCounter { reason, count })
     }
 
-    /// Decides about one command. Records the command if it passes.
-    pub(crate) fn authorize(&mut self, claim: &Claim<'_>) -> Result<(), Failure> {
+    /// Decides about one command, and whose record it then belongs to; `None`: no replay check.
+    pub(crate) fn judge(&self, claim: &Claim<'_>) -> Result<Option<Sender>, Failure> {
         let face = claim.face;
-        let result = match claim.prefix {
+        match claim.prefix {
             Prefix::Localhop => self.localhop(claim, face),
             Prefix::Localhost if face.scope != FaceScope::Local => {
                 Err(Denial::not_allowed(format!("face {} is not local", face.face)).into())
@@ -214,8 +218,12 @@ impl Authorizer {
                 }
                 None => self.by_policy(claim, face).map_err(Failure::from),
             },
-        };
-        if let Some(sender) = result? {
+        }
+    }
+
+    /// Lets a command pass that [`Authorizer::judge`] accepts, unless it has passed before. Records that it passes.
+    pub(crate) fn pass(&mut self, claim: &Claim<'_>, sender: Option<Sender>) -> Result<(), Failure> {
+        if let Some(sender) = sender {
             let signature = claim.signature.ok_or(Denial::NotSigned)?;
             // NFD requires a nonce only for `rib`, and we for `tags` too. The old format always has one.
             let needs_nonce = claim.module.is_of_applications();
@@ -267,6 +275,7 @@ impl Authorizer {
         }
         if let Some((certificate, may)) = claim.signature.and_then(|signature| self.find_anchor(&signature, claim)) {
             check_validity(certificate, claim.now.unix_ms)?;
+            self.certificates.revocations().check_anchor(certificate, claim.now.unix_ms)?;
             let key = certificate.public_key().map_err(|error| Denial::BadSignature(error.to_string()))?;
             claim.signature.ok_or(Denial::NotSigned)?.verify(&key)?;
             if may {

@@ -172,7 +172,13 @@ impl Management {
         out: &mut Vec<Effect>,
     ) {
         if let (None, Ok(data)) = (nack, Data::parse(packet))
-            && self.on_certificate(now, from, &data, environment, out)
+            && (self.on_record(now, data.name(), Some(packet), environment, out)
+                || self.on_certificate(now, from, &data, environment, out))
+        {
+            return;
+        }
+        if let (Some(_), Ok(interest)) = (nack, Interest::parse(packet))
+            && self.on_record(now, interest.name(), None, environment, out)
         {
             return;
         }

@@ -5,7 +5,7 @@ use crate::{
     counters::ManagementCounters,
     dataset_store::{DatasetLimits, DatasetStore},
     effect::Effect,
-    environment::Times,
+    environment::{Environment, Times},
     face_events::FaceEvents,
     face_registry::{FaceProperties, FaceRegistry},
     fib_computation::{FibChange, FibLimits},
@@ -269,9 +269,9 @@ impl Management {
     }
 
     /// Removes expired routes, continues changes that were too large for one call (a slice of each), and refuses
-    /// commands that waited in vain.
-    pub fn run_timers(&mut self, now: Times, out: &mut Vec<Effect>) {
-        self.expire_pending(now, out);
+    /// commands that waited in vain for certificates, or carries out those that waited for revocation records.
+    pub fn run_timers(&mut self, now: Times, environment: &mut dyn Environment, out: &mut Vec<Effect>) {
+        self.expire_pending(now, environment, out);
         self.routes.run_changes(now, &mut self.replies, out);
         while let Some(purpose) = self.own_interests.take_timed_out(now.mono_ns) {
             self.on_ended(now, purpose, &Answer::TimedOut, out);

@@ -6,6 +6,7 @@
 //! Limits: the length of lists is not limited.
 
 use namewire_security::trust::{AnchorCertificate, RulesOrAny, TrustAnchor};
+use std::path::PathBuf;
 
 /// Settings of [`crate::authorization`]. By default every application on this machine may register routes to itself
 /// and use TagNet, and the router's own user and root may do everything.
@@ -29,6 +30,11 @@ pub struct TrustConfig {
     /// The rules by which announcements of prefixes (`rib/announce`) are accepted; `None`: applications may announce
     /// routes to themselves.
     pub prefix_announcement: Option<RulesOrAny>,
+    /// Files and directories of revocation records. A router reads them and passes the contents to
+    /// [`crate::Management::set_revocations`].
+    pub revocations: Vec<PathBuf>,
+    /// True if the network is asked for revocation records of the certificates behind signed commands. Default true.
+    pub looks_up_revocations: bool,
 }
 
 impl Default for TrustConfig {
@@ -41,6 +47,8 @@ impl Default for TrustConfig {
             localhost_tags: None,
             localhop_rib: None,
             prefix_announcement: None,
+            revocations: Vec::new(),
+            looks_up_revocations: true,
         }
     }
 }

@@ -35,13 +35,13 @@ fn assert_denied(response: &ControlResponse, reason: &str) {
 }
 
 /// A key with a certificate, signed by the key itself or by another.
-struct Identity {
-    signer: Signer,
-    certificate: Certificate,
+pub(crate) struct Identity {
+    pub(crate) signer: Signer,
+    pub(crate) certificate: Certificate,
 }
 
 impl Identity {
-    fn new(uri: &str, issuer: Option<&Identity>) -> Self {
+    pub(crate) fn new(uri: &str, issuer: Option<&Identity>) -> Self {
         Identity::valid(uri, issuer, NOW_MS - DAY_MS, NOW_MS + DAY_MS)
     }
 
@@ -62,7 +62,7 @@ impl Identity {
         AnchorCertificate::parse(self.certificate.wire().to_vec()).expect("a certificate")
     }
 
-    fn command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
+    pub(crate) fn command(&self, prefix: &str, command: &str, parameters: &ControlParameters) -> Vec<u8> {
         self.command_with(prefix, command, parameters, &fresh_fields())
     }
 
@@ -297,7 +297,7 @@ fn datasets_need_nothing() {
 
 // ---- anchors ----
 
-fn granting(identity: &Identity, privileges: Privileges) -> TrustConfig {
+pub(crate) fn granting(identity: &Identity, privileges: Privileges) -> TrustConfig {
     let authorization = Authorization { signer: Grant::Certificate(identity.anchor()), privileges };
     TrustConfig { authorizations: vec![authorization], ..Default::default() }
 }
@@ -468,7 +468,7 @@ fn regex(text: &str) -> NameRegex {
 }
 
 /// The rules of NFD's sample configuration for `/localhop`.
-fn localhop_rules(anchor: &Identity) -> TrustConfig {
+pub(crate) fn localhop_rules(anchor: &Identity) -> TrustConfig {
     let commands = Rule {
         id: "commands".to_owned(),
         packet: PacketKind::Interest,
@@ -477,18 +477,20 @@ fn localhop_rules(anchor: &Identity) -> TrustConfig {
             signature_type: SHA256_ECDSA,
             key_locator: KeyLocatorRule::Regex(regex("^<>*<KEY><>{1,3}$")),
         }],
+        at_signing_time: false,
     };
     let certificates = Rule {
         id: "hierarchy".to_owned(),
         packet: PacketKind::Data,
         filters: vec![NameFilter::Regex(regex("^<>*<KEY><>{1,3}$"))],
         checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+        at_signing_time: false,
     };
     let rules = ValidatorConfig {
         rules: vec![commands, certificates],
         anchors: vec![TrustAnchor::Certificate(anchor.anchor())],
     };
-    TrustConfig { localhop_rib: Some(RulesOrAny::Rules(rules)), ..Default::default() }
+    TrustConfig { localhop_rib: Some(RulesOrAny::Rules(rules)), looks_up_revocations: false, ..Default::default() }
 }
 
 #[test]
@@ -616,7 +618,7 @@ fn a_host_serves_the_certificates_of_its_own_commands() {
 }
 
 /// A face of another host than that of [`UDP_FACE`].
-fn add_neighbour(bench: &mut Bench) -> FaceId {
+pub(crate) fn add_neighbour(bench: &mut Bench) -> FaceId {
     let (face, holder) = (FaceId(332), HolderId::from_index(300).expect("the number of a remote holder"));
     bench.add_face(FaceProperties { face, holder, ..udp_face() });
     face
@@ -861,6 +863,7 @@ fn relations_of_names_and_the_first_rule_that_catches() {
         packet: PacketKind::Interest,
         filters: filter.into_iter().collect(),
         checkers,
+        at_signing_time: false,
     };
     let unregister = NameFilter::Relation(NameRelation::IsStrictPrefixOf, uri("/localhost/nfd/rib/unregister"));
     let rules = ValidatorConfig {
@@ -902,6 +905,7 @@ fn rules_for_digests_and_for_anything() {
         packet: PacketKind::Interest,
         filters: vec![],
         checkers: vec![Checker { signature_type: DIGEST_SHA256, key_locator: KeyLocatorRule::Any }],
+        at_signing_time: false,
     };
     let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![digest], anchors: vec![] });
     let wrong = || {
@@ -963,6 +967,7 @@ fn announcements_have_rules_of_their_own() {
         packet: PacketKind::Data,
         filters: vec![],
         checkers: vec![Checker::hierarchical(SHA256_ECDSA)],
+        at_signing_time: false,
     };
     let anchors = vec![TrustAnchor::Certificate(owner.anchor())];
     let rules = RulesOrAny::Rules(ValidatorConfig { rules: vec![rule], anchors });

@@ -12,4 +12,5 @@ mod full_fib;
 mod leaving_routes;
 mod readvertise;
 mod restoration;
+mod revocation;
 mod tags;

@@ -322,6 +322,7 @@ fn rules_decide_who_may_push() {
             NameRegex::parse("^<localhost><nfd><tags>[<advertise><withdraw>]<>*$").unwrap(),
         )],
         checkers: vec![Checker { signature_type: DIGEST_SHA256, key_locator: KeyLocatorRule::Any }],
+        at_signing_time: false,
     };
     let rules = ValidatorConfig { rules: vec![rule], anchors: Vec::new() };
     let (mut bench, tables) =

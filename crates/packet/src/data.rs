@@ -375,6 +375,17 @@ impl<'a> DataBuilder<'a> {
         key_locator: Option<&NameBuf>,
         sign: impl FnOnce(&[u8]) -> Vec<u8>,
     ) -> Vec<u8> {
+        self.sign_timed_with(signature_type, key_locator, None, sign)
+    }
+
+    /// The same, with SignatureTime in milliseconds since 1970.
+    pub fn sign_timed_with(
+        &self,
+        signature_type: u64,
+        key_locator: Option<&NameBuf>,
+        time_ms: Option<u64>,
+        sign: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.name.value().len() + self.content.len() + 96);
         tlv::write_nested(&mut out, types::DATA, |out| {
             let start = out.len();
@@ -385,6 +396,9 @@ impl<'a> DataBuilder<'a> {
                 tlv::write_nni(out, types::SIGNATURE_TYPE, signature_type);
                 if let Some(name) = key_locator {
                     tlv::write_nested(out, types::KEY_LOCATOR, |out| name.as_name().write_tlv(out));
+                }
+                if let Some(time_ms) = time_ms {
+                    tlv::write_nni(out, types::SIGNATURE_TIME, time_ms);
                 }
                 out.extend_from_slice(self.signature_info_extension);
             });

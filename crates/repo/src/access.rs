@@ -21,6 +21,9 @@
 //!
 //! Data has separate rules ([`AccessSettings::data`]). Without such rules, the repository checks only digests.
 //!
+//! Revoked certificates do not count: those in files of the operator ([`AccessSettings::revocations`]), and those that
+//! the network says ([`Validator`]).
+//!
 //! Limits: those of [`Validator`]; [`FACES_MAX`] faces are remembered.
 
 use crate::{
@@ -32,12 +35,13 @@ use namewire_packet::{
     Data, FaceId, Name, NameBuf,
     nfd::{ControlParameters, FaceQueryFilter, FaceScope, FaceStatus, decode_dataset, face_flags},
 };
-use namewire_security::trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny};
+use namewire_security::trust::{AnchorCertificate, DataValidator, Denial, RevocationRecord, RulesOrAny};
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
+use tokio::sync::watch;
 
 /// Most faces whose scope is remembered.
 const FACES_MAX: usize = 1024;
@@ -66,7 +70,12 @@ pub struct AccessSettings {
     pub data: Option<RulesOrAny>,
     /// The certificates in the files and directories that the rules name.
     pub anchors: Vec<(PathBuf, Vec<AnchorCertificate>)>,
+    /// The revocation records in files and directories, as they are at each moment; `None`: there are no files.
+    pub revocations: Option<watch::Receiver<RevocationsOfFiles>>,
 }
+
+/// The revocation records of each file or directory.
+pub type RevocationsOfFiles = Vec<(PathBuf, Vec<RevocationRecord>)>;
 
 /// Judges commands and Data.
 pub(crate) struct Access {
@@ -78,6 +87,7 @@ pub(crate) struct Access {
     knows_faces: bool,
     commands: Option<Validator>,
     data: Option<Validator>,
+    revocations: Option<Mutex<watch::Receiver<RevocationsOfFiles>>>,
     is_face_local: Mutex<HashMap<FaceId, bool>>,
 }
 
@@ -112,7 +122,23 @@ impl Access {
             knows_faces,
             commands: rules.map(validator),
             data: settings.data.map(validator),
+            revocations: settings.revocations.map(|mut files| {
+                files.mark_changed();
+                Mutex::new(files)
+            }),
             is_face_local: Mutex::default(),
+        }
+    }
+
+    /// Takes the revocation records that files have now.
+    fn take_revocations(&self) {
+        let Some(files) = &self.revocations else { return };
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.has_changed().unwrap_or(false) {
+            let records = files.borrow_and_update();
+            for validator in [&self.commands, &self.data].into_iter().flatten() {
+                records.iter().for_each(|(path, records)| validator.set_revocations(path.clone(), records.clone()));
+            }
         }
     }
 
@@ -133,6 +159,7 @@ impl Access {
         if self.local_may && self.is_local(notified_from, came_from).await {
             return Ok(());
         }
+        self.take_revocations();
         let judged = match &self.commands {
             None if self.is_blind() => {
                 Err(Denial::NotAllowed("the router does not tell from which face commands come".to_owned()))
@@ -162,6 +189,7 @@ impl Access {
     /// True if Data may be stored.
     pub(crate) async fn check_data(&self, data: &Data<'_>) -> bool {
         let Some(validator) = &self.data else { return true };
+        self.take_revocations();
         let judged = validator.check(&self.client, data).await;
         if let Err(denial) = &judged {
             self.statistics.deny(denial);

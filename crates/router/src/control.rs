@@ -216,7 +216,7 @@ impl Control {
         let now = self.node.times();
         if self.management.next_deadline().is_some_and(|at| at <= now.mono_ns) {
             let mut effects = Vec::new();
-            self.management.run_timers(now, &mut effects);
+            self.management.run_timers(now, &mut self.node, &mut effects);
             self.carry_out(effects);
         }
         if self.anchors.next_refresh_ns().is_some_and(|at| at <= now.mono_ns) {

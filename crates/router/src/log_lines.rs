@@ -58,6 +58,7 @@ pub(crate) fn trust_anchor(news: &AnchorNews) {
     match news {
         AnchorNews::Unreadable(error) => tracing::warn!(target: "management", "{error}; its certificates do not count"),
         AnchorNews::Readable(path) => tracing::info!(target: "management", "trust anchor {} was read", path.display()),
+        AnchorNews::NoRevocation(why) => tracing::warn!(target: "management", "{why}; records read before count"),
     }
 }
 

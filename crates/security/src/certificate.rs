@@ -195,6 +195,13 @@ pub fn identity_of(name: Name<'_>) -> Option<Name<'_>> {
     }
 }
 
+/// The name of the key in a KeyLocator. The KeyLocator may name a certificate, a key, or a key and its issuer.
+pub(crate) fn key_name_in(locator: Name<'_>) -> Option<Name<'_>> {
+    let starts = [4, 2, 3].into_iter().filter_map(|suffix| locator.len().checked_sub(suffix));
+    let start = starts.into_iter().find(|&at| locator.get(at) == Some(KEY_COMPONENT))?;
+    Some(locator.prefix(start + 2))
+}
+
 fn read_validity(signature_info: &[u8]) -> Result<ValidityPeriod, CertificateError> {
     let mut reader = Reader::new(signature_info);
     let mut validity = None;

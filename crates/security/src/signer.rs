@@ -25,22 +25,31 @@ enum Secret {
 pub struct Signer {
     secret: Secret,
     key_locator: Option<NameBuf>,
+    /// The clock for SignatureTime of Data.
+    clock: Option<fn() -> u64>,
 }
 
 impl Signer {
     /// DigestSha256: needs no key.
     pub const fn digest() -> Self {
-        Signer { secret: Secret::Digest, key_locator: None }
+        Signer { secret: Secret::Digest, key_locator: None, clock: None }
     }
 
     /// HMAC with a shared secret; `key_name` names it.
     pub fn hmac(key: HmacKey, key_name: NameBuf) -> Self {
-        Signer { secret: Secret::Hmac(key), key_locator: Some(key_name) }
+        Signer { secret: Secret::Hmac(key), key_locator: Some(key_name), clock: None }
     }
 
     /// A private key; `key_locator` is the name of its certificate, or of the key if it has none.
     pub fn private_key(key: impl Into<Arc<PrivateKey>>, key_locator: NameBuf) -> Self {
-        Signer { secret: Secret::Key(key.into()), key_locator: Some(key_locator) }
+        Signer { secret: Secret::Key(key.into()), key_locator: Some(key_locator), clock: None }
+    }
+
+    /// The same, and its Data say when they were signed (SignatureTime): then consumers can accept them after the
+    /// certificate has expired (`at-signing-time`, [`crate::trust`]). `clock` is in milliseconds since 1970. Data
+    /// signed by a digest have no time.
+    pub fn with_time(self, clock: fn() -> u64) -> Self {
+        Signer { clock: Some(clock), ..self }
     }
 
     /// SignatureType of its signatures.
@@ -75,7 +84,8 @@ impl Signer {
     /// Those of [`Signer::sign`].
     pub fn sign_data(&self, builder: &DataBuilder<'_>) -> Result<Vec<u8>, SignError> {
         let mut result = Ok(());
-        let wire = builder.sign_with(self.signature_type(), self.key_locator(), |signed| {
+        let time_ms = self.clock.filter(|_| !matches!(self.secret, Secret::Digest)).map(|clock| clock());
+        let wire = builder.sign_timed_with(self.signature_type(), self.key_locator(), time_ms, |signed| {
             self.sign(&[signed]).unwrap_or_else(|error| {
                 result = Err(error);
                 Vec::new()

@@ -58,7 +58,7 @@ impl ValidityPeriod {
 
     /// First and last moment as dates and times of ISO 8601 in UTC, `YYYY-MM-DDThh:mm:ssZ`.
     pub fn iso_times(self) -> [String; 2] {
-        [self.not_before_ms, self.not_after_ms].map(|unix_ms| date_time(unix_ms).to_string())
+        [self.not_before_ms, self.not_after_ms].map(iso_time)
     }
 
     /// True if the period contains `unix_ms`, in milliseconds since 1970.
@@ -82,6 +82,11 @@ impl fmt::Display for ValidityPeriod {
         let [from, to] = self.iso_times();
         write!(f, "{from} to {to}")
     }
+}
+
+/// A moment as date and time of ISO 8601 in UTC.
+pub(crate) fn iso_time(unix_ms: u64) -> String {
+    date_time(unix_ms).to_string()
 }
 
 fn date_time(unix_ms: u64) -> DateTime {

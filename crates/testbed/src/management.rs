@@ -288,8 +288,9 @@ impl Bench {
         bench
     }
 
-    /// Without any face.
-    pub fn without_faces(config: ManagementConfig) -> Self {
+    /// Without any face. It asks for no revocation records, until [`Management::set_trust`] says otherwise.
+    pub fn without_faces(mut config: ManagementConfig) -> Self {
+        config.trust.looks_up_revocations = false;
         let mut router =
             Router { cs: CsInfo { capacity: 65536, flags: 3, ..Default::default() }, ..Default::default() };
         let mut effects = Vec::new();
@@ -329,7 +330,7 @@ impl Bench {
     /// Runs the timers that are due.
     pub fn timers(&mut self) {
         self.effects.clear();
-        self.management.run_timers(self.now, &mut self.effects);
+        self.management.run_timers(self.now, &mut self.router, &mut self.effects);
     }
 
     /// A face closes.

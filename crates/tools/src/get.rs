@@ -97,6 +97,10 @@ pub(crate) struct Args {
     /// each key may sign only names under its identity (repeatable)
     #[arg(long, value_name = "FILE")]
     anchor: Vec<PathBuf>,
+    /// With --anchor: accept old Data, too, that were signed while their certificates were valid. Whoever has a key
+    /// that has expired can choose the time in its signatures
+    #[arg(long, requires = "anchor")]
+    at_signing_time: bool,
     /// Show neither progress nor summary
     #[arg(short, long)]
     quiet: bool,
@@ -128,7 +132,7 @@ impl Args {
             window_max: self.window as usize,
             retries_max: self.retries,
             lifetime_ms: self.lifetime,
-            validator: validator(&self.anchor)?,
+            validator: validator(&self.anchor, self.at_signing_time)?,
             patience: Duration::from_millis(self.wait.unwrap_or(patience_ms)),
             waits_for_producer: self.wait.is_some(),
             reconnect: RECONNECT,
@@ -158,7 +162,7 @@ pub(crate) async fn fetch(global: &Global, mut args: Args, discovery: Discovery)
     }
     let options = args.options(discovery)?;
     let client = global.connect().await?;
-    let mut output = Output::open(args.output.as_deref(), &checked_by(&args.anchor)?)?;
+    let mut output = Output::open(args.output.as_deref(), &checked_by(&args.anchor, args.at_signing_time)?)?;
     let display = Display::new(global, args.quiet, args.file().is_some(), &args.name);
     let result = until_interrupted(fetch_into(&client, &args, &options, &mut output, &display)).await;
     display.clear();
@@ -227,7 +231,7 @@ async fn run(
 }
 
 /// The trust schema of these anchors; `None` without any.
-fn validator(files: &[PathBuf]) -> Result<Option<Arc<Validator>>, Failure> {
+fn validator(files: &[PathBuf], at_signing_time: bool) -> Result<Option<Arc<Validator>>, Failure> {
     if files.is_empty() {
         return Ok(None);
     }
@@ -236,11 +240,12 @@ fn validator(files: &[PathBuf]) -> Result<Option<Arc<Validator>>, Failure> {
         certificate.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
     };
     let anchors = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(Arc::new(Validator::hierarchical(anchors))))
+    let validator = Validator::hierarchical(anchors);
+    Ok(Some(Arc::new(if at_signing_time { validator.at_signing_time() } else { validator })))
 }
 
 /// What stands in an unfinished copy for the anchors that its segments were checked against.
-fn checked_by(anchors: &[PathBuf]) -> Result<String, Failure> {
+fn checked_by(anchors: &[PathBuf], at_signing_time: bool) -> Result<String, Failure> {
     if anchors.is_empty() {
         return Ok("digests".to_owned());
     }
@@ -249,5 +254,6 @@ fn checked_by(anchors: &[PathBuf]) -> Result<String, Failure> {
         digests.push(sha256(&[&read_file(path)?]));
     }
     digests.sort_unstable();
+    digests.extend(at_signing_time.then(|| sha256(&[b"at-signing-time"])));
     Ok(sha256(&[digests.as_flattened()]).iter().map(|byte| format!("{byte:02x}")).collect())
 }

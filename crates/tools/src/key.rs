@@ -14,6 +14,7 @@ use namewire_packet::{Component, KeyLocator, NameBuf};
 use namewire_security::{
     Certificate, PrivateKey, PublicKey, SafeBag, Signer, ValidityPeriod, issue_certificate,
     key_chain::{Entry, Expiry, KeyChain, KeyChainError, KeyChainLocation, PibError},
+    trust::revocation::Reason,
 };
 use serde::Serialize;
 use std::{
@@ -107,6 +108,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36500))]
         days: Option<u64>,
     },
+    /// Revoke a certificate: make a record, signed by its issuer's key or by its own, that routers and consumers refuse
+    /// the certificate by; one of these private keys must be in this key chain
+    Revoke {
+        /// File of the certificate (- is standard input), or name of an identity, a key or a certificate
+        certificate: String,
+        /// Why; after a compromise, no signature counts, whatever its time
+        #[arg(long, value_enum, default_value = "unspecified")]
+        reason: RevocationReason,
+        /// Write the record to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Certify another person's key: read that person's self-signed certificate, and print one signed by --identity
     Issue {
         /// Certificate of the key to certify; - is standard input
@@ -133,6 +146,18 @@ pub(crate) enum KeyType {
     Rsa,
 }
 
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum RevocationReason {
+    /// None is given
+    Unspecified,
+    /// Another person has the private key, or may have it
+    KeyCompromise,
+    /// Another person has the issuer's private key, or may have it
+    CaCompromise,
+    /// Another certificate replaces this one
+    Superseded,
+}
+
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(global),
@@ -151,6 +176,7 @@ pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Fai
         Command::Import { file, passphrase_file } => import(&file, passphrase_file.as_deref()),
         Command::Serve { names, files } => certificates::execute(global, names, files).await,
         Command::Renew { name, days } => renew(global, &name, days),
+        Command::Revoke { certificate, reason, output } => revoke(global, &certificate, reason, output.as_deref()),
         Command::Issue { file, days, issuer_id, output } => issue(global, &file, days, &issuer_id, output.as_deref()),
     }
 }
@@ -165,7 +191,7 @@ pub(crate) fn signer(name: &NameBuf) -> Result<Signer, Failure> {
         static ONCE: Once = Once::new(); // a command may sign what it sends and what it serves
         ONCE.call_once(|| eprintln!("namewire: {} {end}; see `namewire key renew --help`", certificate.name()));
     }
-    Ok(signer)
+    Ok(signer.with_time(now_ms))
 }
 
 /// When it ends, if it is due to be renewed.
@@ -429,6 +455,51 @@ fn issue(global: &Global, file: &Path, days: u64, issuer_id: &str, output: Optio
     let issued = issue_certificate(&signer(issuer)?, request.key_name(), request.spki(), issuer_id, now_ms, validity)
         .map_err(KeyChainError::from)?;
     write_base64(issued.wire(), output)
+}
+
+#[derive(Serialize)]
+struct Revoked {
+    certificate: String,
+    reason: String,
+    record: String,
+    served_under: String,
+}
+
+fn revoke(global: &Global, named: &str, reason: RevocationReason, output: Option<&Path>) -> Result<(), Failure> {
+    let (chain, file) = (open()?, Path::new(named));
+    let certificate = if named == "-" || file.is_file() {
+        parse_certificate(&packet_of(read_file(file)?)?)?
+    } else {
+        let name = name_argument::parse(named).map_err(Failure::usage)?;
+        chain.parsed_certificate_of(name.as_name())?
+    };
+    let reason = match reason {
+        RevocationReason::Unspecified => Reason::UNSPECIFIED,
+        RevocationReason::KeyCompromise => Reason::KEY_COMPROMISE,
+        RevocationReason::CaCompromise => Reason::CA_COMPROMISE,
+        RevocationReason::Superseded => Reason::SUPERSEDED,
+    };
+    let record = chain.revoke(&certificate, reason, now_ms())?;
+    write_base64(record.wire(), output)?;
+    let revoked = Revoked {
+        certificate: certificate.name().to_string(),
+        reason: reason.to_string(),
+        record: record.name().to_string(),
+        served_under: record.name().parent().to_string(),
+    };
+    if output.is_none() {
+        eprintln!("namewire: serve this Data under {}, or name its file in trust.revocations", revoked.served_under);
+        return Ok(());
+    }
+    let text = || {
+        fields(&[
+            ("certificate", revoked.certificate.clone()),
+            ("reason", revoked.reason.clone()),
+            ("record", revoked.record.clone()),
+            ("serve it under", revoked.served_under.clone()),
+        ])
+    };
+    Ok(global.output().print(&revoked, text)?)
 }
 
 fn certificate_entry(chain: &KeyChain, name: &NameBuf) -> Result<Entry, Failure> {

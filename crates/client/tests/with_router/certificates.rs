@@ -16,30 +16,30 @@ use tokio::time::sleep;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
-fn name(uri: &str) -> NameBuf {
+pub(crate) fn name(uri: &str) -> NameBuf {
     uri.parse().unwrap()
 }
 
 /// A key whose signatures name the key, and its public part.
-struct Key {
+pub(crate) struct Key {
     name: NameBuf,
-    signer: Signer,
+    pub(crate) signer: Signer,
     spki: Vec<u8>,
 }
 
 impl Key {
-    fn new(uri: &str) -> Self {
+    pub(crate) fn new(uri: &str) -> Self {
         let (name, key) = (name(uri), PrivateKey::generate_ecdsa().unwrap());
         let spki = key.public_key().spki().to_vec();
         Key { signer: Signer::private_key(key, name.clone()), name, spki }
     }
 
     /// A certificate for this key, from `from_day` to `to_day` (days from now).
-    fn certified_by(&self, issuer: &Key, version: u64, from_day: i64, to_day: i64) -> Certificate {
+    pub(crate) fn certified_by(&self, issuer: &Key, version: u64, from_day: i64, to_day: i64) -> Certificate {
         let at = |day: i64| now_ms().saturating_add_signed(day * DAY_MS as i64);
         let validity = ValidityPeriod { not_before_ms: at(from_day), not_after_ms: at(to_day) };
         let id = Component::generic(b"issuer");
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-fn anchor(certificate: &Certificate) -> AnchorCertificate {
+pub(crate) fn anchor(certificate: &Certificate) -> AnchorCertificate {
     AnchorCertificate::parse(certificate.wire().to_vec()).unwrap()
 }
 

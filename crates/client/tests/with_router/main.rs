@@ -1,8 +1,9 @@
 //! Clients of a real router: the programs of the folder examples; connections after a restart of the router;
-//! certificates that expire; sync groups with a forging member.
+//! certificates that expire or are revoked; sync groups with a forging member.
 
 mod certificates;
 mod connections;
 mod examples;
 mod node;
+mod revocation;
 mod sync_groups;

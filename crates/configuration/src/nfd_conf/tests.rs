@@ -138,6 +138,22 @@ fn what_nfd_refuses_is_refused_with_its_line() {
     }
 }
 
+/// Ours, for old Data: a rule says so, and only one for Data may.
+#[test]
+fn a_rule_for_data_may_ask_for_the_signing_time() {
+    let with = |packet: &str, line: &str| {
+        format!(
+            "rib {{ localhop_security {{ rule {{ id x\nfor {packet}\nchecker {{ type hierarchical }}\n{line} }} }} }}"
+        )
+    };
+    for (line, expected) in [("", false), ("at-signing-time no", false), ("at-signing-time yes", true)] {
+        let Some(RulesOrAny::Rules(rules)) = read(&with("data", line)).trust.localhop_rib else { panic!("rules") };
+        assert_eq!(rules.rules[0].at_signing_time, expected, "{line}");
+    }
+    assert!(error(&with("interest", "at-signing-time yes")).contains("a command must be signed now"));
+    assert!(error(&with("data", "at-signing-time maybe")).contains("\"maybe\" is neither yes nor no"));
+}
+
 #[test]
 fn what_nfd_does_not_know_is_named_with_the_nearest_key() {
     let warnings = read("face_system { udp { idle_timeot 3 } }\ntabels { }\nrib { localhost_securty }").warnings;

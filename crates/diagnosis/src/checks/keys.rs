@@ -129,8 +129,10 @@ pub(super) fn trust_anchors(facts: &Facts) -> Checked {
     let mut findings = Vec::new();
     for problem in &facts.unreadable_anchors {
         let path = problem.split_once(' ').map_or(&**problem, |_| problem.as_str());
+        let is_record = problem.starts_with("revocations ");
+        let what = if is_record { "a revocation record" } else { "a certificate that it is to trust" };
         findings.push(Finding::error(
-            format!("The router cannot read a certificate that it is to trust: {path}."),
+            format!("The router cannot read {what}: {path}."),
             "namewire events --area trust -n 10",
         ));
     }

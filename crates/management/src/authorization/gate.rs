@@ -3,7 +3,9 @@
 
 use super::{
     Claim, Module, PassedCommand,
-    pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source},
+    pending::{FETCH_LIFETIME_MS, Fetching, PendingCommand, Source, ask},
+    replay::Sender,
+    revocation::RECORD_WAIT_MS,
 };
 use crate::{
     command::{Refusal, refusal, signature_of},
@@ -16,10 +18,10 @@ use crate::{
     request::Request,
     trust_config::TrustConfig,
 };
-use namewire_packet::{Data, FaceId, Interest, Name};
+use namewire_packet::{Data, FaceId, Interest, Name, NameBuf};
 use namewire_security::{
     Certificate,
-    trust::{AnchorCertificate, Denial, Failure, Teller, check_parameters_digest},
+    trust::{AnchorCertificate, Denial, Failure, RevocationRecord, SignedPacket, Teller, check_parameters_digest},
 };
 use namewire_shares::HolderId;
 use std::path::PathBuf;
@@ -57,6 +59,7 @@ impl Management {
         if *self.authorizer.config() != trust {
             log_lines::trust_replaced();
         }
+        self.authorizer.certificates.revocations_mut().retain_files(&trust.revocations);
         self.authorizer.set_config(trust);
         self.update_fib(vec![self.localhop_prefix.clone()], out);
     }
@@ -84,6 +87,11 @@ impl Management {
         self.authorizer.set_anchors(path, anchors);
     }
 
+    /// Sets the revocation records that are in a file or directory now.
+    pub fn set_revocations(&mut self, path: PathBuf, records: Vec<RevocationRecord>) {
+        self.authorizer.certificates.revocations_mut().set_file(path, records);
+    }
+
     /// Judges the Data of a prefix announcement that came through `incoming`.
     ///
     /// # Errors
@@ -99,25 +107,19 @@ impl Management {
     /// # Errors
     /// The answer that refuses it.
     pub(crate) fn admit(&mut self, arrival: &Arrival<'_>, out: &mut Vec<Effect>) -> Result<Admission, Refusal> {
-        let &Request { now, prefix, interest, fetching, .. } = arrival.request;
+        let &Request { interest, fetching, .. } = arrival.request;
         let incoming = arrival.request.incoming();
         if incoming == FaceId::INTERNAL {
             return Ok(Admission::Now);
         }
-        let Some(face) = self.faces.get(incoming) else {
+        if self.faces.get(incoming).is_none() {
             self.replies.counters.orphaned += 1;
             return Ok(Admission::Orphaned);
-        };
-        let host = teller(face.holder);
+        }
+        let host = teller(self.faces.holder(incoming));
         let signature = signature_of(interest, arrival.parameter_components)?;
-        let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
-        let digest = if signature.is_some() { check_parameters_digest(interest) } else { Ok(()) };
-        let verdict = digest.map_err(Failure::from).and_then(|()| self.authorizer.authorize(&claim));
-        let denial = match verdict {
-            Ok(()) => {
-                out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
-                return Ok(Admission::Now);
-            }
+        let denial = match self.judge_arrival(arrival, signature, out) {
+            Ok(admission) => return Ok(admission),
             // The client sent a command again while the first copy is worked on; it gets the first copy's answer.
             Err(Failure::Denied(Denial::Replayed(_))) if self.pending.will_answer(interest.name()) => {
                 return Ok(Admission::Later);
@@ -126,9 +128,10 @@ impl Management {
                 return Ok(Admission::Later);
             }
             Err(Failure::Denied(denial)) => {
-                let was_fetched = !fetching.asked.is_empty();
-                // If a fetched certificate has expired, there may be a newer one of that key.
-                let is_over = matches!(denial, Denial::CertificateExpired(_));
+                let is_revoked = matches!(denial, Denial::CertificateRevoked { .. });
+                let was_fetched = !fetching.asked.is_empty() && !is_revoked;
+                // If a fetched certificate has expired or is revoked, there may be a newer one of that key.
+                let is_over = is_revoked || matches!(denial, Denial::CertificateExpired(_));
                 if (was_fetched || is_over)
                     && let Some(namewire_packet::KeyLocator::Name(name)) = signature.and_then(|s| s.key_locator())
                 {
@@ -155,6 +158,38 @@ impl Management {
             }
         };
         Err(self.denied(&denial))
+    }
+
+    /// Judges a command. It passes, or waits for revocation records.
+    fn judge_arrival(
+        &mut self,
+        arrival: &Arrival<'_>,
+        signature: Option<SignedPacket<'_>>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Admission, Failure> {
+        let &Request { now, prefix, interest, fetching, .. } = arrival.request;
+        let gone = || Denial::not_allowed("the face is gone");
+        let face = self.faces.get(arrival.request.incoming()).ok_or_else(gone)?;
+        let claim = Claim { now, prefix, module: arrival.module, face, names_face: arrival.names_face, signature };
+        if signature.is_some() {
+            check_parameters_digest(interest)?;
+        }
+        let sender = self.authorizer.judge(&claim)?;
+        if let Some(Sender::Key(_)) = sender {
+            let (due, open) = self.authorizer.look_up(&claim);
+            let is_own = |name: &NameBuf| self.is_own_name(name.as_name());
+            out.extend(due.iter().filter(|one| !is_own(&one.prefix)).map(|one| ask(&one.prefix, None)));
+            let open: Vec<NameBuf> = open.into_iter().filter(|name| !is_own(name)).collect();
+            if !open.is_empty() && !fetching.has_waited_for_records {
+                let deadline_ns = now.mono_ns.saturating_add(RECORD_WAIT_MS * 1_000_000);
+                let command = self.pending_command(arrival.request, fetching.for_records(open));
+                let waits = self.authorizer.pending.add_for_records(PendingCommand { deadline_ns, ..command });
+                return if waits { Ok(Admission::Later) } else { Err(Denial::TooManyPending.into()) };
+            }
+        }
+        self.authorizer.pass(&claim, sender)?;
+        out.extend(self.authorizer.replay.take_passed().into_iter().map(Effect::KeepCommand));
+        Ok(Admission::Now)
     }
 
     fn pending_command(&self, request: &Request<'_>, fetching: Fetching) -> PendingCommand {
@@ -227,10 +262,42 @@ impl Management {
         true
     }
 
-    /// Refuses the commands whose certificates did not come.
-    pub(crate) fn expire_pending(&mut self, now: Times, out: &mut Vec<Effect>) {
+    /// Takes an answer to a question for revocation records: Data, or a Nack for this name. False if it is none. The
+    /// commands that waited for it are judged again.
+    pub(crate) fn on_record(
+        &mut self,
+        now: Times,
+        name: Name<'_>,
+        wire: Option<&[u8]>,
+        environment: &mut dyn Environment,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let is_answer = self.authorizer.take_record(name, wire);
+        if is_answer {
+            for command in self.authorizer.pending.take_with_record(name) {
+                self.go_on(now, command, environment, out);
+            }
+        }
+        is_answer
+    }
+
+    /// Judges a command again that has waited for revocation records.
+    fn go_on(&mut self, now: Times, command: PendingCommand, environment: &mut dyn Environment, out: &mut Vec<Effect>) {
+        let fetching = command.fetching.without_records();
+        let Ok(interest) = Interest::parse(&command.interest) else { return };
+        if let Some(request) = self.read_request(now, command.incoming, &interest, command.pit_token, &fetching) {
+            self.on_request(&request, environment, out);
+        }
+    }
+
+    /// Refuses the commands whose certificates did not come, and goes on with those whose revocation records did not.
+    pub(crate) fn expire_pending(&mut self, now: Times, environment: &mut dyn Environment, out: &mut Vec<Effect>) {
         for command in self.authorizer.pending.take_due(now.mono_ns) {
-            self.refuse_pending(&command, out);
+            if command.fetching.records.is_empty() {
+                self.refuse_pending(&command, out);
+            } else {
+                self.go_on(now, command, environment, out);
+            }
         }
     }
 

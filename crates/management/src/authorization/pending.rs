@@ -52,6 +52,10 @@ pub(crate) struct Fetching {
     pub(crate) source: Option<Source>,
     /// Why the certificates of the network do not let it pass. It waits for its own host alone.
     pub(crate) denial: Option<Denial>,
+    /// The revocation records that it waits for, by the prefix of their names. Then it waits for no certificate.
+    pub(crate) records: Vec<NameBuf>,
+    /// It has waited for them, and need not wait again.
+    pub(crate) has_waited_for_records: bool,
     repeats: usize,
 }
 
@@ -80,6 +84,16 @@ impl Fetching {
         Fetching { asked: self.asked[..1].to_vec(), denial: Some(denial), ..self.clone() }
     }
 
+    /// The wait for these revocation records.
+    pub(crate) fn for_records(&self, records: Vec<NameBuf>) -> Self {
+        Fetching { records, ..self.clone() }
+    }
+
+    /// The end of that wait.
+    pub(crate) fn without_records(self) -> Self {
+        Fetching { records: Vec::new(), has_waited_for_records: true, ..self }
+    }
+
     /// The same, after an answer from there.
     pub(crate) fn answered_by(self, source: Source) -> Self {
         Fetching { source: Some(source), ..self }
@@ -87,11 +101,11 @@ impl Fetching {
 
     /// True if it waits for this certificate.
     fn waits_for(&self, certificate: Name<'_>) -> bool {
-        self.asked.last().is_some_and(|last| last.as_name().is_prefix_of(&certificate))
+        self.records.is_empty() && self.asked.last().is_some_and(|last| last.as_name().is_prefix_of(&certificate))
     }
 
     fn asked_for(&self, certificate: Name<'_>) -> bool {
-        self.asked.iter().any(|one| one.as_name().is_prefix_of(&certificate))
+        self.records.is_empty() && self.asked.iter().any(|one| one.as_name().is_prefix_of(&certificate))
     }
 }
 
@@ -125,7 +139,10 @@ impl PendingCommands {
         if command.fetching.asked.len() > MAX_CHAIN || self.pool.try_take(command.holder, 1).is_err() {
             return false;
         }
-        let alike = || self.commands.iter().filter(|other| other.fetching.asked.last() == Some(certificate));
+        let alike = || {
+            let waiting = self.commands.iter().filter(|other| other.fetching.records.is_empty());
+            waiting.filter(|other| other.fetching.asked.last() == Some(certificate))
+        };
         let asks_network = command.fetching.denial.is_none();
         if asks_network && !alike().any(|other| other.fetching.denial.is_none()) {
             out.push(ask(certificate, None));
@@ -135,6 +152,31 @@ impl PendingCommands {
         }
         self.commands.push(command);
         true
+    }
+
+    /// Lets a command wait for the revocation records in its [`Fetching`], which have been asked for. False if it
+    /// cannot wait.
+    pub(crate) fn add_for_records(&mut self, command: PendingCommand) -> bool {
+        let has_room = self.pool.try_take(command.holder, 1).is_ok();
+        if has_room {
+            self.commands.push(command);
+        }
+        has_room
+    }
+
+    /// Takes the commands that wait for no other record than the one of this name.
+    pub(crate) fn take_with_record(&mut self, record: Name<'_>) -> Vec<PendingCommand> {
+        let mut ended = Vec::new();
+        for (at, command) in self.commands.iter_mut().enumerate() {
+            let records = &mut command.fetching.records;
+            let before = records.len();
+            records.retain(|prefix| !prefix.as_name().is_prefix_of(&record));
+            if records.is_empty() && before > 0 {
+                ended.push(at);
+            }
+        }
+        let mut at = 0..;
+        self.take(|_| at.next().is_some_and(|at| ended.contains(&at)))
     }
 
     /// Lets a command wait on for its own host alone: the network's answer was no certificate.
@@ -202,8 +244,8 @@ impl PendingCommands {
     }
 }
 
-/// The Interest for a certificate.
-fn ask(certificate: &NameBuf, to: Option<FaceId>) -> Effect {
+/// The Interest for a certificate, or for revocation records with this prefix.
+pub(super) fn ask(certificate: &NameBuf, to: Option<FaceId>) -> Effect {
     let interest = InterestBuilder::new(certificate).can_be_prefix(true).must_be_fresh(true);
     Effect::Express { packet: interest.lifetime_ms(FETCH_LIFETIME_MS).build(), to }
 }

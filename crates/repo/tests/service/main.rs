@@ -3,5 +3,6 @@
 mod bad_input;
 mod bulk;
 mod put_and_get;
+mod revoked;
 mod router;
 mod sync_groups;

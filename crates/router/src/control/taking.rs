@@ -109,7 +109,8 @@ impl Control {
                 return;
             }
             let mut effects = Vec::new();
-            self.management.run_timers(self.node.times(), &mut effects);
+            let now = self.node.times();
+            self.management.run_timers(now, &mut self.node, &mut effects);
             self.carry_out(effects);
         }
     }

@@ -111,6 +111,7 @@ fn localhop(anchor: TrustAnchor) -> TrustConfig {
         packet,
         filters: vec![NameFilter::Regex(regex(filter))],
         checkers: vec![checker],
+        at_signing_time: false,
     };
     let keys = "^<>*<KEY><>{1,3}$";
     let any_key = Checker { signature_type: SHA256_ECDSA, key_locator: KeyLocatorRule::Regex(regex(keys)) };

@@ -8,6 +8,7 @@ mod key_files;
 mod location;
 mod pib;
 mod renewal;
+mod revoke;
 
 pub use key_files::{KeyFileError, KeyFiles};
 pub use location::{KeyChainLocation, LocatorError};
@@ -18,6 +19,7 @@ use crate::{
     Certificate, IssueError, PrivateKey, SafeBag, SafeBagError, Signer, ValidityPeriod,
     certificate::{self, KEY_COMPONENT},
     issue_certificate,
+    trust::revocation::RevokeError,
 };
 use namewire_packet::{Component, Name, NameBuf};
 use std::path::Path;
@@ -46,6 +48,9 @@ pub enum KeyChainError {
     /// No certificate could be made.
     #[error(transparent)]
     Issue(#[from] IssueError),
+    /// No revocation record could be made.
+    #[error(transparent)]
+    Revoke(#[from] RevokeError),
     /// A safe bag cannot be opened or made.
     #[error(transparent)]
     SafeBag(#[from] SafeBagError),

@@ -13,8 +13,9 @@
 
 use super::{CLOCK_SLACK_MS, Entry, KeyChain, KeyChainError, KeyFileError};
 use crate::{
-    Certificate, IssueError, Signer, ValidityPeriod, certificate::is_certificate_name, issue_certificate,
-    trust::key_name_in,
+    Certificate, IssueError, Signer, ValidityPeriod,
+    certificate::{is_certificate_name, key_name_in},
+    issue_certificate,
 };
 use namewire_packet::{KeyLocator, Name, NameBuf};
 

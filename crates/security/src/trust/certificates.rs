@@ -8,12 +8,13 @@
 //! by each; beyond that the oldest is dropped. There is no limit for certificates from files.
 
 use super::{
-    judge::MAX_CHAIN,
+    MAX_CHAIN,
+    revocation::Revocations,
     rules::{AnchorCertificate, TrustAnchor},
 };
 use crate::{
     Certificate,
-    certificate::{KEY_COMPONENT, is_certificate_name},
+    certificate::{is_certificate_name, key_name_in},
 };
 use namewire_packet::{Name, NameBuf};
 use std::{
@@ -37,6 +38,7 @@ pub struct Certificates {
     /// Certificates by file or directory, as the configuration names it.
     from_files: HashMap<PathBuf, Vec<AnchorCertificate>>,
     fetched: VecDeque<Fetched>,
+    revocations: Revocations,
 }
 
 /// A fetched certificate, and the host that told it; `None` is the network.
@@ -57,6 +59,16 @@ impl Certificates {
     /// Replaces the certificates read from a file or directory.
     pub fn set_file(&mut self, path: PathBuf, certificates: Vec<AnchorCertificate>) {
         self.from_files.insert(path, certificates);
+    }
+
+    /// The revocation records at hand.
+    pub const fn revocations(&self) -> &Revocations {
+        &self.revocations
+    }
+
+    /// The same, to add some.
+    pub const fn revocations_mut(&mut self) -> &mut Revocations {
+        &mut self.revocations
     }
 
     /// The trust anchor, among these, of the key that a KeyLocator names.
@@ -154,13 +166,6 @@ impl Certificates {
 /// True if a KeyLocator with this name means this certificate: by its name, or by its key's.
 fn is_named(certificate: &Certificate, locator: Name<'_>) -> bool {
     locator.is_prefix_of(&certificate.name()) && key_name_in(locator) == Some(certificate.key_name())
-}
-
-/// The name of the key in a KeyLocator. The KeyLocator may name a certificate, a key, or a key and its issuer.
-pub(crate) fn key_name_in(locator: Name<'_>) -> Option<Name<'_>> {
-    let starts = [4, 2, 3].into_iter().filter_map(|suffix| locator.len().checked_sub(suffix));
-    let start = starts.into_iter().find(|&at| locator.get(at) == Some(KEY_COMPONENT))?;
-    Some(locator.prefix(start + 2))
 }
 
 /// The certificate, if it belongs to the key that a KeyLocator (the name of a key or of a certificate) names.

@@ -6,6 +6,7 @@ use super::{
     certificates::Certificates,
     denial::Denial,
     judge::{Failure, Signatory, judge},
+    revocation::{Lookup, Lookups, Revocations, chain},
     rules::{AnchorCertificate, PacketKind, RulesOrAny},
     signed_packet::SignedPacket,
 };
@@ -29,12 +30,43 @@ pub enum NotAccepted {
 pub struct DataValidator {
     rules: RulesOrAny,
     certificates: Certificates,
+    lookups: Lookups,
 }
 
 impl DataValidator {
     /// Rules whose anchors in files are not there yet.
     pub fn new(rules: RulesOrAny) -> Self {
-        DataValidator { rules, certificates: Certificates::default() }
+        DataValidator { rules, certificates: Certificates::default(), lookups: Lookups::default() }
+    }
+
+    /// From now on, each rule for Data also accepts certificates that were valid when the Data was signed
+    /// ([`super::Rule::at_signing_time`]).
+    pub fn accept_at_signing_time(&mut self) {
+        if let RulesOrAny::Rules(config) = &mut self.rules {
+            config.rules.iter_mut().for_each(|rule| rule.at_signing_time |= rule.packet == PacketKind::Data);
+        }
+    }
+
+    /// The look-ups of revocation records that are due for the certificates behind the signature of `data`. `now_ns` is
+    /// of a clock that is never set.
+    pub fn due_lookups(&mut self, data: &Data<'_>, now_unix_ms: u64, now_ns: u64) -> Vec<Lookup> {
+        let (Some(KeyLocator::Name(signer)), RulesOrAny::Rules(config)) =
+            (data.signature_info().key_locator(), &self.rules)
+        else {
+            return Vec::new();
+        };
+        let chain = chain(signer, &config.anchors, &self.certificates, None, now_unix_ms);
+        self.lookups.due(&chain, now_ns)
+    }
+
+    /// Keeps the revocation record in `wire`, which answers `lookup`. False if it is not genuine.
+    pub fn add_revocation(&mut self, lookup: &Lookup, wire: &[u8]) -> bool {
+        lookup.answer(wire, self.certificates.revocations_mut())
+    }
+
+    /// The revocation records at hand, to set those from files.
+    pub const fn revocations_mut(&mut self) -> &mut Revocations {
+        self.certificates.revocations_mut()
     }
 
     /// Replaces the anchors of one file or directory.
@@ -65,6 +97,14 @@ impl DataValidator {
         match data.signature_info().key_locator() {
             Some(KeyLocator::Name(signer)) => self.certificates.forget_expired(signer, now_unix_ms),
             _ => false,
+        }
+    }
+
+    /// Drops the fetched certificates behind the signature of `data`: one of them is revoked, and a later fetch may
+    /// bring another of that key.
+    pub fn forget_chain(&mut self, data: &Data<'_>) {
+        if let Some(KeyLocator::Name(signer)) = data.signature_info().key_locator() {
+            self.certificates.forget_chain(signer, None);
         }
     }
 
@@ -138,6 +178,7 @@ mod tests {
             packet,
             filters: vec![NameFilter::Relation(NameRelation::IsPrefixOf, name(filter))],
             checkers: vec![checker],
+            at_signing_time: false,
         };
         let alice = Checker {
             signature_type: signature_type::ED25519,

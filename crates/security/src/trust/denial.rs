@@ -3,6 +3,8 @@
 //! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are cut after
 //! [`MAX_QUOTED_BYTES`] bytes.
 
+use super::reason::Reason;
+use crate::validity_period::iso_time;
 use namewire_packet::Name;
 use std::fmt;
 
@@ -46,11 +48,20 @@ pub enum Denial {
     NotAllowed(String),
     /// Too many commands wait for certificates.
     TooManyPending,
+    /// A certificate on the way to the trust anchor was revoked.
+    CertificateRevoked {
+        /// Its name.
+        certificate: String,
+        /// When, in milliseconds since 1970.
+        time_ms: u64,
+        /// Why.
+        reason: Reason,
+    },
 }
 
 impl Denial {
     /// Names of the kinds, by [`Denial::index`].
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         "not-signed",
         "bad-signature",
         "no-timestamp",
@@ -63,6 +74,7 @@ impl Denial {
         "certificate-not-yet-valid",
         "not-allowed",
         "too-many-pending",
+        "certificate-revoked",
     ];
 
     /// Number of the kind.
@@ -80,6 +92,7 @@ impl Denial {
             Denial::CertificateNotYetValid(_) => 9,
             Denial::NotAllowed(_) => 10,
             Denial::TooManyPending => 11,
+            Denial::CertificateRevoked { .. } => 12,
         }
     }
 
@@ -113,6 +126,9 @@ impl fmt::Display for Denial {
             Denial::CertificateNotYetValid(name) => write!(f, "the certificate {name} is not yet valid"),
             Denial::NotAllowed(why) => write!(f, "not allowed: {why}"),
             Denial::TooManyPending => f.write_str("too many commands wait for certificates"),
+            Denial::CertificateRevoked { certificate, time_ms, reason } => {
+                write!(f, "the certificate {certificate} was revoked on {} ({reason})", iso_time(*time_ms))
+            }
         }
     }
 }

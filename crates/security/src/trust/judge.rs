@@ -8,12 +8,13 @@
 //! the anchor.
 
 use super::{
-    certificates::{Certificates, Teller, key_name_in},
+    certificates::{Certificates, Teller},
     denial::{Denial, quoted},
+    instant::Instant,
     rules::{Checker, KeyLocatorRule, NameFilter, PacketKind, Rule, RulesOrAny, ValidatorConfig},
     signed_packet::SignedPacket,
 };
-use crate::Certificate;
+use crate::{Certificate, certificate::key_name_in};
 use namewire_packet::{KeyLocator, Name, NameBuf};
 
 /// Most certificates from a packet to its trust anchor.
@@ -74,18 +75,21 @@ pub fn judge_from(
 ) -> Result<Signatory, Failure> {
     match section {
         RulesOrAny::Any => Ok(Signatory::Anyone),
-        RulesOrAny::Rules(rules) => Judge { host, rules, certificates, now_unix_ms }.packet(kind, packet, 0),
+        RulesOrAny::Rules(rules) => {
+            Judge { host, rules, certificates, at: Instant::now(now_unix_ms) }.packet(kind, packet, 0)
+        }
     }
 }
 
+#[derive(Clone, Copy)]
 struct Judge<'a> {
     host: Option<Teller>,
     rules: &'a ValidatorConfig,
     certificates: &'a Certificates,
-    now_unix_ms: u64,
+    at: Instant,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
     fn packet(&self, kind: PacketKind, packet: &SignedPacket<'_>, depth: usize) -> Result<Signatory, Failure> {
         if depth >= MAX_CHAIN {
             // A self-signed certificate that is no anchor leads to itself.
@@ -105,12 +109,15 @@ impl Judge<'_> {
             Some(KeyLocator::Name(name)) if key_name_in(name).is_some() => name,
             _ => return Err(Denial::UnknownSigner(packet.signer()).into()),
         };
-        self.check_rules(kind, packet, signer)?;
+        let rule = self.check_rules(kind, packet, signer)?;
         if packet.is_digest() {
             packet.verify_digest()?;
             return Ok(Signatory::Anyone);
         }
-        let certificate = self.certificate(signer, depth)?;
+        // The rule of the packet decides about the instant, and those of the certificates do not change it.
+        let is_of_signing = depth == 0 && rule.at_signing_time;
+        let at = if is_of_signing { self.at.signed_at(packet.time_ms) } else { self.at };
+        let certificate = Judge { at, ..*self }.certificate(signer, depth)?;
         let key = certificate
             .public_key()
             .map_err(|error| Denial::BadSignature(format!("{}: {error}", quoted(certificate.name()))))?;
@@ -119,27 +126,40 @@ impl Judge<'_> {
     }
 
     /// The first rule that catches the packet decides.
-    fn check_rules(&self, kind: PacketKind, packet: &SignedPacket<'_>, signer: Name<'_>) -> Result<(), Denial> {
+    fn check_rules(&self, kind: PacketKind, packet: &SignedPacket<'_>, signer: Name<'_>) -> Result<&'a Rule, Denial> {
         let mut rules = self.rules.rules.iter().filter(|rule| rule.packet == kind);
         let rule = rules.find(|rule| catches(rule, packet.name));
         let rule = rule.ok_or_else(|| Denial::not_allowed(format!("no rule is for {}", quoted(packet.name))))?;
         if rule.checkers.iter().any(|checker| accepts(checker, packet, signer)) {
-            return Ok(());
+            return Ok(rule);
         }
         Err(Denial::not_allowed(format!("rule \"{}\" does not let {} sign this", rule.id, packet.signer())))
     }
 
     /// A trusted certificate of the key that a KeyLocator names.
-    fn certificate(&self, locator: Name<'_>, depth: usize) -> Result<&Certificate, Failure> {
+    fn certificate(&self, locator: Name<'_>, depth: usize) -> Result<&'a Certificate, Failure> {
+        let revocations = self.certificates.revocations();
         if let Some(anchor) = self.certificates.anchor(&self.rules.anchors, locator) {
-            check_validity(anchor, self.now_unix_ms)?;
+            self.at.check_validity(anchor)?;
+            revocations.check(anchor, None, self.at)?;
             return Ok(anchor);
         }
         let missing = || Failure::CertificateMissing(locator.to_buf());
-        let certificate = self.certificates.fetched(locator, self.host, self.now_unix_ms).ok_or_else(missing)?;
-        check_validity(certificate, self.now_unix_ms)?;
+        let certificate = self.at_hand(locator).ok_or_else(missing)?;
+        self.at.check_validity(certificate)?;
         self.packet(PacketKind::Data, &SignedPacket::of_data(&certificate.data()), depth + 1)?;
+        let issuer = match certificate.key_locator() {
+            Some(KeyLocator::Name(issuer)) => self.at_hand(issuer),
+            _ => None,
+        };
+        revocations.check(certificate, issuer, self.at)?;
         Ok(certificate)
+    }
+
+    /// The anchor that a KeyLocator names, or else the fetched certificate, which need not be trusted.
+    fn at_hand(&self, locator: Name<'_>) -> Option<&'a Certificate> {
+        let anchor = self.certificates.anchor(&self.rules.anchors, locator);
+        anchor.or_else(|| self.certificates.fetched(locator, self.host, self.at.now_ms))
     }
 }
 
@@ -171,20 +191,5 @@ fn accepts(checker: &Checker, packet: &SignedPacket<'_>, signer: Name<'_>) -> bo
             let (key, name) = (rule.key_expand.expand(&of_key), rule.packet_expand.expand(&of_packet));
             rule.relation.holds(key.as_name(), name.as_name())
         }
-    }
-}
-
-/// Refuses a certificate that may not be used now.
-///
-/// # Errors
-/// If it has expired, or is not valid yet.
-pub fn check_validity(certificate: &Certificate, now_unix_ms: u64) -> Result<(), Denial> {
-    let period = certificate.validity();
-    if now_unix_ms > period.not_after_ms {
-        Err(Denial::CertificateExpired(quoted(certificate.name())))
-    } else if now_unix_ms < period.not_before_ms {
-        Err(Denial::CertificateNotYetValid(quoted(certificate.name())))
-    } else {
-        Ok(())
     }
 }

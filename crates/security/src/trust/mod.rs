@@ -14,6 +14,7 @@
 //!     packet: PacketKind::Data,
 //!     filters: Vec::new(),
 //!     checkers: vec![Checker::hierarchical(signature_type::SHA256_ECDSA)],
+//!     at_signing_time: false,
 //! };
 //! let anchors = Vec::new(); // TrustAnchor::Certificate(…) of the root of trust
 //! let validator = DataValidator::new(RulesOrAny::Rules(ValidatorConfig { rules: vec![rule], anchors }));
@@ -24,6 +25,7 @@
 //! | --- | --- |
 //! | [`rules`] | the rules and anchors as values |
 //! | [`name_regex`] | NDN regular expressions, which rules may use |
+//! | [`revocation`] | records that revoke certificates |
 //! | [`DataValidator`] | judges Data, and names the certificate that it still needs |
 //!
 //! Everything is sans-IO: no socket, no clock. Routers judge commands with the same parts.
@@ -31,17 +33,20 @@
 mod certificates;
 mod data_validator;
 mod denial;
+mod instant;
 mod judge;
 pub mod name_regex;
+mod reason;
+pub mod revocation;
 pub mod rules;
 mod signed_packet;
 
-#[cfg(feature = "key-chain")]
-pub(crate) use certificates::key_name_in;
 pub use certificates::{Certificates, MAX_FETCHED, MAX_TOLD, Teller, of_key};
 pub use data_validator::{DataValidator, NotAccepted};
 pub use denial::{Denial, quoted};
-pub use judge::{Failure, MAX_CHAIN, Signatory, check_validity, judge, judge_from};
+pub use instant::{CLOCK_SLACK_MS, check_validity};
+pub use judge::{Failure, MAX_CHAIN, Signatory, judge, judge_from};
+pub use revocation::{RevocationRecord, Revocations};
 pub use rules::{
     AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule,
     RulesOrAny, TrustAnchor, ValidatorConfig,

@@ -39,6 +39,7 @@ impl ValidatorConfig {
             packet: PacketKind::Data,
             filters: Vec::new(),
             checkers: algorithms.map(Checker::hierarchical).to_vec(),
+            at_signing_time: false,
         };
         ValidatorConfig { rules: vec![rule], anchors: anchors.into_iter().map(TrustAnchor::Certificate).collect() }
     }
@@ -66,6 +67,9 @@ pub struct Rule {
     pub filters: Vec<NameFilter>,
     /// The checkers; at least one.
     pub checkers: Vec<Checker>,
+    /// True for old Data: certificates also count that were valid at the SignatureTime of the packet. The thief of a
+    /// key that has expired can choose that time.
+    pub at_signing_time: bool,
 }
 
 /// `filter { type name … }`.

@@ -44,7 +44,7 @@ pub(super) async fn execute(global: &Global, args: Args, accepts_stale: bool) ->
         fetch: args.options(Discovery::None)?,
         is_preserving: args.preserve,
         accepts_stale,
-        checked_by: checked_by(&args.anchor)?,
+        checked_by: checked_by(&args.anchor, args.at_signing_time)?,
         ..FolderFetchOptions::default()
     };
     let client = global.connect().await?;

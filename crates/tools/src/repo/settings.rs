@@ -3,12 +3,13 @@
 use crate::{ExitCode, Failure, choice::choice, quantity};
 use namewire_configuration::{
     Configuration, Source,
+    revocation_files::RevocationFiles,
     settings::{Choice, RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry},
     units::Bytes,
 };
 use namewire_repo::{
     RepoSettings,
-    access::{AccessSettings, CommandAccess},
+    access::{AccessSettings, CommandAccess, RevocationsOfFiles},
     bulk::BulkSettings,
     commands::CommandLimits,
     retention::Rule,
@@ -22,6 +23,7 @@ use namewire_repo::{
 };
 use namewire_security::Signer;
 use std::{path::PathBuf, sync::Arc};
+use tokio::sync::watch;
 
 /// Most bytes of a store in memory, unless the section says otherwise.
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
@@ -157,7 +159,25 @@ pub(super) fn repo_settings(configuration: &Configuration, signer: Signer) -> Re
 fn access(configuration: &Configuration) -> AccessSettings {
     let trust = &configuration.repo_trust;
     let commands = CommandAccess { local: configuration.settings.repo.local_commands, rules: trust.commands.clone() };
-    AccessSettings { commands, data: trust.data.clone(), anchors: trust.anchors() }
+    AccessSettings {
+        commands,
+        data: trust.data.clone(),
+        anchors: trust.anchors(),
+        revocations: revocations(configuration),
+    }
+}
+
+/// The records in the files of `trust.revocations`, which a thread looks at.
+fn revocations(configuration: &Configuration) -> Option<watch::Receiver<RevocationsOfFiles>> {
+    let files = RevocationFiles::read(&configuration.trust.revocations);
+    if files.is_empty() {
+        return None;
+    }
+    let (sender, receiver) = watch::channel(files.records().collect());
+    let say = |problem| eprintln!("namewire: {problem}; records read before count");
+    let watched = files.watch(move |records| sender.send(records).is_ok(), say);
+    let _ = watched.inspect_err(|error| eprintln!("namewire: revocations are read only once: {error}"));
+    Some(receiver)
 }
 
 fn rule(entry: &RetentionEntry) -> Rule {
