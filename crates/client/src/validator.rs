@@ -24,7 +24,10 @@ use crate::{client::Client, data_buf::DataBuf, express_error::ExpressError};
 use namewire_packet::{Data, InterestBuilder, Name, NameBuf};
 use namewire_security::{
     certificate::is_certificate_name,
-    trust::{AnchorCertificate, DataValidator, Denial, NotAccepted, RulesOrAny, ValidatorConfig},
+    trust::{
+        AnchorCertificate, DataValidator, Denial, NotARoot, NotAccepted, RulesOrAny, SchemaConfig, ValidatorConfig,
+        lvs::Schema,
+    },
 };
 use std::{
     sync::{Mutex, PoisonError},
@@ -69,6 +72,23 @@ impl Validator {
     /// The usual schema, [`ValidatorConfig::hierarchical`].
     pub fn hierarchical(anchors: impl IntoIterator<Item = AnchorCertificate>) -> Self {
         Self::new(ValidatorConfig::hierarchical(anchors))
+    }
+
+    /// A compiled LVS schema, which says which key may sign which name, and its roots of trust. It decides for commands
+    /// as it does for Data. A schema that calls functions of yours is read by [`Schema::parse_with`].
+    ///
+    /// ```no_run
+    /// # use namewire_client::{Validator, security::trust::{AnchorCertificate, lvs::Schema}};
+    /// # fn example(root: AnchorCertificate) -> Result<Validator, Box<dyn std::error::Error>> {
+    /// let schema = Schema::parse(&std::fs::read("blog.tlv")?)?;
+    /// Ok(Validator::lvs(schema, [root])?)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If an anchor is no root of trust of the schema.
+    pub fn lvs(schema: Schema, anchors: impl IntoIterator<Item = AnchorCertificate>) -> Result<Self, NotARoot> {
+        Ok(DataValidator::new(RulesOrAny::Schema(SchemaConfig::new(schema, anchors)?)).into())
     }
 
     /// Judges Data. Returns the key that signed it; `None` if the rules do not ask who did.

@@ -134,10 +134,7 @@ impl RepoTrust {
 
     fn sources(&self) -> impl Iterator<Item = Source> {
         let RepoTrust { commands, data } = self;
-        let anchors = [commands, data].into_iter().flatten().flat_map(|rules| match rules {
-            RulesOrAny::Any => &[][..],
-            RulesOrAny::Rules(rules) => &rules.anchors,
-        });
+        let anchors = [commands, data].into_iter().flatten().flat_map(RulesOrAny::anchors);
         anchors.filter_map(Source::read_first)
     }
 }

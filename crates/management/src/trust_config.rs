@@ -51,10 +51,7 @@ impl TrustConfig {
     pub fn anchor_files(&self) -> impl Iterator<Item = &TrustAnchor> {
         let TrustConfig { localhost_rib, localhost_tags, localhop_rib, prefix_announcement, .. } = self;
         let sections = [localhost_rib, localhost_tags, localhop_rib, prefix_announcement].into_iter().flatten();
-        let anchors = sections.flat_map(|section| match section {
-            RulesOrAny::Any => &[][..],
-            RulesOrAny::Rules(rules) => &rules.anchors,
-        });
+        let anchors = sections.flat_map(RulesOrAny::anchors);
         anchors.filter(|anchor| !matches!(anchor, TrustAnchor::Certificate(_)))
     }
 }

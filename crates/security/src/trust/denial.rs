@@ -1,13 +1,11 @@
 //! Denials: the reasons why a command is refused, with their texts and numbers.
 //!
-//! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are cut after
-//! [`MAX_QUOTED_BYTES`] bytes.
+//! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are short
+//! ([`quoted`]).
 
+use crate::quoted_name::quoted;
 use namewire_packet::Name;
 use std::fmt;
-
-/// Most bytes of a name's URI that a text repeats.
-const MAX_QUOTED_BYTES: usize = 256;
 
 /// Why a command, an announcement or a certificate is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +113,4 @@ impl fmt::Display for Denial {
             Denial::TooManyPending => f.write_str("too many commands wait for certificates"),
         }
     }
-}
-
-/// A name in the form that texts show.
-pub fn quoted(name: Name<'_>) -> String {
-    let mut uri = name.to_string();
-    if uri.len() > MAX_QUOTED_BYTES {
-        uri.truncate(MAX_QUOTED_BYTES); // URIs are ASCII
-        uri.push('…');
-    }
-    uri
 }

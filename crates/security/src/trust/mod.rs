@@ -23,6 +23,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`rules`] | the rules and anchors as values |
+//! | [`lvs`] | compiled Light VerSec schemas, which may decide in place of rules |
 //! | [`name_regex`] | NDN regular expressions, which rules may use |
 //! | [`DataValidator`] | judges Data, and names the certificate that it still needs |
 //!
@@ -32,18 +33,20 @@ mod certificates;
 mod data_validator;
 mod denial;
 mod judge;
+pub mod lvs;
 pub mod name_regex;
 pub mod rules;
 mod signed_packet;
 
+pub use crate::quoted_name::quoted;
 #[cfg(feature = "key-chain")]
 pub(crate) use certificates::key_name_in;
 pub use certificates::{Certificates, MAX_FETCHED, MAX_TOLD, Teller, of_key};
 pub use data_validator::{DataValidator, NotAccepted};
-pub use denial::{Denial, quoted};
+pub use denial::Denial;
 pub use judge::{Failure, MAX_CHAIN, Signatory, check_validity, judge, judge_from};
 pub use rules::{
-    AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule,
-    RulesOrAny, TrustAnchor, ValidatorConfig,
+    AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, NotARoot,
+    PacketKind, Rule, RulesOrAny, SchemaConfig, TrustAnchor, ValidatorConfig,
 };
 pub use signed_packet::{SignedPacket, check_parameters_digest};
