@@ -110,7 +110,7 @@ impl DataValidator {
 mod tests {
     use super::*;
     use crate::{
-        PrivateKey, Signer, ValidityPeriod, issue_certificate,
+        HmacKey, PrivateKey, Signer, ValidityPeriod, issue_certificate,
         trust::rules::{Checker, NameFilter, NameRelation, Rule, TrustAnchor, ValidatorConfig},
     };
     use namewire_packet::{Component, DataBuilder, signature::signature_type};
@@ -176,6 +176,25 @@ mod tests {
         forged[content] = b'I';
         let forged = validator.judge(&Data::parse(&forged).unwrap(), NOW_MS);
         assert!(matches!(forged, Err(NotAccepted::Denied(Denial::BadSignature(_)))), "{forged:?}");
+    }
+
+    /// A shared secret is for those who share it. With a public certificate as the secret, anybody could sign.
+    #[test]
+    fn an_hmac_is_no_signature_for_rules() {
+        let (_, certificate) = identity("/alice");
+        let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
+        for secret in [b"a shared secret", &certificate.public_key().unwrap().spki()[..15]] {
+            let hmac = Signer::hmac(HmacKey::new(secret).unwrap(), certificate.name().to_buf());
+            let wire = hmac.sign_data(&DataBuilder::new(name("/alice/msg/1"))).unwrap();
+            for schema in [
+                RulesOrAny::Rules(ValidatorConfig::hierarchical([anchor.clone()])),
+                rules(vec![TrustAnchor::Certificate(anchor.clone())]),
+            ] {
+                let judged = DataValidator::new(schema).judge(&Data::parse(&wire).unwrap(), NOW_MS);
+                assert!(matches!(judged, Err(NotAccepted::Denied(Denial::NotAllowed(_)))), "{judged:?}");
+            }
+        }
+        assert_eq!(Checker::signature_type_named("hmac-sha256"), None);
     }
 
     #[test]
