@@ -38,6 +38,14 @@ OWN = {
         #announced1: "site"/name/"32=PA"/_/_ <= #router
         #announced2: "site"/_/name/"32=PA"/_/_ <= #router
     ''',
+    # Administrators command a router of their machine, and publish files.
+    "admin": r'''
+        #key: "KEY"/_/_/_
+        #admin: "admin"/_/#key
+        #rib: "localhost"/"nfd"/"rib"/_verb/_ & {_verb: "register"|"unregister"} <= #admin
+        #file: "files"/_/_version/_segment & {_version: $eq_type("v=0"), _segment: $eq_type("seg=0")} <= #admin
+        #metadata: "files"/_/"32=metadata"/_/_ <= #admin
+    ''',
     # Values of patterns that constraints compare: by tag, by call, and with a value that comes later.
     "constraints": r'''
         #key: "k"/who
@@ -125,6 +133,9 @@ OWN_NAMES = {
              ["/site/router/r1/KEY/1/op/v=1", "/site/router/r2/KEY/1/op/v=1", "/site/op/ann/KEY/1/root/v=1",
               "/site/KEY/1/self/v=1", "/else/KEY/1/self/v=1",
               "/site/op/ann/KEY/1/root/v=1/sha256digest=" + "00" * 32]),
+    "admin": (["/localhost/nfd/rib/register/p", "/localhost/nfd/rib/announce/p", "/files/a/v=1/seg=0", "/files/a/1/seg=0",
+               "/files/a/v=1/v=1", "/files/a/32=metadata/v=1/seg=0", "/admin/ann/KEY/1/self/v=1"],
+              ["/admin/ann/KEY/1/self/v=1", "/admin/ann/KEY/1", "/other/ann/KEY/1/self/v=1"]),
     "constraints": ([f"/{verb}/{names}" for verb in ["same", "either", "eq", "later", "latereq", "none"]
                      for names in ["ann/ann", "ann/x", "x/ann", "ann/bob"]]
                     + ["/both/ann/v=7", "/both/ann/v=8", "/both/ann/7", "/typed/ann/seg=3", "/typed/ann/v=3"],

@@ -32,6 +32,7 @@ mod repo;
 mod report;
 mod router_process;
 mod run;
+mod schema;
 mod tag;
 mod tag_network;
 mod terminal;

@@ -17,11 +17,12 @@ mod display;
 mod folder;
 mod output;
 
-use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity};
+use crate::{Failure, Global, explain, key_files::read_file, name_argument, quantity, schema};
 use display::Display;
 use namewire_client::{
     Client, Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, RateLimit, SegmentFetch, Validator,
-    congestion_window::CongestionControl, security::trust::AnchorCertificate,
+    congestion_window::CongestionControl,
+    security::trust::{DataValidator, RulesOrAny},
 };
 use namewire_packet::{NameBuf, digest::sha256};
 use output::Output;
@@ -97,6 +98,9 @@ pub(crate) struct Args {
     /// each key may sign only names under its identity (repeatable)
     #[arg(long, value_name = "FILE")]
     anchor: Vec<PathBuf>,
+    /// Let this compiled LVS schema say which keys may sign which names; the anchors are its roots of trust
+    #[arg(long, value_name = "FILE", requires = "anchor")]
+    schema: Option<PathBuf>,
     /// Show neither progress nor summary
     #[arg(short, long)]
     quiet: bool,
@@ -128,7 +132,7 @@ impl Args {
             window_max: self.window as usize,
             retries_max: self.retries,
             lifetime_ms: self.lifetime,
-            validator: validator(&self.anchor)?,
+            validator: self.validator()?,
             patience: Duration::from_millis(self.wait.unwrap_or(patience_ms)),
             waits_for_producer: self.wait.is_some(),
             reconnect: RECONNECT,
@@ -136,6 +140,41 @@ impl Args {
             sources: self.source.clone(),
             ..FetchOptions::default()
         })
+    }
+
+    /// What the segments are checked against; `None` without anchors.
+    fn validator(&self) -> Result<Option<Arc<Validator>>, Failure> {
+        if self.anchor.is_empty() {
+            return Ok(None);
+        }
+        let validator = match &self.schema {
+            Some(schema) => {
+                let config = schema::with_anchors(schema::read(schema)?, &self.anchor)?;
+                DataValidator::new(RulesOrAny::Schema(config)).into()
+            }
+            None => {
+                let anchors =
+                    self.anchor.iter().map(|path| schema::read_anchor(path)).collect::<Result<Vec<_>, _>>()?;
+                Validator::hierarchical(anchors)
+            }
+        };
+        Ok(Some(Arc::new(validator)))
+    }
+
+    /// What stands in an unfinished copy for the anchors and the schema that its segments were checked against.
+    fn checked_by(&self) -> Result<String, Failure> {
+        if self.anchor.is_empty() {
+            return Ok("digests".to_owned());
+        }
+        let mut digests = Vec::new();
+        for path in &self.anchor {
+            digests.push(sha256(&[&read_file(path)?]));
+        }
+        if let Some(schema) = &self.schema {
+            digests.push(sha256(&[&schema::bytes_of(schema)?]));
+        }
+        digests.sort_unstable();
+        Ok(sha256(&[digests.as_flattened()]).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The file to write; `None`: standard output.
@@ -158,7 +197,7 @@ pub(crate) async fn fetch(global: &Global, mut args: Args, discovery: Discovery)
     }
     let options = args.options(discovery)?;
     let client = global.connect().await?;
-    let mut output = Output::open(args.output.as_deref(), &checked_by(&args.anchor)?)?;
+    let mut output = Output::open(args.output.as_deref(), &args.checked_by()?)?;
     let display = Display::new(global, args.quiet, args.file().is_some(), &args.name);
     let result = until_interrupted(fetch_into(&client, &args, &options, &mut output, &display)).await;
     display.clear();
@@ -224,30 +263,4 @@ async fn run(
         FetchError::Output(error) => output::cannot_write(&name, &error),
         error => error.into(),
     })
-}
-
-/// The trust schema of these anchors; `None` without any.
-fn validator(files: &[PathBuf]) -> Result<Option<Arc<Validator>>, Failure> {
-    if files.is_empty() {
-        return Ok(None);
-    }
-    let read = |path: &PathBuf| {
-        let certificate = AnchorCertificate::parse(read_file(path)?.to_vec());
-        certificate.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
-    };
-    let anchors = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(Arc::new(Validator::hierarchical(anchors))))
-}
-
-/// What stands in an unfinished copy for the anchors that its segments were checked against.
-fn checked_by(anchors: &[PathBuf]) -> Result<String, Failure> {
-    if anchors.is_empty() {
-        return Ok("digests".to_owned());
-    }
-    let mut digests = Vec::new();
-    for path in anchors {
-        digests.push(sha256(&[&read_file(path)?]));
-    }
-    digests.sort_unstable();
-    Ok(sha256(&[digests.as_flattened()]).iter().map(|byte| format!("{byte:02x}")).collect())
 }
