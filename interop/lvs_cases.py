@@ -46,6 +46,13 @@ OWN = {
         #file: "files"/_/_version/_segment & {_version: $eq_type("v=0"), _segment: $eq_type("seg=0")} <= #admin
         #metadata: "files"/_/"32=metadata"/_/_ <= #admin
     ''',
+    # Members of a site write letters.
+    "letters": r'''
+        #key: "KEY"/_/_/_
+        #root: "site"/#key
+        #member: "site"/who/#key <= #root
+        #letter: "site"/who/_ <= #member
+    ''',
     # Values of patterns that constraints compare: by tag, by call, and with a value that comes later.
     "constraints": r'''
         #key: "k"/who
@@ -136,6 +143,8 @@ OWN_NAMES = {
     "admin": (["/localhost/nfd/rib/register/p", "/localhost/nfd/rib/announce/p", "/files/a/v=1/seg=0", "/files/a/1/seg=0",
                "/files/a/v=1/v=1", "/files/a/32=metadata/v=1/seg=0", "/admin/ann/KEY/1/self/v=1"],
               ["/admin/ann/KEY/1/self/v=1", "/admin/ann/KEY/1", "/other/ann/KEY/1/self/v=1"]),
+    "letters": (["/site/bob/1", "/site/bob/1/2", "/site/bob/KEY/1/issuer/v=1"],
+                ["/site/bob/KEY/1/issuer/v=1", "/site/ann/KEY/1/issuer/v=1", "/site/KEY/1/self/v=1"]),
     "constraints": ([f"/{verb}/{names}" for verb in ["same", "either", "eq", "later", "latereq", "none"]
                      for names in ["ann/ann", "ann/x", "x/ann", "ann/bob"]]
                     + ["/both/ann/v=7", "/both/ann/v=8", "/both/ann/7", "/typed/ann/seg=3", "/typed/ann/v=3"],

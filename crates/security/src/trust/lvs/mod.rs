@@ -21,7 +21,7 @@
 //!
 //! Cost: a look at one edge, or at one option of a constraint, is a step. A name is matched in at most as many steps as
 //! the schema has edges and options, and a check matches the key's name once for each pattern that the packet's name
-//! matches. Limits: [`MODEL_BYTES_MAX`], [`NODES_MAX`], [`DEPTH_MAX`], [`STEPS_MAX`].
+//! matches. Limits: [`MODEL_BYTES_MAX`], [`NODES_MAX`], [`DEPTH_MAX`], [`STEPS_MAX`], [`MATCHES_MAX`].
 //!
 //! Stricter than python-ndn when a schema is read: nodes form one tree, values are name components, and every function
 //! that the schema calls exists.
@@ -42,6 +42,8 @@ use model::Model;
 use namewire_packet::{KeyLocator, Name, NameBuf, TlvError, tlv::types};
 use std::fmt;
 
+/// Most matches that [`Schema::matches`] finds.
+pub const MATCHES_MAX: usize = 256;
 /// Most rules that a refusal names.
 const RULES_NAMED_MAX: usize = 4;
 
@@ -133,7 +135,7 @@ pub struct Schema {
     model: Model,
     /// By the number that the model's calls have.
     functions: Vec<Function>,
-    /// Nodes that sign others and that need no signature themselves.
+    /// Nodes that sign others and that need no signature themselves, in order.
     roots: Vec<usize>,
 }
 
@@ -181,7 +183,7 @@ impl Schema {
             }
             let mut keys = Matcher::new(self, key, matches.values().to_vec());
             while let Some(key_node) = keys.next_node(&mut steps)? {
-                if signers.contains(&key_node) {
+                if signers.binary_search(&key_node).is_ok() {
                     let rules = |node: usize| self.model.nodes[node].rules.as_slice();
                     return Ok(Permit { packet_rules: rules(node), key_rules: rules(key_node) });
                 }
@@ -191,8 +193,14 @@ impl Schema {
     }
 
     fn refusal(&self, seen: &[usize], packet: Name<'_>, key: Name<'_>) -> Refusal {
-        let with_signers = seen.iter().filter(|node| !self.model.nodes[**node].signers.is_empty());
-        let mut rules: Vec<String> = with_signers.flat_map(|node| self.rules_of(*node)).collect();
+        let mut rules: Vec<String> = Vec::new();
+        for node in seen.iter().filter(|node| !self.model.nodes[**node].signers.is_empty()) {
+            let new = self.rules_of(*node).into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>();
+            rules.extend(new);
+            if rules.len() >= RULES_NAMED_MAX {
+                break;
+            }
+        }
         if rules.is_empty() {
             return Refusal::NoRule(quoted(packet));
         }
@@ -200,14 +208,16 @@ impl Schema {
         Refusal::OtherSigner { rules: rules.join(", "), signer: quoted(key) }
     }
 
-    /// All ways in which a name matches.
+    /// The ways in which a name matches, at most [`MATCHES_MAX`].
     ///
     /// # Errors
     /// [`Refusal::TooManySteps`], [`Refusal::NoValue`].
     pub fn matches(&self, name: Name<'_>) -> Result<Vec<Match>, Refusal> {
         let (mut steps, mut found) = (Steps::default(), Vec::new());
         let mut matches = Matcher::new(self, without_digest(name), Vec::new());
-        while let Some(node) = matches.next_node(&mut steps)? {
+        while found.len() < MATCHES_MAX
+            && let Some(node) = matches.next_node(&mut steps)?
+        {
             let value = |tag: u64, value| {
                 let pattern = self.model.symbols.get(&tag).cloned().unwrap_or_else(|| tag.to_string());
                 PatternValue { pattern, value }
@@ -237,7 +247,7 @@ impl Schema {
         let (mut steps, mut found) = (Steps::default(), Vec::new());
         let mut matches = Matcher::new(self, without_digest(name), Vec::new());
         while let Some(node) = matches.next_node(&mut steps)? {
-            if self.roots.contains(&node) {
+            if self.roots.binary_search(&node).is_ok() {
                 found.extend(self.rules_of(node));
             }
         }

@@ -63,7 +63,7 @@ pub(super) struct Node {
     pub(super) rules: Vec<String>,
     pub(super) values: Vec<ValueEdge>,
     pub(super) patterns: Vec<PatternEdge>,
-    /// Nodes whose keys may sign what ends here.
+    /// Nodes whose keys may sign what ends here, in order and each once.
     pub(super) signers: Vec<usize>,
 }
 
@@ -179,6 +179,8 @@ fn node(value: &[u8], number: usize, functions: &mut Vec<String>) -> Read<Node> 
         signers.push(index(signer));
     }
     fields.end()?;
+    signers.sort_unstable();
+    signers.dedup();
     Ok(Node { parent, rules, values, patterns, signers })
 }
 
