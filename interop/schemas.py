@@ -39,9 +39,10 @@ class SchemaCases:
             for packet, key, verdict in table["cases"]:
                 done = self.run(self.namewire_binary, "--json", "schema", "check", str(folder / f"{table['model']}.tlv"),
                                 "--name", packet, "--key", key)
-                # A check that python-ndn ends with an exception ends here with an error, and without a report.
-                ours = done.returncode == 0 and json.loads(done.stdout)["verdict"]["allowed"]
-                if ours != verdict or (done.stdout and json.loads(done.stdout)["roots"] != table["roots"]):
+                if not done.stdout:
+                    raise Failed(f"{table['model']}: {packet} by {key}: {done.stderr}")
+                report = json.loads(done.stdout)
+                if report["verdict"]["allowed"] != verdict or report["roots"] != table["roots"]:
                     raise Failed(f"{table['model']}: {packet} by {key}: python-ndn says {verdict}\n{done.stdout}{done.stderr}")
                 cases, allowed = cases + 1, allowed + verdict
         return f"{cases} verdicts, {allowed} of them allow"

@@ -34,6 +34,9 @@ fn a_check_says_which_rules_decide() {
     assert_eq!(report["name"]["matches"][0]["values"]["router"], "r1");
     let reason = report["verdict"]["reason"].as_str().unwrap();
     assert!(reason.contains("does not let /net/r2/32=DV/KEY/k/net/v=1 sign this"), "{reason}");
+    // The second rule of the name lets the key sign it; the first cannot be decided.
+    let half = check(&[schema!("unbound"), "--name", "/a/y/ann", "--key", "/k/y"]);
+    assert!(half.status.success() && text(&half.stdout).contains("$eq_type with a pattern that has no value yet"));
     let unknown = text_of_failure(&check(&[schema!("pyndn3")]));
     assert!(unknown.contains("pyndn3.tlv: the schema calls $fn, which this program does not have"), "{unknown}");
     let none = text_of_failure(&check(&[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]));

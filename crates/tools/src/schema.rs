@@ -45,6 +45,9 @@ struct Report {
 struct Named {
     name: NameBuf,
     matches: Vec<Followed>,
+    /// Why not all matches are known. A verdict may be known nevertheless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 /// Rules that the name follows, and the values that it gives to patterns.
@@ -72,7 +75,6 @@ impl From<Match> for Followed {
 pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> {
     let Command::Check { file, name, key, anchor } = command;
     let schema = read(&file)?;
-    let failed = |why: String| Failure::new(ExitCode::Failed, format!("{}: {why}", file.display()));
     let verdict = match (&name, key) {
         (Some(name), Some(key)) => Some(match schema.check(name.as_name(), key.as_name()) {
             Ok(permit) => Verdict { key, allowed: true, reason: permit.to_string() },
@@ -80,13 +82,10 @@ pub(crate) fn execute(global: &Global, command: Command) -> Result<(), Failure> 
         }),
         _ => None,
     };
-    let named = match name {
-        Some(name) => {
-            let matches = schema.matches(name.as_name()).map_err(|refusal| failed(refusal.to_string()))?;
-            Some(Named { name, matches: matches.into_iter().map(Followed::from).collect() })
-        }
-        None => None,
-    };
+    let named = name.map(|name| match schema.matches(name.as_name()) {
+        Ok(matches) => Named { name, matches: matches.into_iter().map(Followed::from).collect(), problem: None },
+        Err(refusal) => Named { name, matches: Vec::new(), problem: Some(refusal.to_string()) },
+    });
     let report = Report { roots: schema.roots_of_trust(), name: named, verdict };
     with_anchors(schema, &anchor)?;
     global.output().print(&report, || text(&report))?;
@@ -104,7 +103,7 @@ fn text(report: &Report) -> String {
             format!("{}{values}", one.rules.join(", "))
         };
         let matches: Vec<String> = named.matches.iter().map(followed).collect();
-        rows.push(("name follows", listed(&matches)));
+        rows.push(("name follows", named.problem.clone().unwrap_or_else(|| listed(&matches))));
     }
     if let Some(verdict) = &report.verdict {
         rows.push((if verdict.allowed { "allowed" } else { "refused" }, verdict.reason.clone()));
