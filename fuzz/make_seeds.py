@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VECTORS = HERE.parent / "crates" / "packet" / "tests" / "test-vectors.json"
 KEY_VECTORS = HERE.parent / "crates" / "security" / "tests" / "vectors.json"
+LVS = HERE.parent / "crates" / "security" / "tests" / "lvs"
 SEED_BYTES_MAX = 4096
 # Actions of targets/management_interest.rs.
 VERBS = 11
@@ -233,6 +234,12 @@ def main() -> int:
                       b"\0" + frames(asked, ends_batch) + frames(answered, ends_batch | 1))
     for index, lines in enumerate(EXPRESSIONS):
         made += write("name_regex", f"expression-{index}", "\n".join(lines).encode())
+    for table in json.loads((LVS / "verdicts.json").read_text()):
+        allowed = [case for case in table["cases"] if case[2]]
+        packet, key, _ = (allowed or table["cases"])[0]
+        model = (LVS / f"{table['model']}.tlv").read_bytes()
+        if len(model) <= SEED_BYTES_MAX:
+            made += write("lvs_schema", table["model"], f"{packet}\n{key}\n".encode() + model)
     keys = json.loads(KEY_VECTORS.read_text())
     for vector in keys["keys"]:
         for form in ("pkcs8", "traditional", "spki"):

@@ -6,7 +6,8 @@ Question: do unmodified python-ndn and NDNts applications exchange Data through
 and with four? Do they share key chains and certificates with `namewire key` (key_chain.py), and use
 `namewire repo` (repository.py)? Do files and folders reach `namewire get`, and come from `namewire put` (files.py)? Does
 each library hear each other's producer (hello.py)? Do they command the router from another host, and by signed requests
-(management.py)? Do NDNts' and our authorities certify each other's requesters (certificates.py)?
+(management.py)? Do NDNts' and our authorities certify each other's requesters (certificates.py)? Do compiled trust
+schemas mean the same to python-ndn and to us (schemas.py)?
 Only NDNts has WebSocket cases: python-ndn has no WebSocket.
 
 A case about Data starts a producer, then a consumer, each in its own process, and
@@ -38,6 +39,7 @@ import hello
 import key_chain
 import management
 import repository
+import schemas
 
 HERE = Path(__file__).resolve().parent
 CASE_SECONDS_MAX = 60
@@ -267,7 +269,7 @@ def report(title: str, action) -> bool:
     began = time.monotonic()
     try:
         said = action().strip().splitlines()
-    except (CaseFailed, key_chain.Failed, repository.Failed, files.Failed, OSError) as failure:
+    except (CaseFailed, key_chain.Failed, repository.Failed, files.Failed, schemas.Failed, OSError) as failure:
         print(f"FAILED {title}: {failure}", flush=True)
         return False
     print(f"ok     {title}: {said[-1] if said else ''} in {time.monotonic() - began:.1f} s", flush=True)
@@ -293,13 +295,14 @@ def main() -> int:
     cases = [case for case in all_cases() if args.only in case.title()]
     scratch = Path(tempfile.mkdtemp(prefix="namewire-interop-"))
     keys = key_chain.KeyChainCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch)
+    trust = schemas.SchemaCases(namewire_binary(), interpreter("python"), scratch)
     repo = repository.RepositoryCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch, Process)
     moved = files.FileCases(namewire_binary(), interpreter("python"), interpreter("ndnts"), scratch, Process)
     hellos = hello.HelloCases(Router, interpreter("python"), interpreter("ndnts"), scratch, Process, CaseFailed)
     commands = management.ManagementCases(Router, namewire_binary(), interpreter("python"), interpreter("ndnts"),
                                           free_port(socket.SOCK_DGRAM), scratch, Process, CaseFailed)
     issuing = certificates.CertificateCases(Router, namewire_binary(), interpreter("ndnts"), scratch, Process, CaseFailed)
-    own_cases = keys.all() + repo.all() + moved.all() + hellos.all() + commands.all() + issuing.all()
+    own_cases = keys.all() + trust.all() + repo.all() + moved.all() + hellos.all() + commands.all() + issuing.all()
     own_cases = [(title, action) for title, action in own_cases if args.only in title]
     if args.list:
         for title in [title for title, _ in own_cases] + [case.title() for case in cases]:

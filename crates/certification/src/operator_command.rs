@@ -13,12 +13,7 @@
 //! Limits: [`TIME`] and [`AT_ONCE_MAX`] at the same time; more are refused. Of the output, [`LINE_BYTES_MAX`] bytes count.
 
 use crate::authority::{CommandSaid, Errand, Task};
-use std::{
-    io,
-    path::Path,
-    process::Stdio,
-    time::Duration,
-};
+use std::{io, path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::Command,

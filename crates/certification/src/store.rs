@@ -192,7 +192,8 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn certificate(&self, name: Name<'_>) -> Result<Option<Vec<u8>>, StoreError> {
-        const QUERY: &str = "SELECT wire FROM issued WHERE name = ?1 OR key_name = ?1 ORDER BY not_after_ms DESC LIMIT 1";
+        const QUERY: &str =
+            "SELECT wire FROM issued WHERE name = ?1 OR key_name = ?1 ORDER BY not_after_ms DESC LIMIT 1";
         let mut statement = self.file.prepare_cached(QUERY)?;
         Ok(statement.query_row(params![name.to_string()], |row| row.get(0)).optional()?)
     }

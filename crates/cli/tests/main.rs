@@ -35,6 +35,7 @@ mod report;
 mod revocation;
 mod router_process;
 mod run;
+mod schema;
 mod tag;
 mod tag_network;
 mod terminal;

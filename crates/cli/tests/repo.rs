@@ -121,6 +121,33 @@ fn a_repository_inside_a_router_and_its_store() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("cannot open the store"), "{second:?}");
 }
 
+/// The schema `admin` of `interop/lvs_cases.py`: administrators publish below /files.
+#[test]
+fn a_repository_stores_what_the_schema_lets_keys_sign() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let film = random_file(Path::new(&path("film")), 20_000);
+    make_identity(directory.path(), "/admin/ann", Path::new(&path("ann.ndncert")));
+    make_identity(directory.path(), "/other/bob", Path::new(&path("bob.ndncert")));
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../security/tests/lvs/admin.tlv");
+    fs::copy(schema, path("admin.tlv")).unwrap();
+    let section = "[repo]\nenabled = true\nstore = \"memory\"\ndata = \"schema\"\n\
+                   [trust]\nschema = \"admin.tlv\"\nanchors = [\"ann.ndncert\"]\n";
+    fs::write(path("router.toml"), section).unwrap();
+    let router = Router::run(directory.path(), &["--config", &path("router.toml"), "--set", "cs.packets=0"]);
+    let put = |identity: &str, name: &str| {
+        router
+            .tool_of(directory.path(), &["--identity", identity, "repo", "put", &path("film"), name, "--version", "7"])
+            .status
+            .success()
+    };
+    assert!(!put("/other/bob", "/files/film"));
+    assert!(!put("/admin/ann", "/elsewhere/film"));
+    assert!(put("/admin/ann", "/files/film"));
+    router.ask(&["repo", "get", "/files/film", "-o", &path("copy")]);
+    assert!(fs::read(path("copy")).unwrap() == film);
+}
+
 /// A folder outlives its producer, and a later one of the same name is the newest.
 #[test]
 fn a_repository_keeps_folders_and_streams() {

@@ -34,11 +34,7 @@ use namewire_ndncert::{
 use namewire_packet::{
     Interest, InterestBuilder, KeyLocator, NackReason, NameBuf, SignedInterestFields, interest::write_with_nonce,
 };
-use namewire_security::{
-    Certificate, Signer,
-    certificate::identity_of,
-    trust::Denial,
-};
+use namewire_security::{Certificate, Signer, certificate::identity_of, trust::Denial};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -120,7 +116,11 @@ pub enum CertificationError {
 ///
 /// # Errors
 /// If nobody answers, or nobody who is trusted.
-pub async fn ca_profile(client: &Client, prefix: &NameBuf, trust: CaTrust<'_>) -> Result<CaProfile, CertificationError> {
+pub async fn ca_profile(
+    client: &Client,
+    prefix: &NameBuf,
+    trust: CaTrust<'_>,
+) -> Result<CaProfile, CertificationError> {
     let object = service_name(prefix.as_name(), verbs::INFO);
     let no_answer = |error| CertificationError::NoAnswer(prefix.clone(), error);
     let ask = InterestBuilder::new(object_protocol::metadata_name(&object)).can_be_prefix(true).must_be_fresh(true);

@@ -34,8 +34,8 @@ use namewire_packet::{Data, InterestBuilder, Name, NameBuf};
 use namewire_security::{
     certificate::is_certificate_name,
     trust::{
-        AnchorCertificate, DataValidator, Denial, NotAccepted, RevocationRecord, RulesOrAny, ValidatorConfig,
-        revocation::Lookup,
+        AnchorCertificate, DataValidator, Denial, NotARoot, NotAccepted, RevocationRecord, RulesOrAny, SchemaConfig,
+        ValidatorConfig, lvs::Schema, revocation::Lookup,
     },
 };
 use std::{
@@ -89,6 +89,23 @@ impl Validator {
     /// The usual schema, [`ValidatorConfig::hierarchical`].
     pub fn hierarchical(anchors: impl IntoIterator<Item = AnchorCertificate>) -> Self {
         Self::new(ValidatorConfig::hierarchical(anchors))
+    }
+
+    /// A compiled LVS schema, which says which key may sign which name, and its roots of trust. It decides for commands
+    /// as it does for Data. A schema that calls functions of yours is read by [`Schema::parse_with`].
+    ///
+    /// ```no_run
+    /// # use namewire_client::{Validator, security::trust::{AnchorCertificate, lvs::Schema}};
+    /// # fn example(root: AnchorCertificate) -> Result<Validator, Box<dyn std::error::Error>> {
+    /// let schema = Schema::parse(&std::fs::read("blog.tlv")?)?;
+    /// Ok(Validator::lvs(schema, [root])?)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If an anchor is no root of trust of the schema.
+    pub fn lvs(schema: Schema, anchors: impl IntoIterator<Item = AnchorCertificate>) -> Result<Self, NotARoot> {
+        Ok(DataValidator::new(RulesOrAny::Schema(SchemaConfig::new(schema, anchors)?)).into())
     }
 
     /// The same, for old Data: certificates also count that were valid at the SignatureTime of the Data, although they

@@ -166,10 +166,12 @@ impl Configuration {
     /// # Errors
     /// If one of them is not well-formed.
     pub fn new(mut settings: Settings, directory: &Path) -> Result<Self, SettingsError> {
-        let trust = settings.trust.read(directory)?;
-        let repo_trust = RepoTrust::read(&settings.repo, directory)?;
+        let schema = settings.trust.read_schema(directory)?;
+        let trust = settings.trust.read(schema.as_ref(), directory)?;
+        let repo_trust = RepoTrust::read(&settings.repo, schema.as_ref(), directory)?;
         let websocket = &mut settings.faces.websocket;
         for path in [
+            &mut settings.trust.schema,
             &mut settings.state.file,
             &mut settings.repo.folder,
             &mut settings.tagnet.key_file,

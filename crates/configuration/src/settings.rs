@@ -220,16 +220,21 @@ pub struct TrustSection {
     pub peer_credentials: bool,
     /// Groups, by number, whose members may do the same.
     pub groups: Vec<u32>,
-    /// Who may use `/localhost/nfd/rib`: `any`, or a file of rules.
+    /// A compiled LVS schema, for the settings that say `schema`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<PathBuf>,
+    /// Certificates that are the schema's roots of trust: files and folders.
+    pub anchors: Vec<PathBuf>,
+    /// Who may use `/localhost/nfd/rib`: `any`, `schema`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub localhost_rib: Option<String>,
-    /// Who may use `/localhost/nfd/tags`: `any`, or a file of rules.
+    /// Who may use `/localhost/nfd/tags`: `any`, `schema`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub localhost_tags: Option<String>,
-    /// Who may use `/localhop/nfd/rib`: `any`, or a file of rules.
+    /// Who may use `/localhop/nfd/rib`: `any`, `schema`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub localhop_rib: Option<String>,
-    /// Who may announce prefixes: `any`, or a file of rules.
+    /// Who may announce prefixes: `any`, `schema`, or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_announcement: Option<String>,
     /// Files and directories of revocation records.
@@ -359,6 +364,8 @@ impl Default for TrustSection {
         TrustSection {
             peer_credentials: true,
             groups: Vec::new(),
+            schema: None,
+            anchors: Vec::new(),
             localhost_rib: None,
             localhost_tags: None,
             localhop_rib: None,

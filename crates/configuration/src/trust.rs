@@ -2,7 +2,8 @@
 //!
 //! Source: management.md §8; the validator configuration format of ndn-cxx (`security-validator-config.rst`). That
 //! format is always INFO: in sections of an `nfd.conf`, or in a separate file that our own configuration names. Paths
-//! are relative to the directory of the file that names them.
+//! are relative to the directory of the file that names them. Our own configuration may also name a compiled LVS
+//! schema.
 
 use super::{
     SettingsError,
@@ -11,20 +12,28 @@ use super::{
     settings::{Privilege, RepoSection, TrustSection},
     text::{Prefix, parse_name},
 };
-use crate::trust_anchors::read_certificate;
+use crate::{input_file, trust_anchors::read_certificate};
 use namewire_management::trust_config::{Authorization, Privileges, Signer, TrustConfig};
 use namewire_security::trust::{
     AnchorCertificate, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny,
-    TrustAnchor, ValidatorConfig,
+    SchemaConfig, TrustAnchor, ValidatorConfig,
+    lvs::{MODEL_BYTES_MAX, Schema},
     name_regex::{NameRegex, NameTemplate},
 };
-use std::{fmt::Display, path::Path, time::Duration};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 /// The word that means every signer, in place of a certificate or rules.
 const ANY: &str = "any";
 
 /// The key of a rule for old Data.
 const AT_SIGNING_TIME: &str = "at-signing-time";
+/// The word that means the schema of `[trust]`, in place of rules.
+const SCHEMA: &str = "schema";
 
 /// Units of a `refresh`.
 const REFRESH_UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
@@ -52,7 +61,7 @@ impl TrustSection {
     ///
     /// # Errors
     /// The first error.
-    pub(super) fn read(&self, directory: &Path) -> Result<TrustConfig, SettingsError> {
+    pub(super) fn read(&self, schema: Option<&SchemaConfig>, directory: &Path) -> Result<TrustConfig, SettingsError> {
         let wrong = |message: String| SettingsError::new(None, message);
         let mut trust = TrustConfig {
             peer_credentials: self.peer_credentials,
@@ -66,13 +75,64 @@ impl TrustSection {
                 .map_err(|error| wrong(format!("[[trust.authorize]] certificate: {error}")))?;
             trust.authorizations.push(Authorization { signer, privileges: privileges(&entry.privileges) });
         }
-        let rules = |key: &str, value: &Option<String>| rules_or_any("trust", key, value.as_deref(), directory);
-        trust.localhost_rib = rules("localhost_rib", &self.localhost_rib)?;
-        trust.localhost_tags = rules("localhost_tags", &self.localhost_tags)?;
-        trust.localhop_rib = rules("localhop_rib", &self.localhop_rib)?;
-        trust.prefix_announcement = rules("prefix_announcement", &self.prefix_announcement)?;
+        let source = RulesSource { section: "trust", schema, directory };
+        trust.localhost_rib = source.rules("localhost_rib", self.localhost_rib.as_deref())?;
+        trust.localhost_tags = source.rules("localhost_tags", self.localhost_tags.as_deref())?;
+        trust.localhop_rib = source.rules("localhop_rib", self.localhop_rib.as_deref())?;
+        trust.prefix_announcement = source.rules("prefix_announcement", self.prefix_announcement.as_deref())?;
         Ok(trust)
     }
+
+    /// Reads the schema that the section names, and checks the anchors that are there.
+    ///
+    /// # Errors
+    /// If the schema cannot be used, or if the certificate in a file is no root of trust of it.
+    pub(super) fn read_schema(&self, directory: &Path) -> Result<Option<SchemaConfig>, SettingsError> {
+        let wrong = |message: String| SettingsError::new(None, message);
+        let Some(file) = &self.schema else {
+            let only_anchors = || wrong("[trust] anchors: there is no schema that they belong to".to_owned());
+            return if self.anchors.is_empty() { Ok(None) } else { Err(only_anchors()) };
+        };
+        if self.anchors.is_empty() {
+            return Err(wrong("[trust] schema needs anchors, the certificates of its roots of trust".to_owned()));
+        }
+        let path = directory.join(file);
+        let in_file = |error: &dyn Display| wrong(format!("[trust] schema: {}: {error}", path.display()));
+        let bytes = input_file::read(&path, MODEL_BYTES_MAX as u64).map_err(|error| in_file(&error))?;
+        let schema = Schema::parse(&bytes).map_err(|error| in_file(&error))?;
+        let anchors = self.anchors.iter().map(|anchor| anchor_at(directory.join(anchor))).collect();
+        let config = SchemaConfig { schema: Arc::new(schema), anchors, at_signing_time: false };
+        for anchor in &config.anchors {
+            // A file that is not there yet is read later, and counts then if it is a root of trust.
+            let TrustAnchor::File { path, .. } = anchor else { continue };
+            let Ok(certificate) = read_certificate(path) else { continue };
+            let checked = config.check_anchor(certificate.certificate().name());
+            checked.map_err(|error| wrong(format!("[trust] anchors: {}: {error}", path.display())))?;
+        }
+        Ok(Some(config))
+    }
+
+    /// The settings that may say `schema`, with their values.
+    pub(super) fn rules(&self) -> [&Option<String>; 4] {
+        [&self.localhost_rib, &self.localhost_tags, &self.localhop_rib, &self.prefix_announcement]
+    }
+
+    /// The files of rules that the section names.
+    pub fn files_of_rules(&self) -> impl Iterator<Item = &Path> {
+        let named = self.rules().into_iter().flatten();
+        named.filter(|value| ![ANY, SCHEMA].contains(&value.as_str())).map(Path::new)
+    }
+}
+
+/// True if this setting leaves the decision to the schema.
+pub(super) fn is_schema(value: &Option<String>) -> bool {
+    value.as_deref() == Some(SCHEMA)
+}
+
+/// A file of one certificate, or a folder of such files.
+fn anchor_at(path: PathBuf) -> TrustAnchor {
+    let refresh = Some(REFRESH_DEFAULT);
+    if path.is_dir() { TrustAnchor::Directory { path, refresh } } else { TrustAnchor::File { path, refresh } }
 }
 
 /// Rules of who may command a repository, and whose Data it stores. `None`: there are none.
@@ -89,21 +149,40 @@ impl RepoTrust {
     ///
     /// # Errors
     /// The first error.
-    pub(super) fn read(section: &RepoSection, directory: &Path) -> Result<Self, SettingsError> {
-        let rules = |key: &str, value: &Option<String>| rules_or_any("repo", key, value.as_deref(), directory);
-        Ok(RepoTrust { commands: rules("commands", &section.commands)?, data: rules("data", &section.data)? })
+    pub(super) fn read(
+        section: &RepoSection,
+        schema: Option<&SchemaConfig>,
+        directory: &Path,
+    ) -> Result<Self, SettingsError> {
+        let source = RulesSource { section: "repo", schema, directory };
+        let commands = source.rules("commands", section.commands.as_deref())?;
+        Ok(RepoTrust { commands, data: source.rules("data", section.data.as_deref())? })
     }
 }
 
-fn rules_or_any(section: &str, key: &str, value: Option<&str>, directory: &Path) -> Read<Option<RulesOrAny>> {
-    Ok(match value {
-        None => None,
-        Some(ANY) => Some(RulesOrAny::Any),
-        Some(file) => {
-            let wrong = |error| SettingsError::new(None, format!("[{section}] {key}: {file}: {error}"));
-            Some(rules_in_file(&directory.join(file)).map_err(wrong)?)
-        }
-    })
+/// Where the rules of a section come from.
+struct RulesSource<'a> {
+    section: &'static str,
+    schema: Option<&'a SchemaConfig>,
+    directory: &'a Path,
+}
+
+impl RulesSource<'_> {
+    fn rules(&self, key: &str, value: Option<&str>) -> Read<Option<RulesOrAny>> {
+        let place = format!("[{}] {key}", self.section);
+        Ok(match value {
+            None => None,
+            Some(ANY) => Some(RulesOrAny::Any),
+            Some(SCHEMA) => {
+                let missing = || SettingsError::new(None, format!("{place}: \"schema\" needs the schema of [trust]"));
+                Some(RulesOrAny::Schema(self.schema.ok_or_else(missing)?.clone()))
+            }
+            Some(file) => {
+                let wrong = |error| SettingsError::new(None, format!("{place}: {file}: {error}"));
+                Some(rules_in_file(&self.directory.join(file)).map_err(wrong)?)
+            }
+        })
+    }
 }
 
 fn privileges(given: &[Privilege]) -> Privileges {

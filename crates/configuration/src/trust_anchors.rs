@@ -144,10 +144,7 @@ impl RepoTrust {
     /// The trust anchors of all rules.
     pub fn trust_anchors(&self) -> impl Iterator<Item = &TrustAnchor> {
         let RepoTrust { commands, data } = self;
-        [commands, data].into_iter().flatten().flat_map(|rules| match rules {
-            RulesOrAny::Any => &[][..],
-            RulesOrAny::Rules(rules) => &rules.anchors,
-        })
+        [commands, data].into_iter().flatten().flat_map(RulesOrAny::anchors)
     }
 
     fn sources(&self) -> impl Iterator<Item = Source> {

@@ -1,6 +1,6 @@
 //! Settings that are allowed but are most likely mistakes.
 
-use super::Settings;
+use super::{Settings, trust::is_schema};
 use std::{net::SocketAddr, path::PathBuf};
 
 /// One line for each such setting.
@@ -28,6 +28,10 @@ pub(super) fn of(settings: &Settings) -> Vec<String> {
         if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
             doubts.push(format!("[faces.websocket] {key}: {} does not exist", path.display()));
         }
+    }
+    let rules = settings.trust.rules().into_iter().chain([&settings.repo.commands, &settings.repo.data]);
+    if settings.trust.schema.is_some() && !rules.into_iter().any(is_schema) {
+        doubts.push("[trust] schema decides nothing: write for example localhop_rib = \"schema\"".to_owned());
     }
     let declared = settings.face.iter().map(|face| &face.uri);
     for uri in declared.chain(settings.route.iter().map(|route| &route.face)) {

@@ -64,10 +64,7 @@ impl TrustConfig {
     pub fn anchors(&self) -> impl Iterator<Item = &TrustAnchor> {
         let TrustConfig { localhost_rib, localhost_tags, localhop_rib, prefix_announcement, .. } = self;
         let sections = [localhost_rib, localhost_tags, localhop_rib, prefix_announcement].into_iter().flatten();
-        sections.flat_map(|section| match section {
-            RulesOrAny::Any => &[][..],
-            RulesOrAny::Rules(rules) => &rules.anchors,
-        })
+        sections.flat_map(RulesOrAny::anchors)
     }
 }
 

@@ -11,8 +11,8 @@ use namewire_packet::{
     tlv,
 };
 use namewire_security::trust::{
-    AnchorCertificate, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny, TrustAnchor,
-    ValidatorConfig, name_regex::NameRegex,
+    AnchorCertificate, Checker, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule, RulesOrAny, SchemaConfig,
+    TrustAnchor, ValidatorConfig, lvs::Schema, name_regex::NameRegex,
 };
 use namewire_security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate};
 use namewire_testbed::{
@@ -522,6 +522,35 @@ fn localhop_is_served_only_with_rules() {
     bench.effects.clear();
     bench.management.set_trust(localhop_rules(&anchor), &mut bench.effects);
     assert!(is_routed(&bench.fib_changes()));
+}
+
+/// The schema `site` of `interop/lvs_cases.py`: operators and routers of a site register routes, whose certificates the
+/// site's key and operators sign. Commands of both formats have the same name for it.
+#[test]
+fn a_schema_decides_for_neighbours() {
+    let site = Identity::new("/site", None);
+    let [operator, stranger] = ["/site/op/ann", "/site/else/ann"].map(|name| Identity::new(name, Some(&site)));
+    let by_operator = Identity::new("/site/op/bob", Some(&operator));
+    let schema = Schema::parse(include_bytes!("../../security/tests/lvs/site.tlv")).expect("a schema");
+    let rules = RulesOrAny::Schema(SchemaConfig::new(schema, [site.anchor()]).expect("a root of trust"));
+    let mut bench = Bench::with_trust(TrustConfig { localhop_rib: Some(rules), ..Default::default() });
+    let command = |by: &Identity| by.command("/localhop/nfd", "rib/register", &for_prefix("/x"));
+
+    // The KeyLocator names the key. Its certificate is fetched, and its name decides.
+    bench.send_from(UDP_FACE, &command(&operator));
+    bench.send_from(FaceId(320), operator.certificate.wire());
+    assert_eq!(bench.answer().code, 200);
+    let old = operator.old_command("/localhop/nfd", "rib/unregister", &for_prefix("/x"));
+    assert_eq!(answer(&mut bench, UDP_FACE, &old).code, 200);
+    for (refused, reason) in [(&stranger, "#register of the schema"), (&by_operator, "#operator of the schema")] {
+        bench.send_from(UDP_FACE, &command(refused));
+        bench.send_from(UDP_FACE, refused.certificate.wire());
+        assert_denied(&bench.answer(), reason);
+    }
+    let mut register = uri("/localhop/nfd/rib/register");
+    register.push_generic(&for_prefix("/x").to_wire());
+    let digest = InterestBuilder::new(register).nonce(Nonce([1, 2, 3, 4])).sign_digest(&fresh_fields());
+    assert_denied(&answer(&mut bench, UDP_FACE, &digest), "the schema does not let DigestSha256 sign");
 }
 
 #[test]

@@ -73,13 +73,8 @@ impl CaProfile {
     /// # Errors
     /// What is wrong with it.
     pub fn of_data(data: &Data<'_>) -> Result<Self, ProfileError> {
-        const KNOWN: [u32; 5] = [
-            types::CA_PREFIX,
-            types::CA_INFO,
-            types::PARAMETER_KEY,
-            types::MAX_VALIDITY_PERIOD,
-            types::CA_CERTIFICATE,
-        ];
+        const KNOWN: [u32; 5] =
+            [types::CA_PREFIX, types::CA_INFO, types::PARAMETER_KEY, types::MAX_VALIDITY_PERIOD, types::CA_CERTIFICATE];
         let read = Fields::parse(data.content(), &KNOWN)?;
         let prefix = fields::name(types::CA_PREFIX, read.required(types::CA_PREFIX)?)?;
         let under = service_name(prefix.as_name(), verbs::INFO);
@@ -96,7 +91,8 @@ impl CaProfile {
             keys.map(|key| Ok(fields::text(types::PARAMETER_KEY, key)?.to_owned())).collect();
         let max_validity_ms = read.number(types::MAX_VALIDITY_PERIOD)?.saturating_mul(1000);
         let certificate = Certificate::parse(read.required(types::CA_CERTIFICATE)?)?;
-        let profile = CaProfile { prefix, info: info.to_owned(), probe_keys: probe_keys?, max_validity_ms, certificate };
+        let profile =
+            CaProfile { prefix, info: info.to_owned(), probe_keys: probe_keys?, max_validity_ms, certificate };
         profile.verify(data)?;
         Ok(profile)
     }

@@ -45,6 +45,7 @@ pub(crate) fn describe(certificate: &Certificate) -> String {
 fn key_type(certificate: &Certificate) -> String {
     match certificate.public_key().map(|key| key.algorithm()) {
         Ok(KeyAlgorithm::EcdsaP256) => "256-bit EC".to_owned(),
+        Ok(KeyAlgorithm::EcdsaP384) => "384-bit EC".to_owned(),
         Ok(KeyAlgorithm::Rsa { bits }) => format!("{bits}-bit RSA"),
         // ndn-cxx 0.9 knows no name for this one.
         Ok(KeyAlgorithm::Ed25519) => "256-bit Ed25519".to_owned(),

@@ -40,4 +40,4 @@ mod worker_shares;
 pub use namewire_faces::give_pages_back as give_memory_back;
 pub use namewire_handover::TakeOver;
 pub use start_error::StartError;
-pub use startup::{Router, Connector, RouterHandle, TakenFrom, require_memory};
+pub use startup::{Connector, Router, RouterHandle, TakenFrom, require_memory};

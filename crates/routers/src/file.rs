@@ -22,8 +22,7 @@ use namewire_packet::NameBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
     collections::BTreeMap,
-    env,
-    io,
+    env, io,
     path::{Path, PathBuf},
 };
 
@@ -246,6 +245,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NameBuf>, D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn router(transport: &str) -> NamedRouter {
         NamedRouter { transport: transport.parse().unwrap(), identity: None, observer: None }

@@ -19,6 +19,7 @@ pub mod key_chain;
 mod p256_parameters;
 mod private_key;
 mod public_key;
+mod quoted_name;
 #[cfg(feature = "safe-bag")]
 mod safe_bag;
 mod signer;

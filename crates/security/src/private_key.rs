@@ -7,7 +7,7 @@
 //! `ring` does not compute a public key from an ECDSA key alone, so an ECDSA key without its public key is refused. All
 //! tools above write the public key.
 
-use crate::{KeyAlgorithm, PublicKey, PublicKeyError, p256_parameters};
+use crate::{KeyAlgorithm, PublicKey, PublicKeyError, p256_parameters, public_key::is_p384};
 use der::{
     Decode, Encode, Reader, SliceReader, TagNumber,
     asn1::{AnyRef, BitStringRef, ContextSpecific, ObjectIdentifier, OctetStringRef, UintRef},
@@ -44,6 +44,9 @@ pub enum PrivateKeyError {
     /// A curve other than P-256.
     #[error("the curve is not P-256")]
     UnsupportedCurve,
+    /// The curve P-384: `ring` signs on it only with SHA-384, and NDN has no SignatureType for that.
+    #[error("keys on P-384 verify signatures here, and do not sign")]
+    VerifiesOnly,
     /// An ECDSA key without its public key.
     #[error("the ECDSA key comes without its public key")]
     NoPublicKey,
@@ -143,7 +146,8 @@ impl PrivateKey {
         let inner = EcPrivateKey::parse(ec_private_key).map_err(|_| PrivateKeyError::UnknownForm)?;
         let parameters = parameters.or(inner.parameters).ok_or(PrivateKeyError::UnsupportedCurve)?;
         if !p256_parameters::are_p256(parameters) {
-            return Err(PrivateKeyError::UnsupportedCurve);
+            let is_p384 = is_p384(parameters);
+            return Err(if is_p384 { PrivateKeyError::VerifiesOnly } else { PrivateKeyError::UnsupportedCurve });
         }
         let point = inner.public_key.or(public_key).ok_or(PrivateKeyError::NoPublicKey)?;
         // Old tools drop leading zeros of the secret number, against RFC 5915 §3.

@@ -1,18 +1,19 @@
 //! A public key, and the verification of its signatures (packet-format §5.1; NDN packet specification, Signature: types
 //! 1, 3 and 5).
 //!
-//! Keys are SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a certificate: ECDSA on P-256, RSA of 2048 to 8192
-//! bits, Ed25519. Limits: [`SPKI_BYTES_MAX`] for a key, 1024 bytes for a signature.
+//! Keys are SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a certificate: ECDSA on P-256 and P-384, RSA of
+//! 2048 to 8192 bits, Ed25519. ECDSA is always with SHA-256, whatever the curve, because the SignatureType says so.
+//! Limits: [`SPKI_BYTES_MAX`] for a key, 1024 bytes for a signature.
 
 use crate::{VerifyError, p256_parameters};
 use der::{
     Decode, Reader, SliceReader,
-    asn1::{ObjectIdentifier, UintRef},
+    asn1::{AnyRef, ObjectIdentifier, UintRef},
 };
 use namewire_packet::{digest::sha256, signature::signature_type};
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use spki::SubjectPublicKeyInfoRef;
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, hint::black_box};
 
 /// Longest SubjectPublicKeyInfo, in bytes; RSA of 8192 bits needs 1062.
 pub const SPKI_BYTES_MAX: usize = 2048;
@@ -22,6 +23,7 @@ const RSA_BITS_MIN: usize = 2048;
 const RSA_BITS_MAX: usize = 8192;
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
@@ -30,6 +32,8 @@ const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 pub enum KeyAlgorithm {
     /// ECDSA on the curve P-256.
     EcdsaP256,
+    /// ECDSA on the curve P-384; such keys verify here, and do not sign.
+    EcdsaP384,
     /// RSA with a modulus of this many bits.
     Rsa {
         /// Length of the modulus.
@@ -43,7 +47,7 @@ impl KeyAlgorithm {
     /// SignatureType of such a key's signatures.
     pub const fn signature_type(self) -> u64 {
         match self {
-            KeyAlgorithm::EcdsaP256 => signature_type::SHA256_ECDSA,
+            KeyAlgorithm::EcdsaP256 | KeyAlgorithm::EcdsaP384 => signature_type::SHA256_ECDSA,
             KeyAlgorithm::Rsa { .. } => signature_type::SHA256_RSA,
             KeyAlgorithm::Ed25519 => signature_type::ED25519,
         }
@@ -52,6 +56,7 @@ impl KeyAlgorithm {
     fn verifier(self) -> &'static dyn VerificationAlgorithm {
         match self {
             KeyAlgorithm::EcdsaP256 => &signature::ECDSA_P256_SHA256_ASN1,
+            KeyAlgorithm::EcdsaP384 => &signature::ECDSA_P384_SHA256_ASN1,
             KeyAlgorithm::Rsa { .. } => &signature::RSA_PKCS1_2048_8192_SHA256,
             KeyAlgorithm::Ed25519 => &signature::ED25519,
         }
@@ -62,6 +67,7 @@ impl fmt::Display for KeyAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyAlgorithm::EcdsaP256 => f.write_str("ECDSA P-256"),
+            KeyAlgorithm::EcdsaP384 => f.write_str("ECDSA P-384"),
             KeyAlgorithm::Rsa { bits } => write!(f, "RSA {bits}"),
             KeyAlgorithm::Ed25519 => f.write_str("Ed25519"),
         }
@@ -80,11 +86,11 @@ pub enum PublicKeyError {
     /// An algorithm other than ECDSA, RSA and Ed25519.
     #[error("unknown key algorithm {0}")]
     UnknownAlgorithm(ObjectIdentifier),
-    /// A curve other than P-256.
-    #[error("the curve is not P-256")]
+    /// A curve other than P-256 and P-384.
+    #[error("the curve is neither P-256 nor P-384")]
     UnsupportedCurve,
     /// The key is not a point in uncompressed form.
-    #[error("the key is not an uncompressed point of P-256")]
+    #[error("the key is not an uncompressed point of its curve")]
     BadPoint,
     /// Not an RSAPublicKey, or a public exponent that is even, 1, or above 2^33-1.
     #[error("the RSA key is malformed")]
@@ -135,15 +141,7 @@ impl PublicKey {
         let key = spki.subject_public_key.as_bytes().ok_or(PublicKeyError::NotSpki)?;
         let parameters = spki.algorithm.parameters;
         let algorithm = match spki.algorithm.oid {
-            EC_PUBLIC_KEY => {
-                if !parameters.is_some_and(p256_parameters::are_p256) {
-                    return Err(PublicKeyError::UnsupportedCurve);
-                }
-                if key.len() != 65 || key[0] != 4 {
-                    return Err(PublicKeyError::BadPoint);
-                }
-                KeyAlgorithm::EcdsaP256
-            }
+            EC_PUBLIC_KEY => ecdsa_algorithm(key, parameters)?,
             RSA_ENCRYPTION => rsa_algorithm(key)?,
             ED25519 if key.len() == 32 && parameters.is_none() => KeyAlgorithm::Ed25519,
             ED25519 => return Err(PublicKeyError::BadEd25519Key),
@@ -194,6 +192,24 @@ impl PublicKey {
     }
 }
 
+/// Checks that a key is an uncompressed point of a curve that `ring` knows.
+fn ecdsa_algorithm(key: &[u8], parameters: Option<AnyRef<'_>>) -> Result<KeyAlgorithm, PublicKeyError> {
+    let (algorithm, coordinate_bytes) = match parameters {
+        Some(curve) if p256_parameters::are_p256(curve) => (KeyAlgorithm::EcdsaP256, 32),
+        Some(curve) if is_p384(curve) => (KeyAlgorithm::EcdsaP384, 48),
+        _ => return Err(PublicKeyError::UnsupportedCurve),
+    };
+    if key.len() != 1 + 2 * coordinate_bytes || key[0] != 4 {
+        return Err(PublicKeyError::BadPoint);
+    }
+    Ok(algorithm)
+}
+
+/// True for the name of P-384. A curve that is written out in full must be P-256.
+pub(crate) fn is_p384(parameters: AnyRef<'_>) -> bool {
+    parameters.decode_as::<ObjectIdentifier>() == Ok(P384)
+}
+
 /// Checks that an RSAPublicKey (RFC 8017 §A.1.1) is one that `ring` accepts.
 fn rsa_algorithm(key: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
     let numbers = |reader: &mut SliceReader<'_>| {
@@ -215,7 +231,7 @@ fn rsa_algorithm(key: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
 }
 
 /// Checks a DigestSha256 (signature type 0) over the concatenated pieces of `signed`. It detects accidental changes,
-/// but authenticates no sender.
+/// but authenticates no sender. The time does not depend on how much of the digest is right.
 ///
 /// # Errors
 /// [`VerifyError::OtherSignatureType`] if `signed_type` is not 0; [`VerifyError::Mismatch`] if the digest is wrong.
@@ -223,5 +239,11 @@ pub fn verify_digest_sha256(signed_type: u64, signed: &[&[u8]], signature: &[u8]
     if signed_type != signature_type::DIGEST_SHA256 {
         return Err(VerifyError::OtherSignatureType(signed_type));
     }
-    if signature == sha256(signed) { Ok(()) } else { Err(VerifyError::Mismatch) }
+    if is_same(signature, &sha256(signed)) { Ok(()) } else { Err(VerifyError::Mismatch) }
+}
+
+/// Compares all bytes, wherever they differ first.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |sum, (one, other)| black_box(sum | (one ^ other)));
+    one.len() == other.len() && difference == 0
 }

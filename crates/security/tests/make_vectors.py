@@ -65,6 +65,7 @@ def certificate(name: str, issuer: str, key_bits: bytes, signer) -> dict:
 
 
 def main() -> None:
+    p384 = ec.generate_private_key(ec.SECP384R1())
     p256, rsa2048, ed = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048), \
         ed25519.Ed25519PrivateKey.generate()
     mac = hmac.HMAC(b"a shared secret", hashes.SHA256())
@@ -88,7 +89,6 @@ def main() -> None:
     short = bytes([0x30, 57]) + named[2:2 + 21] + bytes([3, 34, 0]) + compressed
     refused = {
         "RSA of 1024 bits": spki(rsa.generate_private_key(65537, 1024)),
-        "curve P-384": spki(ec.generate_private_key(ec.SECP384R1())),
         "curve secp256k1 in full": explicit(ec.generate_private_key(ec.SECP256K1())),
         "another base point": full.replace(base_y, bytes(31) + b"\1"),
         "compressed point": short,
@@ -112,6 +112,10 @@ def main() -> None:
     ]
     (HERE / "vectors.json").write_text(json.dumps({
         "message": MESSAGE.hex(), "password": PASSWORD.decode(), "keys": keys,
+        "verified_only": [
+            {"id": "p384", "type": 3, "algorithm": "ECDSA P-384", "pkcs8": der(p384),
+             "signature": p384.sign(MESSAGE, ec.ECDSA(hashes.SHA256())).hex(),
+             "signature_sha384": p384.sign(MESSAGE, ec.ECDSA(hashes.SHA384())).hex(), "spki": spki(p384).hex()}],
         "explicit_p256_spki": full.hex(),
         "hmac": {"secret": b"a shared secret".hex(), "signature": mac.finalize().hex()},
         "refused_keys": [{"why": why, "spki": bytes.hex()} for why, bytes in refused.items()],

@@ -2,7 +2,8 @@
 
 use namewire_packet::{KeyLocator, NameBuf, signature::signature_type};
 use namewire_security::{
-    Certificate, CertificateError, HmacKey, KeyAlgorithm, PublicKey, PublicKeyError, VerifyError, verify_digest_sha256,
+    Certificate, CertificateError, HmacKey, KeyAlgorithm, PrivateKey, PrivateKeyError, PublicKey, PublicKeyError,
+    VerifyError, verify_digest_sha256,
 };
 use serde_json::Value;
 
@@ -48,6 +49,33 @@ fn signatures_of_every_algorithm_are_checked() {
     }
 }
 
+/// NDN's SignatureType for ECDSA says SHA-256, whatever the curve.
+#[test]
+fn keys_on_p384_verify_with_sha256_and_do_not_sign() {
+    let vectors = vectors();
+    let message = bytes(&vectors["message"]);
+    let vector = &vectors["verified_only"][0];
+    let key = PublicKey::from_spki(&bytes(&vector["spki"])).unwrap();
+    assert_eq!(key.algorithm(), KeyAlgorithm::EcdsaP384);
+    assert_eq!(key.algorithm().to_string(), vector["algorithm"].as_str().unwrap());
+    let verify = |signed_type, signature: &str| key.verify(signed_type, &[&message], &bytes(&vector[signature]));
+    assert_eq!(verify(signature_type::SHA256_ECDSA, "signature"), Ok(()));
+    assert_eq!(verify(signature_type::SHA256_ECDSA, "signature_sha384"), Err(VerifyError::Mismatch));
+    assert!(matches!(verify(signature_type::SHA256_RSA, "signature"), Err(VerifyError::WrongSignatureType { .. })));
+    let of_p256 = bytes(&vectors["keys"][0]["signature"]);
+    assert_eq!(key.verify(signature_type::SHA256_ECDSA, &[&message], &of_p256), Err(VerifyError::Mismatch));
+    let spki = bytes(&vector["spki"]);
+    assert!(PublicKey::from_spki(&spki[..spki.len() - 1]).is_err());
+    let private = PrivateKey::from_der(&bytes(&vector["pkcs8"])).unwrap_err();
+    assert_eq!(private, PrivateKeyError::VerifiesOnly);
+}
+
+#[test]
+fn a_shared_secret_is_not_printed() {
+    let key = HmacKey::new(b"a shared secret").unwrap();
+    assert_eq!(format!("{key:?}"), "HmacKey");
+}
+
 #[test]
 fn a_curve_written_out_in_full_is_the_same_key() {
     let vectors = vectors();
@@ -63,7 +91,7 @@ fn keys_that_cannot_be_used_are_refused_by_name() {
         let error = PublicKey::from_spki(&bytes(&refused["spki"])).unwrap_err();
         let expected = match refused["why"].as_str().unwrap() {
             "RSA of 1024 bits" => PublicKeyError::RsaSize(1024),
-            "curve P-384" | "curve secp256k1 in full" | "another base point" => PublicKeyError::UnsupportedCurve,
+            "curve secp256k1 in full" | "another base point" => PublicKeyError::UnsupportedCurve,
             "compressed point" => PublicKeyError::BadPoint,
             "bytes after the key" | "cut off" | "nothing" => PublicKeyError::NotSpki,
             other => panic!("{other}: {error}"),

@@ -17,11 +17,12 @@ mod display;
 mod folder;
 mod output;
 
-use crate::{ExitCode, Failure, Global, explain, key_files::read_file, name_argument, quantity};
+use crate::{Failure, Global, explain, key_files::read_file, name_argument, quantity, schema};
 use display::Display;
 use namewire_client::{
     Client, Discovery, FetchError, FetchOptions, FetchProgress, FoundObject, RateLimit, SegmentFetch, Validator,
-    congestion_window::CongestionControl, security::trust::AnchorCertificate,
+    congestion_window::CongestionControl,
+    security::trust::{DataValidator, RulesOrAny},
 };
 use namewire_packet::{NameBuf, digest::sha256};
 use output::Output;
@@ -101,6 +102,9 @@ pub(crate) struct Args {
     /// that has expired can choose the time in its signatures
     #[arg(long, requires = "anchor")]
     at_signing_time: bool,
+    /// Let this compiled LVS schema say which keys may sign which names; the anchors are its roots of trust
+    #[arg(long, value_name = "FILE", requires = "anchor")]
+    schema: Option<PathBuf>,
     /// Show neither progress nor summary
     #[arg(short, long)]
     quiet: bool,
@@ -132,7 +136,7 @@ impl Args {
             window_max: self.window as usize,
             retries_max: self.retries,
             lifetime_ms: self.lifetime,
-            validator: validator(&self.anchor, self.at_signing_time)?,
+            validator: self.validator()?,
             patience: Duration::from_millis(self.wait.unwrap_or(patience_ms)),
             waits_for_producer: self.wait.is_some(),
             reconnect: RECONNECT,
@@ -140,6 +144,42 @@ impl Args {
             sources: self.source.clone(),
             ..FetchOptions::default()
         })
+    }
+
+    /// What the segments are checked against; `None` without anchors.
+    fn validator(&self) -> Result<Option<Arc<Validator>>, Failure> {
+        if self.anchor.is_empty() {
+            return Ok(None);
+        }
+        let validator = match &self.schema {
+            Some(schema) => {
+                let config = schema::with_anchors(schema::read(schema)?, &self.anchor)?;
+                DataValidator::new(RulesOrAny::Schema(config)).into()
+            }
+            None => {
+                let anchors =
+                    self.anchor.iter().map(|path| schema::read_anchor(path)).collect::<Result<Vec<_>, _>>()?;
+                Validator::hierarchical(anchors)
+            }
+        };
+        Ok(Some(Arc::new(if self.at_signing_time { validator.at_signing_time() } else { validator })))
+    }
+
+    /// What stands in an unfinished copy for the anchors and the schema that its segments were checked against.
+    fn checked_by(&self) -> Result<String, Failure> {
+        if self.anchor.is_empty() {
+            return Ok("digests".to_owned());
+        }
+        let mut digests = Vec::new();
+        for path in &self.anchor {
+            digests.push(sha256(&[&read_file(path)?]));
+        }
+        if let Some(schema) = &self.schema {
+            digests.push(sha256(&[&schema::bytes_of(schema)?]));
+        }
+        digests.sort_unstable();
+        digests.extend(self.at_signing_time.then(|| sha256(&[b"at-signing-time"])));
+        Ok(sha256(&[digests.as_flattened()]).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The file to write; `None`: standard output.
@@ -162,7 +202,7 @@ pub(crate) async fn fetch(global: &Global, mut args: Args, discovery: Discovery)
     }
     let options = args.options(discovery)?;
     let client = global.connect().await?;
-    let mut output = Output::open(args.output.as_deref(), &checked_by(&args.anchor, args.at_signing_time)?)?;
+    let mut output = Output::open(args.output.as_deref(), &args.checked_by()?)?;
     let display = Display::new(global, args.quiet, args.file().is_some(), &args.name);
     let result = until_interrupted(fetch_into(&client, &args, &options, &mut output, &display)).await;
     display.clear();
@@ -228,32 +268,4 @@ async fn run(
         FetchError::Output(error) => output::cannot_write(&name, &error),
         error => error.into(),
     })
-}
-
-/// The trust schema of these anchors; `None` without any.
-fn validator(files: &[PathBuf], at_signing_time: bool) -> Result<Option<Arc<Validator>>, Failure> {
-    if files.is_empty() {
-        return Ok(None);
-    }
-    let read = |path: &PathBuf| {
-        let certificate = AnchorCertificate::parse(read_file(path)?.to_vec());
-        certificate.map_err(|error| Failure::new(ExitCode::Failed, format!("{}: {error}", path.display())))
-    };
-    let anchors = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let validator = Validator::hierarchical(anchors);
-    Ok(Some(Arc::new(if at_signing_time { validator.at_signing_time() } else { validator })))
-}
-
-/// What stands in an unfinished copy for the anchors that its segments were checked against.
-fn checked_by(anchors: &[PathBuf], at_signing_time: bool) -> Result<String, Failure> {
-    if anchors.is_empty() {
-        return Ok("digests".to_owned());
-    }
-    let mut digests = Vec::new();
-    for path in anchors {
-        digests.push(sha256(&[&read_file(path)?]));
-    }
-    digests.sort_unstable();
-    digests.extend(at_signing_time.then(|| sha256(&[b"at-signing-time"])));
-    Ok(sha256(&[digests.as_flattened()]).iter().map(|byte| format!("{byte:02x}")).collect())
 }

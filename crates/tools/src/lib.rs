@@ -36,6 +36,7 @@ mod put;
 mod quantity;
 mod repo;
 mod route;
+mod schema;
 mod segment_options;
 mod serve;
 pub mod service;
@@ -318,6 +319,9 @@ enum Command {
     /// Show and change this user's identities, keys and certificates
     #[command(subcommand)]
     Key(key::Command),
+    /// Check compiled trust schemas (LVS)
+    #[command(subcommand)]
+    Schema(schema::Command),
     /// Fetch one Data packet and print its content
     Peek(peek::Args),
     /// Answer one Interest with the content on standard input
@@ -372,6 +376,7 @@ impl Tool {
             Command::Repo(command) => repo::execute(global, command).await,
             Command::Tag(command) => tag::execute(global, command).await,
             Command::Key(command) => key::execute(global, command).await,
+            Command::Schema(command) => schema::execute(global, command),
             Command::Peek(args) => peek::execute(global, args).await,
             Command::Poke(args) => poke::execute(global, args).await,
             Command::Ping(args) => ping::execute(global, args).await,

@@ -399,7 +399,10 @@ impl Authority {
         now_ms: u64,
     ) -> Result<(RequestId, Vec<u8>), Refused> {
         if self.is_full {
-            return Err(Refused::new(ErrorCode::InvalidParameters, "the authority keeps as many certificates as it may"));
+            return Err(Refused::new(
+                ErrorCode::InvalidParameters,
+                "the authority keeps as many certificates as it may",
+            ));
         }
         let certificate = self.requested(interest, now_ms)?;
         let validity = self.validity(certificate.validity(), now_ms)?;
@@ -498,8 +501,7 @@ impl Authority {
         signed.verify(request.key()).map_err(|denial| bad(denial.to_string()))?;
         let encrypted = interest.application_parameters().unwrap_or_default();
         let message = request.session.decrypt(encrypted).map_err(|error| bad(error.to_string()))?;
-        ChallengeRequest::read(&message)
-            .map_err(|error| Refused::new(ErrorCode::BadParameterFormat, error.to_string()))
+        ChallengeRequest::read(&message).map_err(|error| Refused::new(ErrorCode::BadParameterFormat, error.to_string()))
     }
 
     /// Judges an answer, or begins the challenge that it chooses.
@@ -558,13 +560,7 @@ impl Authority {
     }
 
     /// The answer to a challenge, and what it means for the request.
-    fn conclude(
-        &mut self,
-        id: RequestId,
-        interest: Name<'_>,
-        verdict: Result<Verdict, Refused>,
-        now_ms: u64,
-    ) -> Reply {
+    fn conclude(&mut self, id: RequestId, interest: Name<'_>, verdict: Result<Verdict, Refused>, now_ms: u64) -> Reply {
         let request = self.requests.get(id).expect("the caller has looked");
         let (remaining_ms, identity) = (request.remaining_ms(now_ms), request.identity());
         let response = match verdict {
@@ -620,10 +616,7 @@ impl Authority {
         let issued = issued.map_err(|error| Refused::new(ErrorCode::InvalidParameters, error.to_string()))?;
         let mut name = issued.name().to_buf();
         let digest = issued.data().implicit_digest();
-        name.push(Component {
-            type_number: namewire_packet::tlv::types::IMPLICIT_SHA256_DIGEST,
-            value: &digest,
-        });
+        name.push(Component { type_number: namewire_packet::tlv::types::IMPLICIT_SHA256_DIGEST, value: &digest });
         self.changes.push(Change::Issued(Box::new(issued)));
         let forwarding_hint = Some(self.settings.prefix.join(Component::generic(b"CA")));
         Ok(ChallengeResponse::Issued { name, forwarding_hint })

@@ -35,7 +35,8 @@ impl Pin {
 
     /// As people read it: in groups of four.
     pub fn readable(&self) -> String {
-        let groups: Vec<&str> = self.code.as_bytes().chunks(4).filter_map(|part| std::str::from_utf8(part).ok()).collect();
+        let groups: Vec<&str> =
+            self.code.as_bytes().chunks(4).filter_map(|part| std::str::from_utf8(part).ok()).collect();
         groups.join("-")
     }
 }

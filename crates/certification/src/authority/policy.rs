@@ -33,10 +33,7 @@ pub fn check_name(settings: &Settings, identity: Name<'_>) -> Result<(), String>
 }
 
 /// The names that a requester may have who says this about itself, each with the components that may follow.
-pub(super) fn names_for(
-    settings: &Settings,
-    parameters: &Parameters,
-) -> Result<Vec<(NameBuf, Option<u64>)>, String> {
+pub(super) fn names_for(settings: &Settings, parameters: &Parameters) -> Result<Vec<(NameBuf, Option<u64>)>, String> {
     let address = parameters.get("email").ok_or("a requester without an address chooses its name")?;
     let address = checked_address(address)?;
     let mut name = settings.prefix.clone();
@@ -109,7 +106,8 @@ mod tests {
     #[test]
     fn an_address_is_a_name_and_no_option_of_a_command() {
         assert_eq!(checked_address(b"Bob@Example.org"), Ok("bob@example.org".to_owned()));
-        for refused in [&b"bob"[..], b"@a", b"a@", b"a@b@c", b"-r@x.org", b"a b@c", b"a@b\n", b"a@b;rm", &[0xff, b'@']] {
+        for refused in [&b"bob"[..], b"@a", b"a@", b"a@b@c", b"-r@x.org", b"a b@c", b"a@b\n", b"a@b;rm", &[0xff, b'@']]
+        {
             assert!(checked_address(refused).is_err(), "{refused:?}");
         }
         let identity: NameBuf = "/site/bob@example.org/phone".parse().unwrap();

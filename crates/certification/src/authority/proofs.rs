@@ -202,7 +202,8 @@ fn check_possession(
             && issuer.public_key().is_ok_and(|key| held.verify(&key).is_ok())
             && name.is_some_and(|name| name.as_name().is_prefix_of(&asked))
     };
-    let of_anchor = |anchor: &Certificate| may_have(anchor, name_of_possession(authority.settings, held, anchor.identity()));
+    let of_anchor =
+        |anchor: &Certificate| may_have(anchor, name_of_possession(authority.settings, held, anchor.identity()));
     if may_have(own, Some(held.identity().to_buf())) || anchors.iter().any(of_anchor) {
         Ok(())
     } else {

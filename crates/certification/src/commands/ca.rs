@@ -23,9 +23,11 @@ const LISTED_MAX: u32 = 100_000;
 
 /// The arguments of `cert ca`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The authority's key is that of the identity PREFIX in your key chain; it is made if there is none. \
+#[command(
+    after_help = "The authority's key is that of the identity PREFIX in your key chain; it is made if there is none. \
 Give its certificate to everybody: namewire key export-cert PREFIX. A code (namewire cert pin NAME) lets the owner of a \
-name get its certificate without you; without one, the code that a request asks for is printed here.")]
+name get its certificate without you; without one, the code that a request asks for is printed here."
+)]
 pub struct CaArgs {
     /// It certifies names below this prefix
     #[arg(value_parser = parse_name)]
@@ -154,7 +156,9 @@ fn own_certificate(chain: &KeyChain, prefix: &NameBuf) -> Result<Certificate, Fa
         Err(KeyChainError::NotFound(_) | KeyChainError::NoKey(_)) => {
             let key = PrivateKey::generate_ecdsa().map_err(failed)?;
             let made = chain.add_identity_key(prefix.as_name(), key, now_ms())?;
-            eprintln!("namewire: made a key of {prefix}; `namewire key export-cert {prefix}` prints its certificate for others");
+            eprintln!(
+                "namewire: made a key of {prefix}; `namewire key export-cert {prefix}` prints its certificate for others"
+            );
             Ok(made)
         }
         certificate => Ok(certificate?),

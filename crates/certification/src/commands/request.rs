@@ -210,7 +210,8 @@ fn print_got(global: &Global, certificate: &Certificate) -> Result<(), Failure> 
         identity: certificate.identity().to_string(),
         ends: end_text(certificate),
     };
-    let text = || format!("{}\nholds until {}, and is what {} signs with now\n", got.certificate, got.ends, got.identity);
+    let text =
+        || format!("{}\nholds until {}, and is what {} signs with now\n", got.certificate, got.ends, got.identity);
     Ok(global.output().print(&got, text)?)
 }
 
@@ -221,13 +222,15 @@ pub(crate) async fn request(global: &Global, args: RequestArgs) -> Result<(), Fa
         Some(name) => name,
         None => offered_name(&client, &profile, &args.proof).await?,
     };
-    let certificate = get_certificate(&client, profile, &name, &args.proof, args.days.map(|days| days * DAY_MS)).await?;
+    let certificate =
+        get_certificate(&client, profile, &name, &args.proof, args.days.map(|days| days * DAY_MS)).await?;
     print_got(global, &certificate)
 }
 
 /// The name that the authority offers for what the requester says about itself.
 pub(crate) async fn offered_name(client: &Client, profile: &CaProfile, proof: &ProofArgs) -> Result<NameBuf, Failure> {
-    let which = || Failure::usage(format!("which name? The authority certifies names below {}; give one", profile.prefix));
+    let which =
+        || Failure::usage(format!("which name? The authority certifies names below {}; give one", profile.prefix));
     let email = proof.email.as_ref().ok_or_else(which)?;
     let said = Parameters::default().with("email", email.as_str());
     let names = probe_names(client, profile, &said).await.map_err(not_certified)?;
@@ -333,7 +336,8 @@ pub(crate) async fn renew(global: &Global, args: RenewArgs) -> Result<(), Failur
         return Err(Failure::new(ExitCode::Usage, line));
     }
     let signer = chain.lasting_signer(present.key_name())?;
-    let schema = args.anchor.as_deref().map(read_certificate).transpose()?.map(|anchor| Validator::hierarchical([anchor]));
+    let schema =
+        args.anchor.as_deref().map(read_certificate).transpose()?.map(|anchor| Validator::hierarchical([anchor]));
     let client = global.connect().await?;
     let validity = present.validity();
     let as_before_ms = validity.not_after_ms.saturating_sub(validity.not_before_ms);
@@ -351,7 +355,8 @@ mod tests {
     #[test]
     fn a_digest_may_have_colons() {
         let digits = "0a".repeat(32);
-        let colons: Vec<String> = digits.as_bytes().chunks(2).map(|pair| String::from_utf8_lossy(pair).into()).collect();
+        let colons: Vec<String> =
+            digits.as_bytes().chunks(2).map(|pair| String::from_utf8_lossy(pair).into()).collect();
         assert_eq!(parse_digest(&digits), Ok([10; 32]));
         assert_eq!(parse_digest(&colons.join(":")), Ok([10; 32]));
         assert!(parse_digest("0a").is_err() && parse_digest(&"zz".repeat(32)).is_err());

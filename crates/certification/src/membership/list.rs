@@ -30,7 +30,8 @@ pub const NETWORKS_MAX: usize = 32;
 /// The most routes of a network.
 pub const ROUTES_MAX: usize = 64;
 
-const HEAD: &str = "# Networks that this host has joined. `namewire join` and `namewire leave` write this file anew.\n\n";
+const HEAD: &str =
+    "# Networks that this host has joined. `namewire join` and `namewire leave` write this file anew.\n\n";
 
 /// A network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,11 +18,7 @@ use namewire_client::{
     },
     security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate},
 };
-use namewire_ndncert::{
-    Requester, RequesterError, Step,
-    messages::Refusal,
-    requester::Stamp,
-};
+use namewire_ndncert::{Requester, RequesterError, Step, messages::Refusal, requester::Stamp};
 
 const NOW_MS: u64 = 1_796_000_000_000;
 
@@ -247,7 +243,8 @@ fn a_flood_takes_its_own_share_and_no_more() {
         wire
     };
     let wires: Vec<Vec<u8>> = (0..200).map(refused).collect();
-    let answered = wires.iter().filter(|wire| matches!(handle(&mut authority, wire, 1, NOW_MS), Reply::Data(_))).count();
+    let answered =
+        wires.iter().filter(|wire| matches!(handle(&mut authority, wire, 1, NOW_MS), Reply::Data(_))).count();
     assert!(answered <= 40, "{answered}");
 }
 
@@ -307,8 +304,7 @@ async fn another_authority_is_not_believed() {
     let true_profile = CaProfile { certificate: site.certificate.clone(), ..liar.profile(&bob).await };
     let terms = Terms { now_ms: clock.now_ms(), period_ms: None };
     let nobody = async |_, _| Ok(None);
-    let asked =
-        request_certificate(&bob, true_profile, requested(&chain, &own), &Challenge::Pin, terms, nobody).await;
+    let asked = request_certificate(&bob, true_profile, requested(&chain, &own), &Challenge::Pin, terms, nobody).await;
     assert!(matches!(asked, Err(CertificationError::Request(RequesterError::NotItsAnswer(_)))), "{asked:?}");
 }
 

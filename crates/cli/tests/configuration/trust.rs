@@ -78,6 +78,64 @@ fn the_file_says_who_may_command_and_a_hangup_says_it_anew() {
     assert!(check.status.success() && said.contains("other.ndncert") && said.contains("1 warning"), "{said}");
 }
 
+/// Administrators (`/admin/NAME`) may register routes and publish files: the schema `admin` of `interop/lvs_cases.py`.
+#[test]
+fn a_schema_says_who_may_command_and_who_may_publish() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let anchor = home.join("ann.ndncert");
+    make_identity(home, "/admin/ann", &anchor);
+    make_identity(home, "/admin/bob", &home.join("bob.ndncert"));
+    make_identity(home, "/other/ann", &home.join("other.ndncert"));
+    let schema = home.join("admin.tlv");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../security/tests/lvs/admin.tlv"), &schema).unwrap();
+    let file = home.join("namewire.toml");
+    let with = |anchor: &str| {
+        let text = format!("[trust]\nschema = \"admin.tlv\"\nanchors = [\"{anchor}\"]\nlocalhost_rib = \"schema\"\n");
+        fs::write(&file, text).unwrap();
+    };
+    with("ann.ndncert");
+    let router = Router::run(home, &["--config", file.to_str().unwrap()]);
+    let mut routes = 0;
+    let mut may = |identity: &str| {
+        routes += 1;
+        passes(&router, home, &format!("--identity {identity} route add /r/{routes} udp4://127.0.0.1:7003"))
+    };
+    assert!(may("/admin/ann"));
+    assert!(!may("/admin/bob"), "a root of trust of the schema, and no anchor");
+    assert!(!may("/other/ann"), "the schema does not let it command");
+    with("bob.ndncert");
+    router.hang_up();
+    assert!(!may("/admin/ann"));
+    assert!(may("/admin/bob"));
+
+    // What cannot be used is named, and the settings stay as they were.
+    let refused = |says: &[&str]| {
+        let check = namewire_of(home).args(["config", "check"]).arg(&file).output().unwrap();
+        let said = text_of_failure(&check);
+        assert!(!check.status.success() && says.iter().all(|one| said.contains(one)), "{says:?}: {said}");
+    };
+    with("other.ndncert");
+    refused(&["[trust] anchors", "other.ndncert", "is no root of trust of the schema (#admin)"]);
+    router.hang_up();
+    assert!(may("/admin/bob"));
+    with("bob.ndncert");
+    let whole = fs::read(&schema).unwrap();
+    fs::write(&schema, &whole[..100]).unwrap();
+    refused(&["[trust] schema", "admin.tlv", "not a compiled LVS schema"]);
+    fs::write(&schema, whole).unwrap();
+    fs::write(&file, "[trust]\nlocalhop_rib = \"schema\"\n").unwrap();
+    refused(&["[trust] localhop_rib", "needs the schema"]);
+    fs::write(&file, "[repo]\ndata = \"schema\"\n").unwrap();
+    refused(&["[repo] data", "needs the schema"]);
+    fs::write(&file, "[trust]\nschema = \"admin.tlv\"\n").unwrap();
+    refused(&["[trust] schema needs anchors"]);
+    fs::write(&file, "[trust]\nschema = \"admin.tlv\"\nanchors = [\"bob.ndncert\"]\n[repo]\ndata = \"schema\"\n")
+        .unwrap();
+    let check = namewire_of(home).args(["config", "check"]).arg(&file).output().unwrap();
+    assert!(check.status.success(), "{}", text_of_failure(&check));
+}
+
 /// An `nfd.conf` may name certificates that are still to come (the documents of ndn6-tools have `dir /nonexistent`).
 /// NFD starts; the router ended with 1.
 #[test]

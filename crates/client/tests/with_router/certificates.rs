@@ -2,10 +2,11 @@
 
 use crate::node::Node;
 use namewire_client::{
-    CERTIFICATES_FETCHED_MAX, Client, Component, DataBuilder, IncomingInterest, InterestBuilder, NameBuf, TrustError, Validator,
+    CERTIFICATES_FETCHED_MAX, Client, Component, DataBuilder, IncomingInterest, InterestBuilder, NameBuf, TrustError,
+    Validator,
     security::{
         Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate,
-        trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny, ValidatorConfig},
+        trust::{AnchorCertificate, DataValidator, Denial, RulesOrAny, ValidatorConfig, lvs::Schema},
     },
 };
 use std::{
@@ -101,6 +102,26 @@ async fn a_renewed_certificate_is_fetched_after_the_expired_one() {
     assert!(matches!(refused, Err(Denial::CertificateExpired(_))), "{refused:?}");
     replace(&mut node, &served, bob.certified_by(&site, 2, -1, 1));
     assert_eq!(ask(&client, &validator, "/site/bob/2").await, letter());
+}
+
+/// The schema `letters` lets /site/NAME sign /site/NAME/LETTER, with a certificate that /site signs.
+#[tokio::test]
+async fn a_schema_says_who_signs_what() {
+    let (mut node, site, bob) = (Node::start(), Key::new("/site/KEY/1"), Key::new("/site/bob/KEY/1"));
+    let schema = || Schema::parse(include_bytes!("../../../security/tests/lvs/letters.tlv")).unwrap();
+    let root = anchor(&site.certified_by(&site, 1, -1, 1));
+    assert!(Validator::lvs(schema(), [anchor(&bob.certified_by(&site, 1, -1, 1))]).is_err());
+    let validator = Validator::lvs(schema(), [root.clone()]).unwrap();
+    let served = serve(&node, &bob, &bob.certified_by(&site, 1, -1, 1)).await;
+    let client = node.client().await;
+    assert_eq!(ask(&client, &validator, "/site/bob/1").await, letter());
+    let refused = ask(&client, &validator, "/site/bob/1/2").await;
+    assert!(matches!(&refused, Err(Denial::NotAllowed(why)) if why.contains("no rule of the schema")), "{refused:?}");
+    // A certificate that the key signed itself is refused.
+    let distrusting = Validator::lvs(schema(), [root]).unwrap();
+    replace(&mut node, &served, bob.certified_by(&bob, 2, -1, 1));
+    let refused = ask(&client, &distrusting, "/site/bob/2").await;
+    assert!(matches!(&refused, Err(Denial::NotAllowed(why)) if why.contains("#member of the schema")), "{refused:?}");
 }
 
 /// The certificate held when it was fetched, long ago. If no other comes, that is still the reason.

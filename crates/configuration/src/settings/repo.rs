@@ -47,11 +47,11 @@ pub struct RepoSection {
     pub register_prefixes: bool,
     /// Applications of this machine may command.
     pub local_commands: bool,
-    /// Who else may command: `any`, or a file of rules.
+    /// Who else may command: `any`, `schema` (that of `[trust]`), or a file of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<String>,
-    /// Rules for the Data to be stored: `any`, or a file of rules. Without it, the repository checks no signatures but
-    /// digests.
+    /// Rules for the Data to be stored: `any`, `schema` (that of `[trust]`), or a file of rules. Without it, the
+    /// repository checks no signatures but digests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Most commands that the repository has accepted and not finished.

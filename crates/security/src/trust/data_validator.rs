@@ -42,20 +42,23 @@ impl DataValidator {
     /// From now on, each rule for Data also accepts certificates that were valid when the Data was signed
     /// ([`super::Rule::at_signing_time`]).
     pub fn accept_at_signing_time(&mut self) {
-        if let RulesOrAny::Rules(config) = &mut self.rules {
-            config.rules.iter_mut().for_each(|rule| rule.at_signing_time |= rule.packet == PacketKind::Data);
+        match &mut self.rules {
+            RulesOrAny::Any => {}
+            RulesOrAny::Rules(config) => {
+                config.rules.iter_mut().for_each(|rule| rule.at_signing_time |= rule.packet == PacketKind::Data);
+            }
+            RulesOrAny::Schema(config) => config.at_signing_time = true,
         }
     }
 
     /// The look-ups of revocation records that are due for the certificates behind the signature of `data`. `now_ns` is
     /// of a clock that is never set.
     pub fn due_lookups(&mut self, data: &Data<'_>, now_unix_ms: u64, now_ns: u64) -> Vec<Lookup> {
-        let (Some(KeyLocator::Name(signer)), RulesOrAny::Rules(config)) =
-            (data.signature_info().key_locator(), &self.rules)
-        else {
+        let Some(KeyLocator::Name(signer)) = data.signature_info().key_locator() else { return Vec::new() };
+        if matches!(self.rules, RulesOrAny::Any) {
             return Vec::new();
-        };
-        let chain = chain(signer, &config.anchors, &self.certificates, None, now_unix_ms);
+        }
+        let chain = chain(signer, self.rules.anchors(), &self.certificates, None, now_unix_ms);
         self.lookups.due(&chain, now_ns)
     }
 
@@ -150,7 +153,7 @@ impl DataValidator {
 mod tests {
     use super::*;
     use crate::{
-        PrivateKey, Signer, ValidityPeriod, issue_certificate,
+        HmacKey, PrivateKey, Signer, ValidityPeriod, issue_certificate,
         trust::rules::{Checker, NameFilter, NameRelation, Rule, TrustAnchor, ValidatorConfig},
     };
     use namewire_packet::{Component, DataBuilder, signature::signature_type};
@@ -217,6 +220,25 @@ mod tests {
         forged[content] = b'I';
         let forged = validator.judge(&Data::parse(&forged).unwrap(), NOW_MS);
         assert!(matches!(forged, Err(NotAccepted::Denied(Denial::BadSignature(_)))), "{forged:?}");
+    }
+
+    /// A shared secret is for those who share it. With a public certificate as the secret, anybody could sign.
+    #[test]
+    fn an_hmac_is_no_signature_for_rules() {
+        let (_, certificate) = identity("/alice");
+        let anchor = AnchorCertificate::parse(certificate.wire().to_vec()).unwrap();
+        for secret in [b"a shared secret", &certificate.public_key().unwrap().spki()[..15]] {
+            let hmac = Signer::hmac(HmacKey::new(secret).unwrap(), certificate.name().to_buf());
+            let wire = hmac.sign_data(&DataBuilder::new(name("/alice/msg/1"))).unwrap();
+            for schema in [
+                RulesOrAny::Rules(ValidatorConfig::hierarchical([anchor.clone()])),
+                rules(vec![TrustAnchor::Certificate(anchor.clone())]),
+            ] {
+                let judged = DataValidator::new(schema).judge(&Data::parse(&wire).unwrap(), NOW_MS);
+                assert!(matches!(judged, Err(NotAccepted::Denied(Denial::NotAllowed(_)))), "{judged:?}");
+            }
+        }
+        assert_eq!(Checker::signature_type_named("hmac-sha256"), None);
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! Denials: the reasons why a command is refused, with their texts and numbers.
 //!
-//! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are cut after
-//! [`MAX_QUOTED_BYTES`] bytes.
+//! NFD answers only `authorization rejected`; the texts here help to find the cause. Names in the texts are short
+//! ([`quoted`]).
 
 use super::reason::Reason;
-use crate::validity_period::iso_time;
+use crate::{quoted_name::quoted, validity_period::iso_time};
 use namewire_packet::Name;
 use std::fmt;
-
-/// Most bytes of a name's URI that a text repeats.
-const MAX_QUOTED_BYTES: usize = 256;
 
 /// Why a command, an announcement or a certificate is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,14 +128,4 @@ impl fmt::Display for Denial {
             }
         }
     }
-}
-
-/// A name in the form that texts show.
-pub fn quoted(name: Name<'_>) -> String {
-    let mut uri = name.to_string();
-    if uri.len() > MAX_QUOTED_BYTES {
-        uri.truncate(MAX_QUOTED_BYTES); // URIs are ASCII
-        uri.push('…');
-    }
-    uri
 }

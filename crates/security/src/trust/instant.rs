@@ -12,8 +12,9 @@
 //! time of last year, and a rule with `at-signing-time` accepts it, unless the key was revoked as compromised
 //! ([`super::revocation`]). Therefore rules must ask for it.
 
-use super::denial::{Denial, quoted};
+use super::denial::Denial;
 use crate::Certificate;
+use crate::quoted_name::quoted;
 
 /// How far a SignatureTime may be ahead of this clock.
 pub const CLOCK_SLACK_MS: u64 = 120_000;

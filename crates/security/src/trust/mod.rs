@@ -24,6 +24,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`rules`] | the rules and anchors as values |
+//! | [`lvs`] | compiled Light VerSec schemas, which may decide in place of rules |
 //! | [`name_regex`] | NDN regular expressions, which rules may use |
 //! | [`revocation`] | records that revoke certificates |
 //! | [`DataValidator`] | judges Data, and names the certificate that it still needs |
@@ -35,20 +36,22 @@ mod data_validator;
 mod denial;
 mod instant;
 mod judge;
+pub mod lvs;
 pub mod name_regex;
 mod reason;
 pub mod revocation;
 pub mod rules;
 mod signed_packet;
 
+pub use crate::quoted_name::quoted;
 pub use certificates::{Certificates, MAX_FETCHED, MAX_TOLD, Teller, of_key};
 pub use data_validator::{DataValidator, NotAccepted};
-pub use denial::{Denial, quoted};
+pub use denial::Denial;
 pub use instant::{CLOCK_SLACK_MS, check_validity};
 pub use judge::{Failure, MAX_CHAIN, Signatory, judge, judge_from};
 pub use revocation::{RevocationRecord, Revocations};
 pub use rules::{
-    AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, PacketKind, Rule,
-    RulesOrAny, TrustAnchor, ValidatorConfig,
+    AnchorCertificate, AnchorError, Checker, HyperRelation, KeyLocatorRule, NameFilter, NameRelation, NotARoot,
+    PacketKind, Rule, RulesOrAny, SchemaConfig, TrustAnchor, ValidatorConfig,
 };
 pub use signed_packet::{SignedPacket, check_parameters_digest};

@@ -4,19 +4,85 @@
 //!
 //! Limits: see [`NameRegex`]; the length of lists is not limited.
 
-use super::name_regex::{NameRegex, NameTemplate};
-use crate::Certificate;
+use super::{
+    lvs::Schema,
+    name_regex::{NameRegex, NameTemplate},
+};
+use crate::{Certificate, quoted_name::quoted};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_packet::{Name, NameBuf, signature::signature_type, tlv::types};
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// A validator section: rules, or a permission for all signed packets.
+/// A validator section: rules, a schema, or a permission for all signed packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RulesOrAny {
     /// `trust-anchor { type any }`: a signature must be there, but is not verified.
     Any,
     /// Rules and trust anchors.
     Rules(ValidatorConfig),
+    /// A compiled schema and trust anchors.
+    Schema(SchemaConfig),
+}
+
+impl RulesOrAny {
+    /// The trust anchors.
+    pub fn anchors(&self) -> &[TrustAnchor] {
+        match self {
+            RulesOrAny::Any => &[],
+            RulesOrAny::Rules(rules) => &rules.anchors,
+            RulesOrAny::Schema(schema) => &schema.anchors,
+        }
+    }
+}
+
+/// A compiled LVS schema and trust anchors. It does not tell commands from Data: names decide. An anchor counts only if
+/// its name follows one of the schema's roots of trust.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchemaConfig {
+    /// The schema.
+    pub schema: Arc<Schema>,
+    /// Certificates that need no proof.
+    pub anchors: Vec<TrustAnchor>,
+    /// As [`Rule::at_signing_time`], for everything that the schema decides.
+    pub at_signing_time: bool,
+}
+
+/// A trust anchor that a schema does not have as a root of trust.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the anchor {anchor} is no root of trust of the schema ({roots})")]
+pub struct NotARoot {
+    /// The anchor's name.
+    pub anchor: String,
+    /// The rules that a root of trust follows.
+    pub roots: String,
+}
+
+impl SchemaConfig {
+    /// A schema with these anchors.
+    ///
+    /// # Errors
+    /// If one of them is no root of trust of the schema.
+    pub fn new(schema: Schema, anchors: impl IntoIterator<Item = AnchorCertificate>) -> Result<Self, NotARoot> {
+        let anchors = anchors.into_iter().map(TrustAnchor::Certificate).collect();
+        let config = SchemaConfig { schema: Arc::new(schema), anchors, at_signing_time: false };
+        for anchor in &config.anchors {
+            if let TrustAnchor::Certificate(anchor) = anchor {
+                config.check_anchor(anchor.certificate().name())?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// Refuses a trust anchor that no root of trust of the schema describes.
+    ///
+    /// # Errors
+    /// If the schema has other roots of trust.
+    pub fn check_anchor(&self, anchor: Name<'_>) -> Result<(), NotARoot> {
+        if self.schema.roots_of(anchor).is_ok_and(|roots| !roots.is_empty()) {
+            return Ok(());
+        }
+        Err(NotARoot { anchor: quoted(anchor), roots: self.schema.roots_of_trust().join(", ") })
+    }
 }
 
 /// Rules and trust anchors. A packet must satisfy the first rule that catches it. A packet that no rule catches is

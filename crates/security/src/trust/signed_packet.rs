@@ -3,8 +3,8 @@
 //! Source: management.md §2 (two formats of commands); packet-format.md §4.2, §4.3, §5.1
 //! (signed bytes).
 
-use super::denial::{Denial, quoted};
-use crate::{PublicKey, verify_digest_sha256};
+use super::denial::Denial;
+use crate::{PublicKey, quoted_name::quoted, verify_digest_sha256};
 use namewire_packet::{
     Data, Interest, KeyLocator, Name, SignatureInfo,
     signature::signature_type,
@@ -17,6 +17,8 @@ pub struct SignedPacket<'a> {
     /// The name that rules check: without the digest component (v0.3), or without SignatureInfo and SignatureValue (old
     /// format).
     pub name: Name<'a>,
+    /// The name that schemas check: without all components that sign it. It is the same in both formats.
+    pub plain_name: Name<'a>,
     info: SignatureInfo<'a>,
     /// When it was signed, milliseconds since 1970.
     pub time_ms: Option<u64>,
@@ -33,6 +35,7 @@ impl<'a> SignedPacket<'a> {
         let (components, parameters) = interest.signed_portion()?;
         Some(SignedPacket {
             name: interest.name().parent(),
+            plain_name: interest.name().parent(),
             info,
             time_ms: info.time_ms(),
             nonce: info.nonce(),
@@ -60,6 +63,7 @@ impl<'a> SignedPacket<'a> {
         }
         Some(SignedPacket {
             name: name.prefix(name.len() - 2),
+            plain_name: name.prefix(name.len() - 4),
             info: SignatureInfo::parse_value(info.value).ok()?,
             time_ms: None,
             nonce: None,
@@ -73,6 +77,7 @@ impl<'a> SignedPacket<'a> {
         let info = data.signature_info();
         SignedPacket {
             name: data.name(),
+            plain_name: data.name(),
             info,
             time_ms: info.time_ms(),
             nonce: info.nonce(),
@@ -83,7 +88,7 @@ impl<'a> SignedPacket<'a> {
 
     /// The same signature, of a packet that rules see under another name.
     pub const fn with_name(self, name: Name<'a>) -> Self {
-        SignedPacket { name, ..self }
+        SignedPacket { name, plain_name: name, ..self }
     }
 
     /// One of [`signature_type`].

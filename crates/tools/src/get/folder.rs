@@ -3,7 +3,7 @@
 //! An entry that is refused is told on standard error at once, and the others go on. The exit code says that there were
 //! some: the code of their failures if it is the same for all, else 1.
 
-use super::{Args, checked_by};
+use super::Args;
 use crate::{ExitCode, Failure, Global, explain, failure::code_of_fetch, quantity};
 use indicatif::{ProgressBar, ProgressStyle};
 use namewire_client::{Client, Discovery};
@@ -44,7 +44,7 @@ pub(super) async fn execute(global: &Global, args: Args, accepts_stale: bool) ->
         fetch: args.options(Discovery::None)?,
         is_preserving: args.preserve,
         accepts_stale,
-        checked_by: checked_by(&args.anchor, args.at_signing_time)?,
+        checked_by: args.checked_by()?,
         ..FolderFetchOptions::default()
     };
     let client = global.connect().await?;

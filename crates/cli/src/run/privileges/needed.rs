@@ -93,9 +93,7 @@ pub(super) fn places(configuration: &Configuration, source: Option<&Source>) -> 
     let read = source.map(Source::path).into_iter().map(Path::to_owned);
     let of_websocket = [&websocket.certificate, &websocket.key, &websocket.trusted_certificates];
     let read = read.chain(of_websocket.into_iter().flatten().cloned());
-    let rules = [&settings.trust.localhost_rib, &settings.trust.localhost_tags, &settings.trust.localhop_rib];
-    let rules = rules.into_iter().chain([&settings.trust.prefix_announcement]).flatten();
-    let read = read.chain(rules.filter(|rules| *rules != "any").map(PathBuf::from));
+    let read = read.chain(settings.trust.files_of_rules().map(Path::to_owned)).chain(settings.trust.schema.clone());
     let read = read.chain(TrustAnchors::files(trust).map(Path::to_owned));
     places.extend(read.map(|path| Place { path, is_written: false }));
     let folder_of = |path: &Path| path.parent().map(Path::to_owned);

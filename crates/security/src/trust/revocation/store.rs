@@ -3,10 +3,8 @@
 use super::RevocationRecord;
 use crate::{
     Certificate,
-    trust::{
-        denial::{Denial, quoted},
-        instant::Instant,
-    },
+    quoted_name::quoted,
+    trust::{denial::Denial, instant::Instant},
 };
 use std::{
     collections::{HashMap, VecDeque},
