@@ -274,7 +274,8 @@ deny:
 	else echo 'deny: advisories are not checked here: the database of RustSec cannot be fetched'; fi
 
 # The crates for other people's programs.
-LIBRARIES := --package namewire-packet --package namewire-security --package namewire-client
+LIBRARIES := --package namewire-packet --package namewire-security --package namewire-client --package namewire-ndncert \
+	--package namewire-certificates
 test-crates:
 	$(call say,test-crates: packages for crates.io; documentation; changes that break programs)
 	@tools/setup.sh rust semver

@@ -2,20 +2,27 @@
 
 use namewire_certificates::{CertificateServer, KeyChainPart, Limits, ServerEvent, Sources};
 use namewire_client::{
-    Client, Component, ExpressError, InterestBuilder, NameBuf,
+    Client, Component, ExpressError, InterestBuilder, NameBuf, Validator,
     security::{
         Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate,
         key_chain::{KeyChain, KeyChainLocation},
+        trust::AnchorCertificate,
     },
 };
 use namewire_configuration::Settings;
 use namewire_router::{Router, RouterHandle};
 use std::{
-    path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::sleep,
+};
 
 struct Node {
     router: Option<RouterHandle>,
@@ -226,4 +233,45 @@ async fn many_keys_are_registered_a_few_at_a_time() {
     // New sources take the place of all.
     server.set_sources(Sources { given: vec![certificate("/one/KEY/1", 1)], ..Sources::default() });
     while settled(&mut events).await != (1, 1) {}
+}
+
+/// The example: the certificate was made 80 days ago and expires in ten days. A consumer that trusts the key fetches
+/// the new one.
+#[tokio::test]
+async fn a_program_renews_the_certificate_of_its_key_and_publishes_it() {
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    let node = Node::start();
+    let chain = node.key_chain();
+    let made_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64 - 80 * DAY_MS;
+    let alice = name("/alice");
+    chain.add_identity_key(alice.as_name(), PrivateKey::generate_ecdsa().unwrap(), made_ms).unwrap();
+    let due = chain.renew(alice.as_name(), Some(90 * DAY_MS), made_ms).unwrap();
+
+    let example = std::env::current_exe().unwrap();
+    let example = example.parent().and_then(Path::parent).unwrap().join("examples/kept_key");
+    let mut program = Command::new(example)
+        .arg("/alice")
+        .env("NDN_CLIENT_TRANSPORT", format!("unix://{}", node.socket().display()))
+        .env("HOME", node.folder.path())
+        .env_remove("NDN_CLIENT_PIB")
+        .env_remove("NDN_CLIENT_TPM")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    assert!(line.starts_with("renewed: /alice/KEY/"), "{line}");
+    let client = node.client().await;
+    let of_key = InterestBuilder::new(due.key_name()).can_be_prefix(true).must_be_fresh(true);
+    let certificate = loop {
+        match client.express(&of_key).await {
+            Ok(certificate) => break certificate,
+            Err(_) => sleep(Duration::from_millis(5)).await, // until the prefix is registered
+        }
+    };
+    assert_ne!(certificate.name(), due.name());
+    let validator = Validator::hierarchical([AnchorCertificate::parse(certificate.wire().to_vec()).unwrap()]);
+    let letter = client.express_trusted(&InterestBuilder::new(name("/alice/letter")), &validator).await.unwrap();
+    assert_eq!(letter.content(), b"signed by a kept key");
 }

@@ -1,16 +1,18 @@
 //! The operator's command: how is it called, and what does it say?
 //!
-//! `COMMAND address code prefix key-name` sends a code by mail; the same arguments as the script of the C++ authority gets.
-//! `COMMAND` for a challenge of the operator's own gets what the requester says as JSON on standard input:
+//! `COMMAND address code prefix key-name` sends a code by mail; the same arguments as the script of the C++ authority
+//! gets. `COMMAND` for a challenge of the operator's own gets what the requester says as JSON on standard input:
 //!
 //! ```text
 //!   {"challenge":"badge","identity":"/site/bob","key":"/site/bob/KEY/…","parameters":{"number":"4711"}}
 //! ```
 //!
-//! Exit code 0 certifies (the mail was sent), 2 asks the requester with the first line of standard output as the question,
-//! another one refuses with that line as the reason. No shell is involved, and nothing of the requester becomes an option.
+//! Exit code 0 certifies (the mail was sent), 2 asks the requester with the first line of standard output as the
+//! question, another one refuses with that line as the reason. No shell is involved, and nothing of the requester
+//! becomes an option.
 //!
-//! Limits: [`TIME`] and [`AT_ONCE_MAX`] at the same time; more are refused. Of the output, [`LINE_BYTES_MAX`] bytes count.
+//! Limits: [`TIME`] and [`AT_ONCE_MAX`] at the same time; more are refused. Of the output, [`LINE_BYTES_MAX`] bytes
+//! count.
 
 use crate::authority::{CommandSaid, Errand, Task};
 use std::{io, path::Path, process::Stdio, time::Duration};

@@ -1,16 +1,17 @@
 //! An authority that serves: Interests from the router, answers back, state on the disk.
 //!
-//! It registers `/<prefix>/CA`, and answers below it by [`Authority`]. The certificates that it has issued are below the
-//! prefix, which it does not register: they are asked for with the forwarding hint `/<prefix>/CA`, and their owners serve
-//! them afterwards. What must outlive a restart is on the disk before an answer leaves.
+//! It registers `/<prefix>/CA`, and answers below it by [`Authority`]. The certificates that it has issued are below
+//! the prefix, which it does not register: they are asked for with the forwarding hint `/<prefix>/CA`, and their owners
+//! serve them afterwards. What must outlive a restart is on the disk before an answer leaves.
 
 use crate::{
     authority::{Authority, AuthorityError, Change, Errand, Outcome, Reply, Task},
     operator_command,
     store::{ISSUED_MAX, Store, StoreError},
 };
+use namewire_certificates::{CertificateEvent, CertificateKeeper};
 use namewire_client::{
-    CertificateKeeper, Client, IncomingInterest, InterestOptions, ServeError,
+    Client, IncomingInterest, InterestOptions, ServeError,
     object_protocol::{metadata, metadata_name},
 };
 use namewire_ndncert::{service_name, verbs};
@@ -171,7 +172,7 @@ impl Service {
         let keeper = CertificateKeeper::new(chain, key_name).over(client);
         keeper
             .run(move |event| match event {
-                namewire_client::CertificateEvent::Renewed(certificate) => {
+                CertificateEvent::Renewed(certificate) => {
                     tracing::info!(target: "certification", "the authority has the certificate {}", certificate.name());
                     if let Err(error) = service.set_certificate(certificate) {
                         tracing::error!(target: "certification", "{error}");

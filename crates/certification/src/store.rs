@@ -6,7 +6,8 @@
 //! | `pins` | codes that the operator has made and nobody has used |
 //! | `issued` | certificates, until a month after their end |
 //!
-//! `namewire cert pin` writes into the file while the authority runs, so the authority reads the codes before it judges one.
+//! `namewire cert pin` writes into the file while the authority runs, so the authority reads the codes before it judges
+//! one.
 
 use crate::authority::{
     Authority, Change, kept,

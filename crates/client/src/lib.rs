@@ -40,8 +40,7 @@
 //! | answer Interests | [`Client::serve`] with a closure, [`Client::interests`] as a stream |
 //! | fetch and publish objects of many packets | [`SegmentFetch`], [`SegmentPublisher`] |
 //! | sign | [`security::Signer`], with your key; feature `key-chain`: with keys on disk (`security::key_chain`) |
-//! | get a certificate of an authority | [`certification`] |
-//! | renew certificates, and get a warning before they expire | `keep_certificate` (feature `key-chain`) |
+//! | get certificates of an authority, renew and serve them | the crate `namewire-certificates` |
 //! | trust only some keys | [`Validator`] |
 //! | learn what other members of a group published | [`sync::SyncGroup`] |
 //! | find Data by sets of tags | [`tag::TagClient`] |
@@ -54,7 +53,6 @@
 //! [`Client::sign_commands_with`] and [`PublishOptions`] get a key. The folder examples of the crate has a program for
 //! each line of the table.
 
-pub mod certification;
 mod client;
 mod close_reason;
 pub mod congestion_window;
@@ -66,8 +64,6 @@ mod face;
 mod fetch_event;
 mod fetch_options;
 mod incoming_interest;
-#[cfg(feature = "key-chain")]
-mod kept_certificate;
 mod loss_detection;
 mod management;
 pub mod manifest;
@@ -105,8 +101,6 @@ pub use face::{FRAME_BYTES_MAX, FaceCounters, PrefixInUse, SEND_QUEUE_BYTES_MAX}
 pub use fetch_event::{FetchEvent, FetchWatch};
 pub use fetch_options::{Discovery, FetchError, FetchOptions, FetchProgress, REORDER_SEGMENTS_MAX};
 pub use incoming_interest::{IncomingInterest, Reply, ReplyBatch, RespondError, Responder};
-#[cfg(feature = "key-chain")]
-pub use kept_certificate::{CertificateEvent, CertificateKeeper, keep_certificate};
 pub use management::{ControlError, DATASET_BYTES_MAX, DatasetError, RouteOptions, next_signature_time_ms};
 pub use namewire_packet::{
     nfd::{ProbeReply, ReplyCode},

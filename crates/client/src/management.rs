@@ -130,8 +130,8 @@ impl Client {
         read_response(&self.express_wire(&command).await?)
     }
 
-    /// Sends a command to the forwarder behind this face of the forwarder, under `/localhop/nfd`: for example to register
-    /// a prefix of this host there. See [`Client::express_by`] for who may.
+    /// Sends a command to the forwarder behind this face of the forwarder, under `/localhop/nfd`: for example to
+    /// register a prefix of this host there. See [`Client::express_by`] for who may.
     ///
     /// # Errors
     /// As [`Client::control`].

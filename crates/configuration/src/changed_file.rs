@@ -1,7 +1,7 @@
 //! Changing a file that commands write: nobody reads half of it, and two changes at once are both kept.
 //!
-//! A change is a new file, which only its user can read, that takes the place of the old one. A process that changes the
-//! file locks its folder.
+//! A change is a new file, which only its user can read, that takes the place of the old one. A process that changes
+//! the file locks its folder.
 
 use std::{
     fs,

@@ -1,7 +1,8 @@
 //! The profile of an authority: who it is, and what it offers.
 //!
-//! The authority publishes it under `/<prefix>/CA/INFO/<version>/<segment 0>`, signed by the key of the certificate in it.
-//! So the profile proves nothing by itself: the requester must know the certificate, or somebody who vouches for it.
+//! The authority publishes it under `/<prefix>/CA/INFO/<version>/<segment 0>`, signed by the key of the certificate in
+//! it. So the profile proves nothing by itself: the requester must know the certificate, or somebody who vouches for
+//! it.
 
 use crate::{
     fields::{self, FieldError, Fields, PARAMETERS_MAX, types},

@@ -5,8 +5,8 @@
 //!   each message: { IV, tag, ciphertext }, with the request id as associated data
 //! ```
 //!
-//! An IV is 8 random bytes, which its sender keeps for the request, and a counter of 4 bytes, which counts the blocks of
-//! 16 bytes encrypted so far. The receiver refuses an IV that goes back, or whose random part changes, or is the
+//! An IV is 8 random bytes, which its sender keeps for the request, and a counter of 4 bytes, which counts the blocks
+//! of 16 bytes encrypted so far. The receiver refuses an IV that goes back, or whose random part changes, or is the
 //! receiver's own: so no message can be replayed or reflected.
 
 use crate::fields::{FieldError, Fields, types};

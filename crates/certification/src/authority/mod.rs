@@ -10,6 +10,8 @@
 //!
 //! | question | file |
 //! | --- | --- |
+//! | what has the operator decided? | `settings.rs` |
+//! | what comes of an Interest? | `outcome.rs` |
 //! | which requests are under way, and who has how many? | [`requests`] |
 //! | what must a requester prove, and did it? | [`proofs`] |
 //! | which names may be certified? | [`policy`] |
@@ -21,14 +23,19 @@
 //! An Interest that comes again gets the same answer again.
 
 pub mod kept;
+mod outcome;
 pub mod pins;
 pub mod policy;
 pub mod proofs;
 pub mod requests;
+mod secrets;
+mod settings;
+
+pub use outcome::{Change, CommandSaid, Errand, Outcome, Reply, Task};
+pub use settings::{Offer, Settings};
 
 use namewire_ndncert::{
-    CaProfile, EcdhKey, ErrorCode, RequestId,
-    fields::Parameters,
+    CaProfile, EcdhKey, ErrorCode, Parameters, RequestId,
     messages::{ChallengeRequest, ChallengeResponse, NewRequest, NewResponse, ProbeResponse, Refusal},
     service_name,
     session::SALT_BYTES,
@@ -60,117 +67,6 @@ const FRESHNESS_MS: u64 = 4000;
 const REFUSAL_FRESHNESS_MS: u64 = 1;
 /// FreshnessPeriod of the profile.
 const PROFILE_FRESHNESS_MS: u64 = 10_000;
-
-/// What the operator has decided.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// It certifies names under this prefix.
-    pub prefix: NameBuf,
-    /// What it says about itself.
-    pub info: String,
-    /// How long a certificate may be valid.
-    pub max_validity_ms: u64,
-    /// Most components of an identity after the prefix.
-    pub max_suffix: usize,
-    /// The component that names the issuer in a certificate.
-    pub issuer_id: String,
-    /// What it takes as proof; each once.
-    pub proofs: Vec<proofs::Offer>,
-}
-
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Signed Data.
-    Data(Vec<u8>),
-    /// Too many requests: a Nack (Congestion).
-    Busy,
-    /// Nothing: the Interest is not for the authority, or malformed.
-    Nothing,
-}
-
-/// What comes of an Interest.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// This.
-    Reply(Reply),
-    /// The operator's command decides; [`Authority::finish`] takes what it said.
-    Errand(Errand),
-}
-
-/// What the operator's command is asked to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Errand {
-    /// The request.
-    pub request: RequestId,
-    /// The name of the Interest that waits.
-    pub interest: NameBuf,
-    /// What to do.
-    pub task: Task,
-    /// Whose certificate it is about.
-    pub identity: NameBuf,
-    /// For which key.
-    pub key_name: NameBuf,
-}
-
-/// The work of the operator's command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// Send this code to this address.
-    Mail {
-        /// The address.
-        address: String,
-        /// The code.
-        code: String,
-    },
-    /// Decide, by what the requester says.
-    Judge {
-        /// The challenge.
-        challenge: String,
-        /// What the requester says.
-        parameters: Parameters,
-    },
-}
-
-/// What the command said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandSaid {
-    /// Done, or: certify.
-    Yes,
-    /// Refused, with a reason.
-    No(String),
-    /// It asks the requester, in these words.
-    Ask(String),
-}
-
-/// What happened, for the operator's log and for the disk.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// A request must be kept.
-    Keep(RequestId),
-    /// A request is over.
-    Forget(RequestId),
-    /// A request waits for this code, which the operator gives to the requester.
-    Code {
-        /// Whose certificate it is about.
-        identity: NameBuf,
-        /// For which key.
-        key_name: NameBuf,
-        /// The code.
-        code: String,
-    },
-    /// A code of the operator was used.
-    PinUsed(String),
-    /// A certificate was issued.
-    Issued(Box<Certificate>),
-    /// A request was refused.
-    Refused {
-        /// Who asked: an identity, or what the Interest was about.
-        who: NameBuf,
-        /// Why.
-        why: String,
-    },
-}
 
 /// Why there is no authority.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -269,7 +165,7 @@ impl Authority {
         if certificate.identity() != prefix.as_name() {
             return Err(AuthorityError::OtherIdentity { prefix, certificate: certificate.name().to_buf() });
         }
-        let has_mail = self.settings.proofs.iter().any(|offer| matches!(offer, proofs::Offer::Email));
+        let has_mail = self.settings.proofs.iter().any(|offer| matches!(offer, Offer::Email));
         let profile = CaProfile {
             prefix,
             info: self.settings.info.clone(),
@@ -514,8 +410,9 @@ impl Authority {
             let chosen = asked.challenge.as_deref();
             let offer = self.settings.proofs.iter().find(|offer| Some(offer.id()) == chosen);
             let offer = offer.ok_or_else(|| Refused::new(ErrorCode::InvalidParameters, "no such challenge"))?;
-            let authority = proofs::Authority { settings: &self.settings, certificate: &self.certificate, now_ms };
-            let begun = offer.begin(&authority, request, &asked.parameters, &mut self.mails);
+            let (settings, certificate, identity) = (&self.settings, &self.certificate, request.identity());
+            let authority = proofs::Authority { settings, certificate, now_ms, identity: identity.as_name() };
+            let begun = proofs::begin(offer, &authority, &asked.parameters, &mut self.mails);
             let Begun { proof, verdict } = begun.map_err(|why| Refused::new(ErrorCode::InvalidParameters, why))?;
             if let Proof::Pin { code } = &proof {
                 let (identity, key_name) = (request.identity(), request.key_name());
@@ -531,7 +428,9 @@ impl Authority {
             return Err(Refused::new(ErrorCode::InvalidParameters, "the answer before is still looked at"));
         }
         let identity = request.identity();
-        let mut verdict = proofs::check(request, &asked.parameters, now_ms);
+        let proof = request.proof.as_ref().expect("a challenge has begun");
+        let mut verdict = proofs::check(proof, &request.challenge, &asked.parameters, now_ms);
+        request.is_waiting = matches!(verdict, Verdict::Errand(_));
         let code = asked.parameters.text("code");
         if matches!(verdict, Verdict::Wrong(_))
             && request.challenge == "pin"

@@ -5,7 +5,7 @@
 //!
 //! Limits: [`PINS_MAX`] codes.
 
-use super::proofs::same;
+use super::secrets::same;
 use namewire_packet::{Name, NameBuf};
 
 /// Most codes at a time.

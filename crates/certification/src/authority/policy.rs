@@ -1,10 +1,10 @@
 //! Which names may be certified?
 //!
-//! An identity lies under the authority's prefix, with one component more and at most as many as the operator allows. An
-//! address of e-mail is a name of one component. A certificate that its owner has elsewhere gives a right to the same name
-//! under this prefix; see [`name_of_possession`].
+//! An identity lies under the authority's prefix, with one component more and at most as many as the operator allows.
+//! An address of e-mail is a name of one component. A certificate that its owner has elsewhere gives a right to the
+//! same name under this prefix; see [`name_of_possession`].
 
-use super::Settings;
+use super::settings::Settings;
 use namewire_ndncert::Parameters;
 use namewire_packet::{Name, NameBuf};
 use namewire_security::{Certificate, certificate::KEY_COMPONENT};

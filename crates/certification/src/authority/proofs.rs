@@ -7,19 +7,19 @@
 //! | `possession` | a certificate of this authority, or of one that the operator trusts | its key signs a nonce |
 //! | another | the operator's command sees what the requester says | the command's yes |
 //!
-//! Limits: [`Offer::tries`] answers within [`Offer::time_ms`]. At most [`MAILS_PER_HOUR`] mails to one address in an hour,
-//! and [`MAILS_PER_HOUR_IN_ALL`] in all. All secrets are compared in constant time.
+//! Limits: [`Offer::tries`] answers within [`Offer::time_ms`]. At most [`MAILS_PER_HOUR`] mails to one address in an
+//! hour, and [`MAILS_PER_HOUR_IN_ALL`] in all. All secrets are compared in constant time.
 
 use super::{
-    Settings, Task,
+    outcome::Task,
     policy::{checked_address, fits_address, name_of_possession},
-    requests::Request,
+    secrets::{NO_RANDOMNESS, random_code, same},
+    settings::{Offer, Settings},
 };
 use namewire_ndncert::{Parameters, challenge::words};
 use namewire_packet::{KeyLocator, Name};
 use namewire_security::Certificate;
 use std::collections::HashMap;
-use subtle::ConstantTimeEq;
 
 /// Most mails to one address in an hour.
 pub const MAILS_PER_HOUR: u32 = 3;
@@ -27,96 +27,49 @@ pub const MAILS_PER_HOUR: u32 = 3;
 pub const MAILS_PER_HOUR_IN_ALL: u32 = 600;
 const HOUR_MS: u64 = 3_600_000;
 const NONCE_BYTES: usize = 16;
-const CODE_DIGITS: usize = 6;
 
-/// What the operator takes as proof.
-#[derive(Clone, Debug)]
-pub enum Offer {
-    /// A code from the operator.
-    Pin,
-    /// A code by e-mail.
-    Email,
-    /// A certificate of this authority, or one that a certificate in this list has signed.
-    Possession(Vec<Certificate>),
-    /// The operator's command decides; its name as a challenge.
-    Command(String),
+/// Begins the challenge.
+///
+/// # Errors
+/// Why it cannot be this requester's.
+pub(super) fn begin(
+    offer: &Offer,
+    authority: &Authority<'_>,
+    said: &Parameters,
+    mails: &mut Mails,
+) -> Result<Begun, String> {
+    let ask = |words: &str, parameters| Verdict::Ask(words.to_owned(), parameters);
+    Ok(match offer {
+        Offer::Pin => {
+            let code = random_code()?;
+            Begun { proof: Proof::Pin { code }, verdict: ask(words::NEED_CODE, Parameters::default()) }
+        }
+        Offer::Email => {
+            let address = checked_address(said.get(words::EMAIL).unwrap_or_default())?;
+            if !fits_address(authority.settings, authority.identity, &address) {
+                return Err(format!("{} does not belong to {address}", authority.identity));
+            }
+            mails.take(&address, authority.now_ms)?;
+            let code = random_code()?;
+            let task = Task::Mail { address, code: code.clone() };
+            Begun { proof: Proof::Email { code }, verdict: Verdict::Errand(task) }
+        }
+        Offer::Possession(anchors) => {
+            let wire = said.get(words::ISSUED_CERT).ok_or("no certificate was shown")?;
+            let held = Certificate::parse(wire).map_err(|error| error.to_string())?;
+            check_possession(authority, anchors, &held, authority.identity)?;
+            let mut nonce = [0; NONCE_BYTES];
+            getrandom::fill(&mut nonce).map_err(|_| NO_RANDOMNESS)?;
+            let parameters = Parameters::default().with(words::NONCE, nonce);
+            let proof = Proof::Possession { held: Box::new(held), nonce };
+            Begun { proof, verdict: ask(words::NEED_PROOF, parameters) }
+        }
+        Offer::Command(id) => {
+            let task = Task::Judge { challenge: id.clone(), parameters: said.clone() };
+            Begun { proof: Proof::Command, verdict: Verdict::Errand(task) }
+        }
+    })
 }
-
-impl Offer {
-    /// Its name.
-    pub fn id(&self) -> &str {
-        match self {
-            Offer::Pin => words::PIN,
-            Offer::Email => words::EMAIL,
-            Offer::Possession(_) => words::POSSESSION,
-            Offer::Command(id) => id,
-        }
-    }
-
-    /// How many answers it takes.
-    pub const fn tries(&self) -> u64 {
-        match self {
-            Offer::Pin | Offer::Email => 3,
-            Offer::Possession(_) => 1,
-            Offer::Command(_) => 5,
-        }
-    }
-
-    /// How long it waits for the right one, in milliseconds.
-    pub const fn time_ms(&self) -> u64 {
-        match self {
-            Offer::Pin => HOUR_MS,
-            Offer::Email | Offer::Command(_) => 600_000,
-            Offer::Possession(_) => 60_000,
-        }
-    }
-
-    /// Begins the challenge.
-    ///
-    /// # Errors
-    /// Why it cannot be this requester's.
-    pub(super) fn begin(
-        &self,
-        authority: &Authority<'_>,
-        request: &Request,
-        said: &Parameters,
-        mails: &mut Mails,
-    ) -> Result<Begun, String> {
-        let ask = |words: &str, parameters| Verdict::Ask(words.to_owned(), parameters);
-        Ok(match self {
-            Offer::Pin => {
-                let code = random_code()?;
-                Begun { proof: Proof::Pin { code }, verdict: ask(words::NEED_CODE, Parameters::default()) }
-            }
-            Offer::Email => {
-                let address = checked_address(said.get(words::EMAIL).unwrap_or_default())?;
-                if !fits_address(authority.settings, request.identity().as_name(), &address) {
-                    return Err(format!("{} does not belong to {address}", request.identity()));
-                }
-                mails.take(&address, authority.now_ms)?;
-                let code = random_code()?;
-                let task = Task::Mail { address, code: code.clone() };
-                Begun { proof: Proof::Email { code }, verdict: Verdict::Errand(task) }
-            }
-            Offer::Possession(anchors) => {
-                let wire = said.get(words::ISSUED_CERT).ok_or("no certificate was shown")?;
-                let held = Certificate::parse(wire).map_err(|error| error.to_string())?;
-                check_possession(authority, anchors, &held, request.identity().as_name())?;
-                let mut nonce = [0; NONCE_BYTES];
-                getrandom::fill(&mut nonce).map_err(|_| NO_RANDOMNESS)?;
-                let parameters = Parameters::default().with(words::NONCE, nonce);
-                let proof = Proof::Possession { held: Box::new(held), nonce };
-                Begun { proof, verdict: ask(words::NEED_PROOF, parameters) }
-            }
-            Offer::Command(id) => {
-                let task = Task::Judge { challenge: id.clone(), parameters: said.clone() };
-                Begun { proof: Proof::Command, verdict: Verdict::Errand(task) }
-            }
-        })
-    }
-}
-
-const NO_RANDOMNESS: &str = "the authority has no random numbers";
 
 /// What the authority knows that a proof may depend on.
 #[derive(Debug)]
@@ -124,6 +77,8 @@ pub(super) struct Authority<'a> {
     pub(super) settings: &'a Settings,
     pub(super) certificate: &'a Certificate,
     pub(super) now_ms: u64,
+    /// The identity that is asked for.
+    pub(super) identity: Name<'a>,
 }
 
 /// A challenge that has begun.
@@ -160,8 +115,8 @@ pub(super) enum Verdict {
 }
 
 /// Judges an answer.
-pub(super) fn check(request: &mut Request, said: &Parameters, now_ms: u64) -> Verdict {
-    match request.proof.as_ref().expect("a challenge has begun") {
+pub(super) fn check(proof: &Proof, challenge: &str, said: &Parameters, now_ms: u64) -> Verdict {
+    match proof {
         Proof::Pin { code } | Proof::Email { code } => match said.text(words::CODE) {
             Some(answer) if same(answer.trim(), code) => Verdict::Proven,
             _ => Verdict::Wrong(words::WRONG_CODE.to_owned()),
@@ -176,10 +131,7 @@ pub(super) fn check(request: &mut Request, said: &Parameters, now_ms: u64) -> Ve
                 false => Verdict::Wrong(words::INVALID_CREDENTIAL.to_owned()),
             }
         }
-        Proof::Command => {
-            request.is_waiting = true;
-            Verdict::Errand(Task::Judge { challenge: request.challenge.clone(), parameters: said.clone() })
-        }
+        Proof::Command => Verdict::Errand(Task::Judge { challenge: challenge.to_owned(), parameters: said.clone() }),
     }
 }
 
@@ -209,18 +161,6 @@ fn check_possession(
     } else {
         Err(format!("{} gives no right to {asked}", held.name()))
     }
-}
-
-/// True if two secrets are equal; takes the same time wherever they differ.
-pub(super) fn same(one: &str, other: &str) -> bool {
-    one.as_bytes().ct_eq(other.as_bytes()).into()
-}
-
-fn random_code() -> Result<String, String> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|_| NO_RANDOMNESS)?;
-    let number = u64::from_le_bytes(random) % 10_u64.pow(CODE_DIGITS as u32);
-    Ok(format!("{number:0CODE_DIGITS$}"))
 }
 
 /// The mails of the last hour.
@@ -260,12 +200,5 @@ mod tests {
         assert_eq!(sent("a@x", HOUR_MS * 3 + 1), 3);
         let more: usize = (0..1000).map(|i| sent(&format!("{i}@x"), HOUR_MS * 3 + 2)).sum();
         assert_eq!(more, MAILS_PER_HOUR_IN_ALL as usize - 3);
-    }
-
-    #[test]
-    fn codes_have_six_digits() {
-        let codes: Vec<String> = (0..100).map(|_| random_code().unwrap()).collect();
-        assert!(codes.iter().all(|code| code.len() == 6 && code.bytes().all(|b| b.is_ascii_digit())));
-        assert!(codes.iter().any(|code| *code != codes[0]));
     }
 }

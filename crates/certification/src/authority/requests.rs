@@ -1,13 +1,10 @@
 //! The requests under way: how many, whose, and for how long?
 //!
-//! Limits: [`REQUESTS_MAX`] in all, [`PER_ASKER_MAX`] of one asker. What is full refuses new ones; those that have begun go
-//! on. A request waits [`UNPROVEN_MS`] for the choice of a challenge, then as long as the challenge allows. After its end,
-//! its last answer stays for [`ANSWER_MS`], for Interests that come again because the answer was lost.
+//! Limits: [`REQUESTS_MAX`] in all, [`PER_ASKER_MAX`] of one asker. What is full refuses new ones; those that have
+//! begun go on. A request waits [`UNPROVEN_MS`] for the choice of a challenge, then as long as the challenge allows.
+//! After its end, its last answer stays for [`ANSWER_MS`], for Interests that come again because the answer was lost.
 
-use super::{
-    Reply,
-    proofs::{Offer, Proof},
-};
+use super::{outcome::Reply, proofs::Proof, settings::Offer};
 use namewire_ndncert::{RequestId, SessionKey};
 use namewire_packet::{Name, NameBuf};
 use namewire_security::{Certificate, PublicKey, ValidityPeriod};

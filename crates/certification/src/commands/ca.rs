@@ -2,7 +2,7 @@
 
 use super::{DAY_MS, digest_text, end_text, failed, location, now_ms, open_key_chain, parse_name, read_certificate};
 use crate::{
-    authority::{Authority, Change, Settings, pins::Pin, proofs::Offer},
+    authority::{Authority, Change, Offer, Settings, pins::Pin},
     commands::request::parse_pair,
     service::{Commands, Service},
     store::Store,

@@ -140,7 +140,8 @@ fn socket_of(client: &Client) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Routes and registration, with a certificate if the network's router asks for one. Returns the new certificate's name.
+/// Routes and registration, with a certificate if the network's router asks for one. Returns the new certificate's
+/// name.
 async fn enter(
     client: &Client,
     network: &mut Network,

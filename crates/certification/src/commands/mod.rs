@@ -50,7 +50,7 @@ pub enum CertCommand {
 pub enum Command {
     /// Get certificates over the network, or run an authority that gives them (NDNCERT)
     #[command(subcommand)]
-    Cert(CertCommand),
+    Cert(Box<CertCommand>),
     /// Join a network: a face, routes, a certificate if it asks for one, and this host's prefix there, kept from now on
     Join(Box<join::JoinArgs>),
     /// Leave a network: what `join` made is taken back
@@ -66,12 +66,14 @@ impl Command {
         global.told(match self {
             Command::Join(args) => join::join(global, *args).await,
             Command::Leave(args) => join::leave(global, args).await,
-            Command::Cert(CertCommand::Info(args)) => request::info(global, args).await,
-            Command::Cert(CertCommand::Request(args)) => request::request(global, args).await,
-            Command::Cert(CertCommand::Renew(args)) => request::renew(global, args).await,
-            Command::Cert(CertCommand::Ca(args)) => ca::execute(global, args).await,
-            Command::Cert(CertCommand::Pin(args)) => ca::pin(global, &args),
-            Command::Cert(CertCommand::Issued(args)) => ca::issued(global, &args),
+            Command::Cert(command) => match *command {
+                CertCommand::Info(args) => request::info(global, args).await,
+                CertCommand::Request(args) => request::request(global, args).await,
+                CertCommand::Renew(args) => request::renew(global, args).await,
+                CertCommand::Ca(args) => ca::execute(global, args).await,
+                CertCommand::Pin(args) => ca::pin(global, &args),
+                CertCommand::Issued(args) => ca::issued(global, &args),
+            },
         })
     }
 }

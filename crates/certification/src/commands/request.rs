@@ -1,16 +1,15 @@
 //! `namewire cert info`, `request` and `renew`: from an authority over the network.
 //!
 //! An authority must be known before anybody tells it an address or a code: by its certificate or that of somebody who
-//! vouches for it (`--anchor`), or by the digest of its certificate (`--digest`), which people can read out to each other.
+//! vouches for it (`--anchor`), or by the digest of its certificate (`--digest`), which people can read out to each
+//! other.
 
 use super::{DAY_MS, digest_text, end_text, failed, now_ms, open_key_chain, parse_name, read_certificate};
-use namewire_client::{
-    Client, Validator,
-    certification::{
-        CaProfile, CaTrust, CertificationError, Challenge, Need, Parameters, Question, RequestedKey, Terms, ca_profile,
-        probe_names, renew_certificate, request_certificate,
-    },
+use namewire_certificates::request::{
+    CaProfile, CaTrust, CertificationError, Challenge, Need, Parameters, Question, RequestedKey, Terms, ca_profile,
+    probe_names, renew_certificate, request_certificate,
 };
+use namewire_client::{Client, Validator};
 use namewire_packet::NameBuf;
 use namewire_printing::output::fields;
 use namewire_security::{
@@ -126,8 +125,8 @@ pub(crate) async fn info(global: &Global, args: InfoArgs) -> Result<(), Failure>
 /// What proves that the name is the requester's.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ProofArgs {
-    /// How to prove that the name is yours: pin, email, possession, dns, or one of the authority's own [default: pin, or
-    /// what the other options say]
+    /// How to prove that the name is yours: pin, email, possession, dns, or one of the authority's own [default: pin,
+    /// or what the other options say]
     #[arg(long, value_name = "CHALLENGE")]
     pub challenge: Option<String>,
     /// Code that the operator gave you, or that came by mail [default: asked for]

@@ -1,7 +1,7 @@
 //! Which router is near? The stages of ndn-autoconfig that need no DNS, and an FCH answer.
 //!
-//! * A host on the same link answers `/localhop/ndn-autoconf/hub` (ndn-autoconfig-server): its Data has the face URI of a
-//!   router. The question goes to every multicast face.
+//! * A host on the same link answers `/localhop/ndn-autoconf/hub` (ndn-autoconfig-server): its Data has the face URI of
+//!   a router. The question goes to every multicast face.
 //! * FCH (Find Closest Hub) answers by HTTP with a host name, or with several separated by commas. The user gives the
 //!   answer as a file, or its URL.
 //!

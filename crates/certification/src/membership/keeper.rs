@@ -7,8 +7,8 @@
 //! | [`RETRY_EVERY`] | the same while a step fails, so that a router that comes back has its host soon |
 //! | when it is due | the host's certificate is renewed ([`CertificateKeeper`]) |
 //!
-//! The certificates of the networks' names are served meanwhile ([`CertificateServer`]): the network's routers fetch them to
-//! judge the registration, and consumers to judge Data.
+//! The certificates of the networks' names are served meanwhile ([`CertificateServer`]): the network's routers fetch
+//! them to judge the registration, and consumers to judge Data.
 //!
 //! What a network's state is can be asked for under [`STATUS_NAME`], from this machine only.
 
@@ -16,9 +16,11 @@ use super::{
     list::{Network, NetworkList},
     steps::{self, StepError},
 };
-use namewire_certificates::{CertificateServer, KeyChainPart, Limits, ServerEvent, Sources};
+use namewire_certificates::{
+    CertificateEvent, CertificateKeeper, CertificateServer, KeyChainPart, Limits, ServerEvent, Sources,
+};
 use namewire_client::{
-    CertificateEvent, CertificateKeeper, Client, IncomingInterest, Validator,
+    Client, IncomingInterest, Validator,
     discovery::Environment,
     security::{
         key_chain::{KeyChain, KeyChainError, KeyChainLocation},

@@ -47,8 +47,8 @@ pub struct Network {
     /// What the network's router is asked for: prefixes that this host routes there.
     #[serde(deserialize_with = "names")]
     pub routes: Vec<NameBuf>,
-    /// Certificate of somebody who vouches for the network's authority, in Base64: for renewals after the authority has a
-    /// new key.
+    /// Certificate of somebody who vouches for the network's authority, in Base64: for renewals after the authority has
+    /// a new key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
     /// The face was there before the host joined, and stays when it leaves.
@@ -173,7 +173,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(list.read().unwrap(), [network.clone()]);
+        assert_eq!(list.read().unwrap(), std::slice::from_ref(&network));
         assert_eq!(list.kept_by(Path::new("/run/nfd/nfd.sock")).unwrap(), [network]);
         assert_eq!(list.kept_by(Path::new("/tmp/other.sock")).unwrap(), []);
         assert!(list.change(|_| Err("no".to_owned())).is_err());

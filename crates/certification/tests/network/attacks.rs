@@ -1,17 +1,15 @@
 //! Requesters and authorities that lie, flood and guess. Everything is refused with a reason, and costs others nothing.
 
 use crate::{Clock, DAY_MS, Site, add_key, name, open, requested, wire::Network};
+use namewire_certificates::request::{
+    CaProfile, CaTrust, CertificationError, Challenge, Parameters, RequestedKey, Terms, ca_profile, request_certificate,
+};
 use namewire_certification::authority::{
-    Authority, NEW_PER_SECOND, Outcome, Reply, Settings,
-    proofs::Offer,
+    Authority, NEW_PER_SECOND, Offer, Outcome, Reply, Settings,
     requests::{PER_ASKER_MAX, UNPROVEN_MS},
 };
 use namewire_client::{
     Component, Data, Interest,
-    certification::{
-        CaProfile, CaTrust, CertificationError, Challenge, Parameters, RequestedKey, Terms, ca_profile,
-        request_certificate,
-    },
     packet::{
         Nonce, SignedInterestFields,
         tlv::{types, write_nested, write_nni, write_tlv},
@@ -237,10 +235,9 @@ fn a_flood_takes_its_own_share_and_no_more() {
     // Challenges of nobody's requests.
     let refused = |i: u64| {
         let (_, new) = begin(&authority, bob.requested()).unwrap();
-        let wire = namewire_client::InterestBuilder::new(name(&format!("/site/CA/CHALLENGE/request{i}")))
+        namewire_client::InterestBuilder::new(name(&format!("/site/CA/CHALLENGE/request{i}")))
             .application_parameters(new)
-            .build();
-        wire
+            .build()
     };
     let wires: Vec<Vec<u8>> = (0..200).map(refused).collect();
     let answered =

@@ -4,14 +4,16 @@ mod attacks;
 mod wire;
 mod year;
 
+use namewire_certificates::request::{
+    CaProfile, CaTrust, Challenge, RequestedKey, Terms, ca_profile, request_certificate,
+};
 use namewire_certification::{
-    authority::{Authority, Change, Settings, proofs::Offer},
+    authority::{Authority, Change, Offer, Settings},
     service::{Commands, Service},
     store::Store,
 };
 use namewire_client::{
     Client, NameBuf,
-    certification::{CaProfile, CaTrust, Challenge, RequestedKey, Terms, ca_profile, request_certificate},
     security::{
         Certificate, PrivateKey,
         key_chain::{KeyChain, KeyChainLocation},

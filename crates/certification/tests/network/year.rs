@@ -1,8 +1,8 @@
 //! A year of renewals.
 
 use crate::{Clock, DAY_MS, Site, add_key, name, open, request_by_pin, requested, wire::Network};
-use namewire_certification::authority::{Change, proofs::Offer};
-use namewire_client::{CertificateEvent, CertificateKeeper};
+use namewire_certificates::{CertificateEvent, CertificateKeeper};
+use namewire_certification::authority::{Change, Offer};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -81,7 +81,7 @@ async fn a_request_outlives_the_authority_s_process() {
         *serving.lock().unwrap() = Some(site.serve(authority.clone(), vec![Offer::Pin]));
         Ok(Some(site.code()))
     };
-    use namewire_client::certification::{Challenge, Terms, request_certificate};
+    use namewire_certificates::request::{Challenge, Terms, request_certificate};
     let terms = Terms { now_ms: clock.now_ms(), period_ms: Some(DAY_MS) };
     let issued = request_certificate(&bob, profile, requested(&chain, &own), &Challenge::Pin, terms, code).await;
     let issued = issued.unwrap();

@@ -166,48 +166,6 @@ async fn a_consumer_trusts_an_anchor_in_a_file() {
     serving.abort();
 }
 
-/// The certificate was made 80 days ago and expires in ten days. A consumer that trusts the key fetches the new one.
-#[cfg(feature = "key-chain")]
-#[test]
-fn a_program_renews_the_certificate_of_its_key_and_publishes_it() {
-    use namewire_client::{
-        Client, InterestBuilder, NameBuf, Validator,
-        security::{
-            PrivateKey,
-            key_chain::{KeyChain, KeyChainLocation},
-            trust::AnchorCertificate,
-        },
-    };
-    const DAY_MS: u64 = 24 * 3600 * 1000;
-    let node = Node::start();
-    let home = node.folder.path();
-    let chain = KeyChain::open_or_create(&KeyChainLocation::new(None, None, home).unwrap(), home).unwrap();
-    let made_ms = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64 - 80 * DAY_MS;
-    let identity: NameBuf = "/alice".parse().unwrap();
-    chain.add_identity_key(identity.as_name(), PrivateKey::generate_ecdsa().unwrap(), made_ms).unwrap();
-    let due = chain.renew(identity.as_name(), Some(90 * DAY_MS), made_ms).unwrap();
-
-    let mut program = node.run("kept_key", &["/alice"]);
-    program.wait_for("renewed: /alice/KEY/");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let uri = format!("unix://{}", node.socket().display());
-        let client = Client::connect_to(uri.parse().unwrap()).await.unwrap();
-        let of_key = InterestBuilder::new(due.key_name()).can_be_prefix(true).must_be_fresh(true);
-        let certificate = loop {
-            match client.express(&of_key).await {
-                Ok(certificate) => break certificate,
-                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await, // until the prefix is registered
-            }
-        };
-        assert_ne!(certificate.name(), due.name());
-        let validator = Validator::hierarchical([AnchorCertificate::parse(certificate.wire().to_vec()).unwrap()]);
-        let letter = InterestBuilder::new("/alice/letter".parse::<NameBuf>().unwrap());
-        let letter = client.express_trusted(&letter, &validator).await.unwrap();
-        assert_eq!(letter.content(), b"signed by a kept key");
-    });
-}
-
 #[test]
 fn members_of_a_chat_read_each_other_in_both_versions() {
     for group in ["/chat", "/chat/32=svs/v=3"] {

@@ -104,8 +104,8 @@ impl KeyChain {
     }
 
     /// Adds a certificate of a key of this key chain, and makes it the default of its key. Of the expired certificates
-    /// of the key, the [`EXPIRED_KEPT`] that ended last stay, for those who judge old Data. The signature of the new one
-    /// is not checked.
+    /// of the key, the [`EXPIRED_KEPT`] that ended last stay, for those who judge old Data. The signature of the new
+    /// one is not checked.
     ///
     /// # Errors
     /// Those of [`KeyChain::import_certificate`].

@@ -1,11 +1,8 @@
-//! Certificates from an authority over the network (NDNCERT 0.3): a request, and a renewal.
+//! How does a key get a certificate of an authority over the network (NDNCERT 0.3)? A request, and a renewal.
 //!
 //! ```no_run
-//! use namewire_client::{
-//!     Client,
-//!     certification::{CaTrust, Challenge, RequestedKey, Terms, ca_profile, request_certificate},
-//!     security::Certificate,
-//! };
+//! use namewire_certificates::request::{CaTrust, Challenge, RequestedKey, Terms, ca_profile, request_certificate};
+//! use namewire_client::{Client, security::Certificate};
 //!
 //! # async fn example(key: RequestedKey, site: Certificate) -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect().await?;
@@ -18,21 +15,20 @@
 //! ```
 //!
 //! The protocol is in `namewire_ndncert`; this file sends its Interests. A packet that gets no answer is asked for
-//! [`TRIES`] times, with the same bytes but for its Nonce: the authority answers an Interest that it has answered with the
-//! same again.
+//! [`TRIES`] times, with the same bytes but for its Nonce: the authority answers an Interest that it has answered with
+//! the same again.
 //!
 //! Whoever answers under the name of an authority can only be believed if the requester knows its certificate
 //! ([`CaTrust`]). A renewal needs nothing: the key that signed the present certificate is the authority's.
 
-use crate::{client::Client, client::fresh_nonce, data_buf::DataBuf, express_error::ExpressError, object_protocol};
-use crate::{management::next_signature_time_ms, validator::Validator};
+use namewire_client::{Client, DataBuf, ExpressError, Validator, next_signature_time_ms, object_protocol};
 use namewire_ndncert::{
     Requester, Step, challenge, messages, profile, requester,
     requester::{RequesterError, Stamp},
     service_name, verbs,
 };
 use namewire_packet::{
-    Interest, InterestBuilder, KeyLocator, NackReason, NameBuf, SignedInterestFields, interest::write_with_nonce,
+    Interest, InterestBuilder, KeyLocator, NackReason, NameBuf, Nonce, SignedInterestFields, interest::write_with_nonce,
 };
 use namewire_security::{Certificate, Signer, certificate::identity_of, trust::Denial};
 use std::time::Duration;
@@ -298,4 +294,8 @@ fn stamp(time_ms: u64) -> Stamp {
     }
     let fields = SignedInterestFields { nonce, time_ms: Some(time_ms), ..Default::default() };
     Stamp { nonce: fresh_nonce(), fields }
+}
+
+fn fresh_nonce() -> Nonce {
+    Nonce(fastrand::u32(..).to_be_bytes())
 }

@@ -1,12 +1,13 @@
 //! Answers Interests under the name of an identity. The identity's key signs the answers. The program also publishes
-//! the certificate of that key, and renews it before it expires. It runs until it is stopped.
+//! the certificate of that key, and renews it before it expires: by the issuer's key if that is here, else by the
+//! authority that issued it. It runs until it is stopped.
 //!
 //! `namewire key make /alice`, then
-//! `cargo run -p namewire-client --features key-chain --example kept_key -- /alice`
+//! `cargo run -p namewire-certificates --example kept_key -- /alice`
 
+use namewire_certificates::{CertificateEvent, CertificateKeeper};
 use namewire_client::{
-    CertificateEvent, Client, DataBuilder, IncomingInterest, NameBuf, discovery::Environment, keep_certificate,
-    security::key_chain::KeyChain,
+    Client, DataBuilder, IncomingInterest, NameBuf, discovery::Environment, security::key_chain::KeyChain,
 };
 use std::{
     env,
@@ -23,9 +24,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let key_name = certificate.key_name().to_buf();
     let signer = chain.lasting_signer(key_name.as_name())?;
 
+    let client = Client::connect().await?;
     let published = Arc::new(Mutex::new(certificate));
     let to_publish = published.clone();
-    tokio::spawn(keep_certificate(chain, key_name.clone(), move |event| {
+    let keeper = CertificateKeeper::new(chain, key_name.clone()).over(client.clone());
+    tokio::spawn(keeper.run(move |event| {
         println!("{event}");
         if let CertificateEvent::Renewed(certificate) = event {
             *to_publish.lock().expect("no thread panics with it") = certificate;
@@ -40,5 +43,5 @@ async fn main() -> Result<(), Box<dyn Error>> {
         };
         async move { wire.ok() }
     };
-    Ok(Client::connect().await?.serve(&identity, answer).await?)
+    Ok(client.serve(&identity, answer).await?)
 }

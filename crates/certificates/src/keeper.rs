@@ -1,11 +1,10 @@
-//! Watches the certificate of a key on disk, and renews it in time: by the issuer's key, if that is in the same key chain;
-//! otherwise by the issuer's authority, if there is a network ([`crate::certification`]). If neither works, it warns in
-//! time.
+//! Watches the certificate of a key on disk, and renews it in time: by the issuer's key, if that is in the same key
+//! chain; otherwise by the issuer's authority, if there is a network ([`crate::request`]). If neither works, it warns
+//! in time.
 //!
 //! ```no_run
-//! use namewire_client::{
-//!     CertificateEvent, NameBuf, discovery::Environment, keep_certificate, security::key_chain::KeyChain,
-//! };
+//! use namewire_certificates::{CertificateEvent, keep_certificate};
+//! use namewire_client::{NameBuf, discovery::Environment, security::key_chain::KeyChain};
 //!
 //! # fn publish(_: &namewire_client::security::Certificate) {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,11 +32,8 @@
 //!
 //! Limits: at most one renewal in [`PAUSE_MIN`], however short the validity of the certificates is.
 
-use crate::{
-    certification::{Terms, renew_certificate},
-    client::Client,
-    validator::Validator,
-};
+use crate::request::{Terms, renew_certificate};
+use namewire_client::{Client, Validator};
 use namewire_packet::NameBuf;
 use namewire_security::{
     Certificate, Signer, ValidityPeriod,
