@@ -200,7 +200,12 @@ async fn renew_over(
 ) -> Result<Certificate, String> {
     let ValidityPeriod { not_before_ms, not_after_ms } = held.validity();
     let terms = Terms { now_ms, period_ms: Some(not_after_ms.saturating_sub(not_before_ms)) };
-    renew_certificate(client, held, signer, terms, authorities).await.map_err(|error| error.to_string())
+    let renewed = renew_certificate(client, held, signer, terms, authorities).await;
+    let renewed = renewed.map_err(|error| error.to_string())?;
+    if renewed.validity().not_after_ms <= not_after_ms {
+        return Err(format!("the authority gave {}, which ends no later", renewed.name()));
+    }
+    Ok(renewed)
 }
 
 /// What one look found.

@@ -40,6 +40,8 @@ pub use requester::{Question, RequestedKey};
 
 /// How often a packet is asked for.
 pub const TRIES: u32 = 4;
+/// How often an answer to a challenge is asked for: the authority's operator may let a program decide, for a minute.
+pub const CHALLENGE_TRIES: u32 = 16;
 const LIFETIME_MS: u64 = 4000;
 /// After a Nack: the authority is busy, or the way to it is not there yet.
 const NACK_PAUSE: Duration = Duration::from_secs(1);
@@ -203,11 +205,11 @@ pub async fn request_certificate(
         // A user may have thought for long.
         last_ms = (last_ms + 1).max(now_ms + began.elapsed().as_millis() as u64);
         let interest = requester.answer(challenge.id(), parameters, &stamp(last_ms))?;
-        let answer = express_again(client, &interest).await.map_err(no_answer)?;
+        let answer = express_times(client, &interest, CHALLENGE_TRIES).await.map_err(no_answer)?;
         match requester.on_challenge(&answer.data())? {
             Step::Issued { name, forwarding_hint } => {
                 let packet = fetch_issued(client, &name, forwarding_hint).await.map_err(no_answer)?;
-                return Ok(requester.accept(packet.wire(), name.as_name())?);
+                return Ok(requester.accept(packet.wire(), name.as_name(), last_ms)?);
             }
             Step::Asked(question) => {
                 let need = challenge.need(&question);
@@ -266,9 +268,13 @@ async fn fetch_issued(client: &Client, name: &NameBuf, hint: Option<NameBuf>) ->
 
 /// Sends an Interest with a new Nonce each time, until there is Data.
 async fn express_again(client: &Client, wire: &[u8]) -> Result<DataBuf, ExpressError> {
+    express_times(client, wire, TRIES).await
+}
+
+async fn express_times(client: &Client, wire: &[u8], tries: u32) -> Result<DataBuf, ExpressError> {
     let interest = Interest::parse(wire).map_err(ExpressError::Malformed)?;
     let mut last = ExpressError::Timeout(LIFETIME_MS);
-    for _ in 0..TRIES {
+    for _ in 0..tries {
         let mut again = Vec::with_capacity(wire.len() + 8);
         write_with_nonce(&interest, fresh_nonce(), &mut again);
         match client.express_wire(&again).await {

@@ -9,8 +9,8 @@
 //! Interest at a router that asked only this producer, and the retransmission then comes here again. After silence,
 //! Namewire's best-route prefers the other producer until this one answers again.
 //!
-//! Routes for certificates that the user chose cost 0. Those for fetched certificates cost [`FETCHED_COST`]: they were
-//! fetched from a producer, which is asked first.
+//! Routes for certificates that the user chose cost 0; those for own keys hide the routes of shorter prefixes. Those
+//! for fetched certificates cost [`FETCHED_COST`]: they were fetched from a producer, which is asked first.
 //!
 //! Limits: [`COMMANDS_AT_ONCE`] commands wait for an answer; a refused prefix is tried again after [`RETRY`];
 //! [`WAITING_MAX`] Interests wait, and further ones get a Nack (Congestion); [`Limits`] for certificates and prefixes.
@@ -285,9 +285,17 @@ impl CertificateServer {
 /// Shortest time between two rounds of changes.
 const CHANGE_PAUSE: Duration = Duration::from_millis(50);
 
+/// How a prefix is registered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Way {
+    cost: u64,
+    /// The routes of shorter prefixes do not count.
+    hides_shorter: bool,
+}
+
 /// The keys to serve: the cost of the route, and the number of certificates.
 struct Wanted {
-    keys: HashMap<NameBuf, (u64, usize)>,
+    keys: HashMap<NameBuf, (Way, usize)>,
     /// In the order in which they are registered.
     order: Vec<NameBuf>,
 }
@@ -296,8 +304,14 @@ impl Wanted {
     fn of(store: &CertificateStore) -> Self {
         let keys = store.keys();
         let order = keys.iter().map(|(key, ..)| key.clone()).collect();
-        let cost = |is_lasting| if is_lasting { 0 } else { FETCHED_COST };
-        let keys = keys.into_iter().map(|(key, count, is_lasting)| (key, (cost(is_lasting), count))).collect();
+        let way = |source| match source {
+            // Routes of shorter prefixes would be as good as this one, and lead elsewhere. All certificates of an own
+            // key are here, so nothing is lost if this route hides them.
+            Source::KeyChain => Way { cost: 0, hides_shorter: true },
+            Source::Files => Way { cost: 0, hides_shorter: false },
+            Source::Fetched(_) => Way { cost: FETCHED_COST, hides_shorter: false },
+        };
+        let keys = keys.into_iter().map(|(key, count, source)| (key, (way(source), count))).collect();
         Wanted { keys, order }
     }
 }
@@ -306,7 +320,7 @@ impl Wanted {
 #[derive(Default)]
 struct Routes {
     /// Those that are there: their cost, and the certificates of their keys.
-    registered: HashMap<NameBuf, (u64, usize)>,
+    registered: HashMap<NameBuf, (Way, usize)>,
     /// Those that were refused: when to try again, and why.
     refused: HashMap<NameBuf, (Instant, String)>,
 }
@@ -369,21 +383,22 @@ impl Routes {
     }
 }
 
-/// Registers these prefixes at their costs, or withdraws those without, [`COMMANDS_AT_ONCE`] at the same time.
+/// Registers these prefixes in their ways, or withdraws those without, [`COMMANDS_AT_ONCE`] at the same time.
 async fn command(
     client: &Client,
-    commands: Vec<(NameBuf, Option<u64>)>,
+    commands: Vec<(NameBuf, Option<Way>)>,
     mut on_answer: impl FnMut(NameBuf, Result<(), ControlError>),
 ) {
     let mut commands = commands.into_iter();
     let mut waiting = JoinSet::new();
     loop {
-        for (key, cost) in commands.by_ref().take(COMMANDS_AT_ONCE - waiting.len()) {
+        for (key, way) in commands.by_ref().take(COMMANDS_AT_ONCE - waiting.len()) {
             let client = client.clone();
             waiting.spawn(async move {
-                let answer = match cost {
-                    Some(cost) => {
-                        client.register_prefix_with(&key, RouteOptions { cost, ..RouteOptions::default() }).await
+                let answer = match way {
+                    Some(Way { cost, hides_shorter }) => {
+                        let route = RouteOptions { cost, capture: hides_shorter, ..RouteOptions::default() };
+                        client.register_prefix_with(&key, route).await
                     }
                     None => client.unregister_prefix(&key).await,
                 };

@@ -235,13 +235,14 @@ impl CertificateStore {
     }
 
     /// The keys that have certificates here, at most [`Limits::prefixes`], those of the key chain first: the name, the
-    /// number of certificates, and whether one of them came from a lasting source.
-    pub fn keys(&self) -> Vec<(NameBuf, usize, bool)> {
+    /// number of certificates, and the first of their sources.
+    pub fn keys(&self) -> Vec<(NameBuf, usize, Source)> {
         let mut keys: Vec<_> = self.keys.iter().collect();
         keys.sort_by_key(|(_, of_key)| of_key.iter().map(|held| held.source).min());
         let described = keys.into_iter().take(self.limits.prefixes).map(|(key, of_key)| {
             let names: std::collections::BTreeSet<_> = of_key.iter().map(|held| held.certificate.name()).collect();
-            (key.clone(), names.len(), of_key.iter().any(|held| held.source.is_lasting()))
+            let source = of_key.iter().map(|held| held.source).min().expect("a key without certificates is not here");
+            (key.clone(), names.len(), source)
         });
         described.collect()
     }

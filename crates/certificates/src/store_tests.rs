@@ -125,11 +125,11 @@ fn chosen_certificates_come_before_fetched_ones() {
     let mut store = store(std::slice::from_ref(&chosen));
     store.add(7, fetched.clone()).unwrap();
     assert_eq!(found(&store, &under("/alice/KEY/k")), Some(chosen.name().to_string()));
-    assert_eq!(store.keys(), [(name("/alice/KEY/k"), 2, true)]);
+    assert_eq!(store.keys(), [(name("/alice/KEY/k"), 2, Source::KeyChain)]);
     assert_eq!(found(&store, &exact(fetched.name())), Some(fetched.name().to_string()));
     store.replace(Source::KeyChain, vec![]);
     assert_eq!(found(&store, &under("/alice/KEY/k")), Some(fetched.name().to_string()));
-    assert_eq!(store.keys(), [(name("/alice/KEY/k"), 1, false)]);
+    assert_eq!(store.keys(), [(name("/alice/KEY/k"), 1, Source::Fetched(7))]);
     store.remove_all(Source::Fetched(7));
     assert!(store.is_empty() && store.bytes() == 0);
 }

@@ -1,7 +1,8 @@
 //! The operator's command: how is it called, and what does it say?
 //!
-//! `COMMAND address code prefix key-name` sends a code by mail; the same arguments as the script of the C++ authority
-//! gets. `COMMAND` for a challenge of the operator's own gets what the requester says as JSON on standard input:
+//! `COMMAND address prefix key-name` sends a code by mail; the code is a line on standard input, because all users of a
+//! machine see the arguments of its processes. `COMMAND` for a challenge of the operator's own gets what the requester
+//! says as a line of JSON there:
 //!
 //! ```text
 //!   {"challenge":"badge","identity":"/site/bob","key":"/site/bob/KEY/…","parameters":{"number":"4711"}}
@@ -11,34 +12,28 @@
 //! question, another one refuses with that line as the reason. No shell is involved, and nothing of the requester
 //! becomes an option.
 //!
-//! Limits: [`TIME`] and [`AT_ONCE_MAX`] at the same time; more are refused. Of the output, [`LINE_BYTES_MAX`] bytes
+//! Limits: [`TIME`]; [`ERRANDS_MAX`] at the same time. Of the output, [`LINE_BYTES_MAX`] bytes
 //! count.
 
+#[cfg(doc)]
+use crate::authority::ERRANDS_MAX;
 use crate::authority::{CommandSaid, Errand, Task};
 use std::{io, path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::Command,
-    sync::Semaphore,
     time::timeout,
 };
 
 /// How long a command may take.
 pub const TIME: Duration = Duration::from_secs(60);
-/// Most commands at the same time.
-pub const AT_ONCE_MAX: usize = 16;
 /// Longest answer of a command.
 pub const LINE_BYTES_MAX: u64 = 200;
 /// The exit code that asks the requester.
 const ASKS: i32 = 2;
 
-static AT_ONCE: Semaphore = Semaphore::const_new(AT_ONCE_MAX);
-
 /// Runs the command for an errand.
 pub async fn run(command: &Path, errand: &Errand, prefix: &str) -> CommandSaid {
-    let Ok(_place) = AT_ONCE.try_acquire() else {
-        return CommandSaid::No("the authority is busy; try again".to_owned());
-    };
     match timeout(TIME, called(command, errand, prefix)).await {
         Ok(Ok(said)) => said,
         Ok(Err(error)) => {
@@ -57,8 +52,8 @@ async fn called(command: &Path, errand: &Errand, prefix: &str) -> io::Result<Com
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let input = match &errand.task {
         Task::Mail { address, code } => {
-            process.args([address, code, prefix, &errand.key_name.to_string()]);
-            Vec::new()
+            process.args([address, prefix, &errand.key_name.to_string()]);
+            format!("{code}\n").into_bytes()
         }
         Task::Judge { challenge, parameters } => {
             let pairs = parameters.iter().map(|(key, value)| (key, String::from_utf8_lossy(value)));
@@ -68,7 +63,7 @@ async fn called(command: &Path, errand: &Errand, prefix: &str) -> io::Result<Com
             let about = serde_json::json!({
                 "challenge": challenge, "identity": identity, "key": key, "parameters": said,
             });
-            about.to_string().into_bytes()
+            format!("{about}\n").into_bytes()
         }
     };
     let mut child = process.spawn()?;

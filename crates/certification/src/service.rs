@@ -11,22 +11,31 @@ use crate::{
 };
 use namewire_certificates::{CertificateEvent, CertificateKeeper};
 use namewire_client::{
-    Client, IncomingInterest, InterestOptions, ServeError,
+    Client, IncomingInterest, InterestOptions, InterestRoutes, RouteOptions, ServeError,
     object_protocol::{metadata, metadata_name},
 };
 use namewire_ndncert::{service_name, verbs};
-use namewire_packet::{Component, Data, NackReason, NameBuf};
+use namewire_packet::{
+    Component, Data, FaceId, NackReason, NameBuf,
+    nfd::{FaceStatus, FaceUri},
+};
 use namewire_security::{Certificate, SignError, Signer, key_chain::KeyChain};
+use namewire_shares::Holder;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Until the stream of Interests with a hint is opened again after the connection was lost.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Between two lists of the router's faces.
+const LIST_PAUSE: Duration = Duration::from_millis(500);
+/// How often revocation records are looked for.
+pub const RECORDS_EVERY: Duration = Duration::from_secs(3);
 /// How often old certificates are removed.
 const CLEAN_EVERY: Duration = Duration::from_secs(3600);
 
@@ -60,6 +69,27 @@ pub struct Commands {
 struct State {
     authority: Authority,
     store: Store,
+    /// What could not be written yet. Nothing is answered before it is.
+    backlog: Vec<Change>,
+    /// Interests for which the operator's command is at work, by name; the one that came last gets the answer.
+    waiting: HashMap<NameBuf, IncomingInterest>,
+    /// The hosts behind the router's faces, as numbers.
+    askers: HashMap<FaceId, u64>,
+    /// When the faces were listed last.
+    listed: Option<Instant>,
+}
+
+impl State {
+    /// Writes what has happened, then tells it.
+    fn keep(&mut self, on_change: &(dyn Fn(&Change) + Send + Sync)) -> Result<(), StoreError> {
+        self.backlog.extend(self.authority.take_changes());
+        if self.backlog.is_empty() {
+            return Ok(());
+        }
+        self.store.keep(&self.backlog, &mut self.authority)?;
+        self.backlog.drain(..).for_each(|change| on_change(&change));
+        Ok(())
+    }
 }
 
 /// An authority that serves.
@@ -69,6 +99,7 @@ pub struct Service {
     signer: Signer,
     commands: Commands,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
+    records_every: Duration,
     /// Gets what happens, for people.
     on_change: Box<dyn Fn(&Change) + Send + Sync>,
 }
@@ -87,15 +118,23 @@ impl Service {
     ) -> Result<Self, ServiceError> {
         store.restore(&mut authority)?;
         let prefix = authority.settings().prefix.clone();
-        let state = Mutex::new(State { authority, store });
+        let (backlog, waiting, askers) = (Vec::new(), HashMap::new(), HashMap::new());
+        let state = Mutex::new(State { authority, store, backlog, waiting, askers, listed: None });
         let (clock, on_change) = (Box::new(unix_ms), Box::new(on_change));
-        Ok(Service { state, prefix, signer, commands, clock, on_change })
+        Ok(Service { state, prefix, signer, commands, clock, records_every: RECORDS_EVERY, on_change })
     }
 
     /// Another clock than the system's: milliseconds since 1970.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Box::new(clock);
+        self
+    }
+
+    /// Looks for revocation records this often, instead of each [`RECORDS_EVERY`].
+    #[must_use]
+    pub fn with_records_every(mut self, pause: Duration) -> Self {
+        self.records_every = pause;
         self
     }
 
@@ -110,7 +149,7 @@ impl Service {
         let mut interests = client.interests(&services).await?;
         let serving = async {
             while let Some(interest) = interests.next().await {
-                Arc::clone(&self).answer(interest).await;
+                Arc::clone(&self).answer(client, interest).await;
             }
         };
         tokio::select! {
@@ -126,11 +165,41 @@ impl Service {
         let options = InterestOptions { route: None, ..InterestOptions::default() };
         loop {
             if let Ok(mut interests) = client.interests_with(&self.prefix, options).await {
-                while let Some(interest) = interests.next().await {
-                    self.answer_with_certificate(interest).await;
+                let routes = interests.routes();
+                let serving = async {
+                    while let Some(interest) = interests.next().await {
+                        self.answer_with_certificate(interest).await;
+                    }
+                };
+                tokio::select! {
+                    () = serving => {}
+                    () = self.register_records(&routes) => {}
                 }
             }
             sleep(AGAIN).await;
+        }
+    }
+
+    /// Registers the names of revocation records, as the operator's commands add them.
+    async fn register_records(&self, routes: &InterestRoutes) {
+        let mut registered: HashSet<NameBuf> = HashSet::new();
+        // The owner of the certificate, who may not like the record, has a route for a shorter prefix.
+        let route = RouteOptions { capture: true, ..RouteOptions::default() };
+        loop {
+            let wanted: Vec<NameBuf> = {
+                let mut state = self.state();
+                let State { authority, store, .. } = &mut *state;
+                if let Err(error) = store.read_operator(authority) {
+                    tracing::error!(target: "certification", "{error}");
+                }
+                authority.revoked().iter().map(|record| record.name().parent().to_buf()).collect()
+            };
+            for prefix in wanted {
+                if !registered.contains(&prefix) && routes.set(&prefix, route).await.is_ok() {
+                    registered.insert(prefix);
+                }
+            }
+            sleep(self.records_every).await;
         }
     }
 
@@ -183,19 +252,27 @@ impl Service {
             .await;
     }
 
-    async fn answer(self: Arc<Self>, incoming: IncomingInterest) {
+    async fn answer(self: Arc<Self>, client: &Client, incoming: IncomingInterest) {
         if let Some(wire) = self.metadata_for(&incoming) {
             let _ = incoming.respond(&wire).await; // or the consumer is gone
             return;
         }
-        let asker = incoming.incoming_face_id.map_or(0, |face| face.0);
+        let asker = self.asker(client, incoming.incoming_face_id).await;
         match self.handle(&incoming, asker) {
             Outcome::Reply(reply) => send(incoming, reply).await,
+            Outcome::Repeated => {
+                let name = incoming.interest().name().to_buf();
+                self.state().waiting.insert(name, incoming);
+            }
             Outcome::Errand(errand) => {
+                self.state().waiting.insert(errand.interest.clone(), incoming);
                 tokio::spawn(async move {
                     let said = self.run_errand(&errand).await;
                     let reply = self.finish(&errand, said);
-                    send(incoming, reply).await;
+                    let latest = self.state().waiting.remove(&errand.interest);
+                    if let Some(latest) = latest {
+                        send(latest, reply).await;
+                    }
                 });
             }
         }
@@ -212,15 +289,38 @@ impl Service {
         metadata(&info, &versioned, &self.signer).ok()
     }
 
+    /// Who sent an Interest over this face: its host, so that one host with many connections is one asker; or the face
+    /// itself, for an application of this machine.
+    async fn asker(&self, client: &Client, face: Option<FaceId>) -> u64 {
+        let Some(face) = face else { return 0 };
+        if let Some(asker) = self.state().askers.get(&face) {
+            return *asker;
+        }
+        // A host that opens faces without end does not make the authority read lists without end.
+        if self.state().listed.replace(Instant::now()).is_some_and(|at| at.elapsed() < LIST_PAUSE) {
+            return face.0;
+        }
+        let faces: Vec<FaceStatus> = client.list().await.unwrap_or_default();
+        let mut state = self.state();
+        state.askers = faces.iter().map(|face| (face.face_id, number_of(face))).collect();
+        // A face that has just closed, or a forwarder that does not say.
+        *state.askers.entry(face).or_insert(face.0)
+    }
+
     fn handle(&self, incoming: &IncomingInterest, asker: u64) -> Outcome {
         let now_ms = (self.clock)();
         let mut state = self.state();
-        let State { authority, store } = &mut *state;
-        if let Err(error) = store.read_pins(authority) {
+        // An answer that was made before must not leave before what it tells is on the disk.
+        if let Err(error) = state.keep(&self.on_change) {
+            tracing::error!(target: "certification", "{error}");
+            return Outcome::Reply(Reply::Nothing);
+        }
+        let State { authority, store, .. } = &mut *state;
+        if let Err(error) = store.read_operator(authority) {
             tracing::error!(target: "certification", "{error}");
         }
         let outcome = authority.handle(&incoming.interest(), asker, now_ms);
-        match keep(authority, store, &self.on_change) {
+        match state.keep(&self.on_change) {
             Ok(()) => outcome,
             Err(error) => {
                 tracing::error!(target: "certification", "{error}");
@@ -243,9 +343,8 @@ impl Service {
     fn finish(&self, errand: &Errand, said: crate::authority::CommandSaid) -> Reply {
         let now_ms = (self.clock)();
         let mut state = self.state();
-        let State { authority, store } = &mut *state;
-        let reply = authority.finish(errand, said, now_ms);
-        match keep(authority, store, &self.on_change) {
+        let reply = state.authority.finish(errand, said, now_ms);
+        match state.keep(&self.on_change) {
             Ok(()) => reply,
             Err(error) => {
                 tracing::error!(target: "certification", "{error}");
@@ -262,6 +361,8 @@ impl Service {
             let own = state.authority.certificate();
             let found = if name.is_prefix_of(&own.name()) {
                 Some(own.wire().to_vec())
+            } else if let Some(record) = state.authority.revoked().iter().find(|one| name.is_prefix_of(&one.name())) {
+                Some(record.wire().to_vec())
             } else {
                 state.store.certificate(name).ok().flatten()
             };
@@ -273,18 +374,13 @@ impl Service {
     }
 }
 
-/// Writes what has happened, then tells it.
-fn keep(
-    authority: &mut Authority,
-    store: &mut Store,
-    on_change: &(dyn Fn(&Change) + Send + Sync),
-) -> Result<(), StoreError> {
-    let changes = authority.take_changes();
-    if !changes.is_empty() {
-        store.keep(&changes, authority)?;
-        changes.iter().for_each(on_change);
-    }
-    Ok(())
+/// A number for the host behind a face.
+fn number_of(face: &FaceStatus) -> u64 {
+    let ip = face.uri.parse().ok().and_then(|uri: FaceUri| uri.ip());
+    let Some(host) = ip.map(|ip| Holder::of_address(ip, false)) else { return face.face_id.0 };
+    let mut hasher = DefaultHasher::new();
+    host.hash(&mut hasher);
+    hasher.finish()
 }
 
 async fn send(incoming: IncomingInterest, reply: Reply) {

@@ -5,9 +5,10 @@
 //! | `requests` | those under way, as [`crate::authority::kept`] writes them |
 //! | `pins` | codes that the operator has made and nobody has used |
 //! | `issued` | certificates, until a month after their end |
+//! | `revoked` | revocation records, by the certificate's name |
 //!
-//! `namewire cert pin` writes into the file while the authority runs, so the authority reads the codes before it judges
-//! one.
+//! `namewire cert pin` and `cert revoke` write into the file while the authority runs, so the authority reads both
+//! before it judges one.
 
 use crate::authority::{
     Authority, Change, kept,
@@ -15,7 +16,7 @@ use crate::authority::{
 };
 use namewire_ndncert::RequestId;
 use namewire_packet::{Name, NameBuf};
-use namewire_security::Certificate;
+use namewire_security::{Certificate, trust::RevocationRecord};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::{
     fs,
@@ -27,17 +28,21 @@ use std::{
 
 /// Most certificates that the file holds. Beyond them, the authority issues no more.
 pub const ISSUED_MAX: u64 = 1_000_000;
+/// Most revocation records.
+pub const REVOKED_MAX: u32 = 4096;
 /// How long a certificate is kept after its end: for those who validate old Data.
 const KEPT_AFTER_MS: u64 = 30 * 24 * 3_600_000;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = NORMAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA secure_delete = ON;
     CREATE TABLE IF NOT EXISTS requests (id BLOB PRIMARY KEY, state TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS pins (code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_ms INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS issued (
         name TEXT PRIMARY KEY, key_name TEXT NOT NULL, not_after_ms INTEGER NOT NULL, wire BLOB NOT NULL);
+    CREATE TABLE IF NOT EXISTS revoked (name TEXT PRIMARY KEY, wire BLOB NOT NULL);
     CREATE INDEX IF NOT EXISTS issued_by_key ON issued (key_name, not_after_ms);
 ";
 
@@ -53,6 +58,12 @@ pub enum StoreError {
     /// Others can read it.
     #[error("{0} can be read by others, and holds secrets: chmod 600 {0}")]
     Readable(PathBuf),
+    /// Another authority has this state.
+    #[error("{0} is locked: an authority with this state runs already")]
+    InUse(PathBuf),
+    /// There are too many.
+    #[error("{0} certificates are revoked already")]
+    ManyRevoked(u64),
     /// There are too many.
     #[error("there are {0} codes already, which nobody has used")]
     ManyPins(u64),
@@ -62,8 +73,8 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct Store {
     file: Connection,
-    /// The version of the file, which changes when another process writes it, at which the codes were read.
-    pins_read_at: Option<i64>,
+    /// The version of the file, which changes when another process writes it, at which the operator's part was read.
+    read_at: Option<i64>,
 }
 
 impl Store {
@@ -89,7 +100,23 @@ impl Store {
         let file = Connection::open(path)?;
         file.busy_timeout(BUSY_TIMEOUT)?;
         file.execute_batch(TABLES)?;
-        Ok(Store { file, pins_read_at: None })
+        Ok(Store { file, read_at: None })
+    }
+
+    /// Locks the file against another authority, until the result is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], or if the lock cannot be made.
+    pub fn lock(&self) -> Result<fs::File, StoreError> {
+        let path = PathBuf::from(self.file.path().unwrap_or_default()).with_extension("lock");
+        let failed = |error| StoreError::File(path.clone(), error);
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(path)),
+            Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     /// Gives the authority the requests that were under way. Returns how many.
@@ -111,14 +138,15 @@ impl Store {
         Ok(restored)
     }
 
-    /// Gives the authority the codes of the operator, if another process has written the file since the last time.
+    /// Gives the authority what the operator's commands have written, if they have since the last time: codes, and
+    /// revoked certificates. Returns whether they have.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn read_pins(&mut self, authority: &mut Authority) -> Result<(), StoreError> {
+    pub fn read_operator(&mut self, authority: &mut Authority) -> Result<bool, StoreError> {
         let version: i64 = self.file.query_row("PRAGMA data_version", [], |row| row.get(0))?;
-        if self.pins_read_at.replace(version) == Some(version) {
-            return Ok(());
+        if self.read_at == Some(version) {
+            return Ok(false);
         }
         let mut statement = self.file.prepare_cached("SELECT name, code, expires_ms FROM pins")?;
         let pins = statement.query_map([], |row| {
@@ -127,7 +155,45 @@ impl Store {
         })?;
         let pins: Result<Vec<Option<Pin>>, rusqlite::Error> = pins.collect();
         authority.pins().set(pins?.into_iter().flatten().collect());
+        authority.set_revoked(self.revoked()?);
+        self.read_at = Some(version);
+        Ok(true)
+    }
+
+    /// All revocation records.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn revoked(&self) -> Result<Vec<RevocationRecord>, StoreError> {
+        let mut statement = self.file.prepare_cached("SELECT wire FROM revoked LIMIT ?1")?;
+        let rows = statement.query_map(params![REVOKED_MAX], |row| row.get::<_, Vec<u8>>(0))?;
+        let wires: Result<Vec<Vec<u8>>, rusqlite::Error> = rows.collect();
+        Ok(wires?.iter().filter_map(|wire| RevocationRecord::parse(wire).ok()).collect())
+    }
+
+    /// Adds a revocation record.
+    ///
+    /// # Errors
+    /// If there are too many, or the file cannot be written.
+    pub fn add_revoked(&self, record: &RevocationRecord) -> Result<(), StoreError> {
+        let count: i64 = self.file.query_row("SELECT count(*) FROM revoked", [], |row| row.get(0))?;
+        if count >= i64::from(REVOKED_MAX) {
+            return Err(StoreError::ManyRevoked(count.cast_unsigned()));
+        }
+        let row = params![record.certificate().to_string(), record.wire()];
+        self.file.execute("INSERT OR REPLACE INTO revoked (name, wire) VALUES (?1, ?2)", row)?;
         Ok(())
+    }
+
+    /// The issued certificates of an identity, a key, or with this name.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn issued_to(&self, name: Name<'_>) -> Result<Vec<Certificate>, StoreError> {
+        let is_of = |certificate: &Certificate| {
+            name == certificate.identity() || name == certificate.key_name() || name == certificate.name()
+        };
+        Ok(self.issued(u32::MAX)?.into_iter().filter(is_of).collect())
     }
 
     /// Adds a code.

@@ -114,8 +114,6 @@ fn three_commands_bring_a_bare_machine_into_a_network() {
     let copy = folder.path().join("copy");
     carol.ok(&["get", "/site/bob/letter", "--anchor", anchor, "-o", copy.to_str().unwrap()]);
     assert_eq!(fs::read(&copy).unwrap(), [3; 20_000]);
-    drop(putting);
-
     assert_eq!(authority.json()["event"], "code");
     assert!(authority.json()["certificate"].as_str().unwrap().starts_with("/site/bob/KEY/"));
     assert!(site.has_route("/site/bob"));
@@ -134,6 +132,20 @@ fn three_commands_bring_a_bare_machine_into_a_network() {
     assert!(!site.has_route("/site/bob") && !bob.has_route("/"));
     let faces: Value = serde_json::from_str(&bob.ok(&["face", "list", "--json"])).unwrap();
     assert!(faces.as_array().unwrap().iter().all(|face| face["remote_uri"] != router), "{faces}");
+
+    // Whoever has a certificate joins again without a code, whatever else the host's routes say.
+    bob.ok(&["route", "add", "/", &format!("udp4://127.0.0.1:{}", carol.port)]);
+    let joined = bob.ok(&["join", &router, "/site/bob", "--route", "/site"]);
+    assert!(!joined.contains("certificate"), "{joined}");
+    // What the operator revokes is not renewed, and others find the record.
+    let revoked = site.ok(&["cert", "revoke", "/site/bob", "--reason", "key-compromise"]);
+    assert!(revoked.starts_with("revoked /site/bob/KEY/"), "{revoked}");
+    eventually("the authority knows it", || !bob.command(&["cert", "renew", "/site/bob"]).status.success());
+    eventually("the record is served", || {
+        let get = ["get", "/site/bob/letter", "--anchor", anchor, "-o", copy.to_str().unwrap()];
+        let output = carol.command(&get);
+        !output.status.success() && text(&output.stderr).contains("revoked")
+    });
 }
 
 #[test]
@@ -153,9 +165,15 @@ fn who_does_not_join_leaves_nothing_behind() {
     let other = join(&["--code", "123456", "--digest", &zeros]);
     assert!(other.contains("is not the authority that you trust: its certificate has another digest"), "{other}");
     let wrong = join(&["--code", "000000", "--anchor", anchor]);
-    assert!(wrong.contains("a code is needed"), "{wrong}");
+    assert!(wrong.contains("the code is wrong"), "{wrong}");
     let elsewhere = join(&["--ca", "/other", "--code", "1", "--anchor", anchor]);
     assert!(elsewhere.contains("the authority of /other does not answer"), "{elsewhere}");
+    // Nor does a router that is not there, or whose host only fetches.
+    let nowhere = bob.command(&["join", &format!("udp4://127.0.0.1:{}", free_port())]);
+    assert!(text_of_failure(&nowhere).contains("does not answer"), "{nowhere:?}");
+    let keys = bob.command(&["key", "list"]);
+    assert!(!text(&keys.stdout).contains("/site/bob"), "{keys:?}");
+    assert_eq!(bob.ok(&["join"]), "no network is joined\n");
     let faces: Value = serde_json::from_str(&bob.ok(&["face", "list", "--json"])).unwrap();
     assert!(faces.as_array().unwrap().iter().all(|face| face["remote_uri"] != router), "{faces}");
     let none = bob.command(&["leave", "/site/bob"]);

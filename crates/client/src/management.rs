@@ -48,8 +48,13 @@ pub enum ControlError {
     #[error(transparent)]
     Sign(#[from] SignError),
     /// The forwarder refused.
-    #[error("refused: {} {}", .0.code, .0.text)]
+    #[error("refused: {} {}", .0.code, printable(&.0.text))]
     Refused(Box<ControlResponse>),
+}
+
+/// What another machine says, as it may be shown in a terminal: 200 characters, none of which controls it.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
 }
 
 /// Why there is no dataset.

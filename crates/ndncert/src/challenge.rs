@@ -35,6 +35,9 @@ pub mod words {
     pub const INVALID_CREDENTIAL: &str = "invalid-credential";
 }
 
+/// Bytes of a nonce. A longer one could be a packet that the authority wants signed.
+const NONCE_BYTES: usize = 16;
+
 /// How a requester proves that it may have the name.
 #[derive(Clone, Debug)]
 pub enum Challenge {
@@ -119,7 +122,8 @@ impl Challenge {
         let none = Parameters::default();
         match self {
             Challenge::Possession(_, signer) => {
-                let Some(nonce) = question.parameters.get(words::NONCE).filter(|nonce| nonce.len() >= 16) else {
+                let Some(nonce) = question.parameters.get(words::NONCE).filter(|nonce| nonce.len() == NONCE_BYTES)
+                else {
                     return Err(ChallengeError::Unexpected(question.status.clone(), self.id().to_owned()));
                 };
                 Ok(none.with(words::PROOF, signer.sign(&[nonce])?))

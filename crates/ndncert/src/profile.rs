@@ -47,6 +47,9 @@ pub enum ProfileError {
     /// Its name is not that of the prefix in it.
     #[error("the profile of {0} has the name {1}")]
     OtherName(NameBuf, NameBuf),
+    /// Its certificate is that of somebody else. Whoever is certified below the prefix could pose as the authority.
+    #[error("the certificate in the profile of {0} is that of {1}")]
+    OtherIdentity(NameBuf, NameBuf),
     /// The key in it did not sign it.
     #[error("the profile is forged: {0}")]
     Forged(#[from] VerifyError),
@@ -92,6 +95,9 @@ impl CaProfile {
             keys.map(|key| Ok(fields::text(types::PARAMETER_KEY, key)?.to_owned())).collect();
         let max_validity_ms = read.number(types::MAX_VALIDITY_PERIOD)?.saturating_mul(1000);
         let certificate = Certificate::parse(read.required(types::CA_CERTIFICATE)?)?;
+        if certificate.identity() != prefix.as_name() {
+            return Err(ProfileError::OtherIdentity(prefix, certificate.identity().to_buf()));
+        }
         let profile =
             CaProfile { prefix, info: info.to_owned(), probe_keys: probe_keys?, max_validity_ms, certificate };
         profile.verify(data)?;

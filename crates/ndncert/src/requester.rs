@@ -229,11 +229,11 @@ impl Requester {
         }
     }
 
-    /// Checks the certificate that came for the name in [`Step::Issued`].
+    /// Checks the certificate that came for the name in [`Step::Issued`], at `now_ms` (milliseconds since 1970).
     ///
     /// # Errors
-    /// If it is not a certificate of the requester's key, by the authority.
-    pub fn accept(&self, wire: &[u8], issued: Name<'_>) -> Result<Certificate, RequesterError> {
+    /// If it is not a certificate of the requester's key, by the authority; if it is not valid.
+    pub fn accept(&self, wire: &[u8], issued: Name<'_>, now_ms: u64) -> Result<Certificate, RequesterError> {
         let certificate = Certificate::parse(wire)?;
         let other = |what: &str| Err(RequesterError::OtherCertificate(format!("{} {what}", certificate.name())));
         if certificate.name() != without_digest(issued) {
@@ -241,6 +241,10 @@ impl Requester {
         }
         if certificate.key_name() != self.key_name.as_name() || certificate.spki() != self.spki {
             return other("is for another key");
+        }
+        // The clock of the authority may be ahead.
+        if !certificate.is_valid_at(now_ms) && !certificate.is_valid_at(now_ms + CLOCK_SLACK_MS) {
+            return other("is not valid now");
         }
         let authority = self.profile.certificate.public_key().map_err(ProfileError::from)?;
         certificate.verify(&authority).map_err(RequesterError::Forged)?;

@@ -146,8 +146,9 @@ pub(crate) enum KeyType {
     Rsa,
 }
 
+/// Why a certificate is revoked.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum RevocationReason {
+pub enum RevocationReason {
     /// None is given
     Unspecified,
     /// Another person has the private key, or may have it
@@ -156,6 +157,18 @@ pub(crate) enum RevocationReason {
     CaCompromise,
     /// Another certificate replaces this one
     Superseded,
+}
+
+impl RevocationReason {
+    /// As records have it.
+    pub fn code(self) -> Reason {
+        match self {
+            RevocationReason::Unspecified => Reason::UNSPECIFIED,
+            RevocationReason::KeyCompromise => Reason::KEY_COMPROMISE,
+            RevocationReason::CaCompromise => Reason::CA_COMPROMISE,
+            RevocationReason::Superseded => Reason::SUPERSEDED,
+        }
+    }
 }
 
 pub(crate) async fn execute(global: &Global, command: Command) -> Result<(), Failure> {
@@ -473,12 +486,7 @@ fn revoke(global: &Global, named: &str, reason: RevocationReason, output: Option
         let name = name_argument::parse(named).map_err(Failure::usage)?;
         chain.parsed_certificate_of(name.as_name())?
     };
-    let reason = match reason {
-        RevocationReason::Unspecified => Reason::UNSPECIFIED,
-        RevocationReason::KeyCompromise => Reason::KEY_COMPROMISE,
-        RevocationReason::CaCompromise => Reason::CA_COMPROMISE,
-        RevocationReason::Superseded => Reason::SUPERSEDED,
-    };
+    let reason = reason.code();
     let record = chain.revoke(&certificate, reason, now_ms())?;
     write_base64(record.wire(), output)?;
     let revoked = Revoked {

@@ -49,6 +49,7 @@ mod traceroute;
 mod traffic;
 
 pub use failure::{ExitCode, Failure};
+pub use key::RevocationReason;
 pub use quantity::{ms_in, parse_bytes};
 pub use repo::HostedRepo;
 pub use settings::show_running;

@@ -18,9 +18,9 @@
 //! | which codes has the operator given out? | [`pins`] |
 //! | what is kept on the disk? | [`kept`] |
 //!
-//! Limits: see [`requests`] and [`pins`]. An asker (a face of the router) begins at most [`NEW_PER_SECOND`] requests a
-//! second; more get a Nack. Each costs the authority a key agreement and three signatures, so this bounds its work.
-//! An Interest that comes again gets the same answer again.
+//! Limits: see [`requests`] and [`pins`]. An asker (a host, or a local application) begins at most [`NEW_PER_SECOND`]
+//! requests a second; more get a Nack. Each costs the authority a key agreement and three signatures, so this bounds
+//! its work. An Interest that comes again gets the same answer again.
 
 pub mod kept;
 mod outcome;
@@ -44,21 +44,29 @@ use namewire_ndncert::{
 use namewire_packet::{Component, Data, DataBuilder, Interest, Name, NameBuf};
 use namewire_security::{
     Certificate, SignError, Signer, ValidityPeriod, issue_certificate,
-    trust::{SignedPacket, check_parameters_digest},
+    trust::{RevocationRecord, SignedPacket, check_parameters_digest},
 };
 use namewire_shares::Rates;
 use pins::Pins;
 use proofs::{Begun, Proof, Verdict};
 use requests::{Request, Requests};
+use std::collections::HashMap;
 
 /// New requests of one asker in a second, in the long run.
 pub const NEW_PER_SECOND: u32 = 5;
+/// Requests for which the operator's command is at work; more get a Nack.
+pub const ERRANDS_MAX: usize = 16;
+/// Those of one asker.
+pub const ERRANDS_PER_ASKER: usize = 4;
+/// Certificates of one identity in a day.
+pub const ISSUED_PER_DAY: u32 = 20;
 /// Challenges of one asker in a second that are nobody's, or forged; more get a Nack.
 pub const REFUSALS_PER_SECOND: u32 = 20;
 /// How often requests are looked through for those that are over.
 const SWEEP_MS: u64 = 1000;
 /// The clock of a requester may be this much off.
 const CLOCK_SLACK_MS: u64 = 120_000;
+const DAY_MS: u64 = 24 * 3_600_000;
 /// A certificate that would hold for less is not worth its signature.
 const SHORTEST_MS: u64 = 60_000;
 /// FreshnessPeriod of answers.
@@ -105,6 +113,27 @@ impl Refused {
     }
 }
 
+/// How many certificates each identity has got today.
+#[derive(Debug, Default)]
+struct IssuedToday {
+    since_ms: u64,
+    by_identity: HashMap<NameBuf, u32>,
+}
+
+impl IssuedToday {
+    fn take(&mut self, identity: NameBuf, now_ms: u64) -> Result<(), String> {
+        if now_ms.saturating_sub(self.since_ms) > DAY_MS {
+            *self = IssuedToday { since_ms: now_ms, by_identity: HashMap::new() };
+        }
+        let count = self.by_identity.entry(identity).or_default();
+        if *count >= ISSUED_PER_DAY {
+            return Err(format!("this name has had {ISSUED_PER_DAY} certificates today"));
+        }
+        *count += 1;
+        Ok(())
+    }
+}
+
 /// An authority.
 #[derive(Debug)]
 pub struct Authority {
@@ -117,6 +146,9 @@ pub struct Authority {
     requests: Requests,
     pins: Pins,
     mails: proofs::Mails,
+    issued_today: IssuedToday,
+    /// What the operator has revoked.
+    revoked: Vec<RevocationRecord>,
     rates: Rates<u64>,
     refusals: Rates<u64>,
     swept_ms: u64,
@@ -145,6 +177,8 @@ impl Authority {
             requests: Requests::default(),
             pins: Pins::default(),
             mails: proofs::Mails::default(),
+            issued_today: IssuedToday::default(),
+            revoked: Vec::new(),
             rates: Rates::new(NEW_PER_SECOND),
             refusals: Rates::new(REFUSALS_PER_SECOND),
             swept_ms: 0,
@@ -210,6 +244,16 @@ impl Authority {
         &mut self.pins
     }
 
+    /// What the operator has revoked.
+    pub fn revoked(&self) -> &[RevocationRecord] {
+        &self.revoked
+    }
+
+    /// Replaces what the operator has revoked: such a certificate proves nothing.
+    pub fn set_revoked(&mut self, revoked: Vec<RevocationRecord>) {
+        self.revoked = revoked;
+    }
+
     /// The requests under way.
     pub const fn requests(&mut self) -> &mut Requests {
         &mut self.requests
@@ -271,8 +315,9 @@ impl Authority {
 
     /// NEW: begins a request.
     fn begin(&mut self, interest: &Interest<'_>, asker: u64, now_ms: u64) -> Reply {
-        if !self.requests.has_room(asker) {
-            return Reply::Busy;
+        match self.requests.make_room(asker) {
+            Ok(lost) => self.changes.extend(lost.map(Change::Forget)),
+            Err(()) => return Reply::Busy,
         }
         match self.new_request(interest, asker, now_ms) {
             Ok((id, content)) => {
@@ -371,9 +416,23 @@ impl Authority {
             Outcome::Reply(authority.answer(interest.name(), &content))
         };
         let id = interest.name().get(self.settings.prefix.len() + 2).and_then(|id| id.value.try_into().ok());
-        let Some(id) = id.map(RequestId).filter(|id| self.requests.get(*id).is_some()) else {
-            return refused(Refused::new(ErrorCode::InvalidParameters, "there is no such request"), self);
+        let request = id.map(RequestId).and_then(|id| Some((id, self.requests.get(id)?)));
+        let Some((id, request)) = request.filter(|(_, request)| !request.is_decided()) else {
+            return refused(
+                Refused::new(ErrorCode::InvalidParameters, "there is no such request, or it is over"),
+                self,
+            );
         };
+        if let Some(waiting) = request.waiting_for() {
+            let is_repeated = waiting == interest.name();
+            return if is_repeated { Outcome::Repeated } else { Outcome::Reply(Reply::Nothing) };
+        }
+        if request.may_need_command() {
+            let (own, all) = self.requests.waiting(asker);
+            if own >= ERRANDS_PER_ASKER || all >= ERRANDS_MAX {
+                return Outcome::Reply(Reply::Busy);
+            }
+        }
         let asked = match self.asked(id, interest) {
             Ok(asked) => asked,
             Err(why) => return refused(why, self),
@@ -382,6 +441,7 @@ impl Authority {
             Ok(Verdict::Errand(task)) => {
                 let request = self.requests.get(id).expect("it was there above");
                 let (identity, key_name) = (request.identity(), request.key_name());
+                request.set_waiting(Some(interest.name()));
                 self.changes.push(Change::Keep(id));
                 Outcome::Errand(Errand { request: id, interest: interest.name().to_buf(), task, identity, key_name })
             }
@@ -411,12 +471,13 @@ impl Authority {
             let offer = self.settings.proofs.iter().find(|offer| Some(offer.id()) == chosen);
             let offer = offer.ok_or_else(|| Refused::new(ErrorCode::InvalidParameters, "no such challenge"))?;
             let (settings, certificate, identity) = (&self.settings, &self.certificate, request.identity());
-            let authority = proofs::Authority { settings, certificate, now_ms, identity: identity.as_name() };
+            let (identity, asker, revoked) = (identity.as_name(), request.asker(), &self.revoked);
+            let authority = proofs::Authority { settings, certificate, now_ms, identity, asker, revoked };
             let begun = proofs::begin(offer, &authority, &asked.parameters, &mut self.mails);
             let Begun { proof, verdict } = begun.map_err(|why| Refused::new(ErrorCode::InvalidParameters, why))?;
             if let Proof::Pin { code } = &proof {
                 let (identity, key_name) = (request.identity(), request.key_name());
-                self.changes.push(Change::Code { identity, key_name, code: code.clone() });
+                self.changes.push(Change::Code { identity, key_name, code: secrets::readable(code) });
             }
             request.begin_proof(proof, offer, now_ms);
             return Ok(verdict);
@@ -424,13 +485,9 @@ impl Authority {
         if asked.challenge.as_ref().is_some_and(|challenge| *challenge != request.challenge) {
             return Err(Refused::new(ErrorCode::InvalidParameters, "another challenge was chosen"));
         }
-        if request.is_waiting {
-            return Err(Refused::new(ErrorCode::InvalidParameters, "the answer before is still looked at"));
-        }
         let identity = request.identity();
         let proof = request.proof.as_ref().expect("a challenge has begun");
         let mut verdict = proofs::check(proof, &request.challenge, &asked.parameters, now_ms);
-        request.is_waiting = matches!(verdict, Verdict::Errand(_));
         let code = asked.parameters.text("code");
         if matches!(verdict, Verdict::Wrong(_))
             && request.challenge == "pin"
@@ -444,12 +501,19 @@ impl Authority {
 
     /// What the operator's command said; the answer to the Interest that waits.
     pub fn finish(&mut self, errand: &Errand, said: CommandSaid, now_ms: u64) -> Reply {
-        let Some(request) = self.requests.get(errand.request) else { return Reply::Nothing };
-        request.is_waiting = false;
+        let Some(request) = self.requests.get(errand.request).filter(|request| request.waiting_for().is_some()) else {
+            return Reply::Nothing;
+        };
+        request.set_waiting(None);
         let verdict = match (said, &errand.task) {
             (CommandSaid::Yes, Task::Mail { .. }) => Ok(Verdict::Ask("need-code".to_owned(), Parameters::default())),
             (CommandSaid::Yes, Task::Judge { .. }) => Ok(Verdict::Proven),
-            (CommandSaid::Ask(words), Task::Judge { .. }) => Ok(Verdict::Ask(words, Parameters::default())),
+            (CommandSaid::Ask(words), Task::Judge { .. }) => {
+                request.questions += 1;
+                // The first question is none that a wrong answer has brought.
+                let is_first = request.questions == 1;
+                Ok(if is_first { Verdict::Ask(words, Parameters::default()) } else { Verdict::Wrong(words) })
+            }
             (CommandSaid::No(why), Task::Judge { .. }) => Err(Refused::new(ErrorCode::InvalidParameters, why)),
             (_, Task::Mail { .. }) => {
                 Err(Refused::new(ErrorCode::InvalidParameters, "the mail with the code could not be sent"))
@@ -508,6 +572,8 @@ impl Authority {
     fn issue(&mut self, id: RequestId, now_ms: u64) -> Result<ChallengeResponse, Refused> {
         let request = self.requests.get(id).expect("the caller has looked");
         let (asked, validity) = (request.certificate.clone(), request.validity);
+        let may_have = self.issued_today.take(request.identity(), now_ms);
+        may_have.map_err(|why| Refused::new(ErrorCode::NameNotAllowed, why))?;
         self.last_version = now_ms.max(self.last_version + 1);
         let issuer_id = Component::generic(self.settings.issuer_id.as_bytes());
         let (key, version) = (asked.key_name(), self.last_version);

@@ -22,6 +22,8 @@ pub enum Outcome {
     Reply(Reply),
     /// The operator's command decides; [`super::Authority::finish`] takes what it said.
     Errand(Errand),
+    /// The operator's command is at work for this Interest, which came again: its answer goes to this one.
+    Repeated,
 }
 
 /// What the operator's command is asked to do.

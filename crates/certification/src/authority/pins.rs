@@ -1,17 +1,14 @@
 //! Codes that the operator has made for a name and given to its owner: who has one needs nobody's help any more.
 //!
-//! A code has 12 characters, of 32 that people do not confuse: 60 bits, so guessing is hopeless at the rate that the
-//! authority allows. It serves once, for one identity and those below it, until it expires.
+//! It serves once, for one identity and those below it, until it expires.
 //!
 //! Limits: [`PINS_MAX`] codes.
 
-use super::secrets::same;
+use super::secrets::{random_code, readable, same, typed};
 use namewire_packet::{Name, NameBuf};
 
 /// Most codes at a time.
 pub const PINS_MAX: usize = 10_000;
-const ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
-const CHARACTERS: usize = 12;
 
 /// A code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,23 +24,13 @@ pub struct Pin {
 impl Pin {
     /// A new one; `None` if the system provides no random numbers.
     pub fn generate(name: NameBuf, expires_ms: u64) -> Option<Self> {
-        let mut random = [0; CHARACTERS];
-        getrandom::fill(&mut random).ok()?;
-        let code = random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
-        Some(Pin { name, code, expires_ms })
+        Some(Pin { name, code: random_code().ok()?, expires_ms })
     }
 
-    /// As people read it: in groups of four.
+    /// As people read it.
     pub fn readable(&self) -> String {
-        let groups: Vec<&str> =
-            self.code.as_bytes().chunks(4).filter_map(|part| std::str::from_utf8(part).ok()).collect();
-        groups.join("-")
+        readable(&self.code)
     }
-}
-
-/// What somebody typed, as codes are kept.
-fn typed(code: &str) -> String {
-    code.chars().filter(|c| !matches!(c, '-' | ' ')).map(|c| c.to_ascii_uppercase()).collect()
 }
 
 /// The codes that were not used.

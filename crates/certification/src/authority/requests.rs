@@ -1,7 +1,8 @@
 //! The requests under way: how many, whose, and for how long?
 //!
-//! Limits: [`REQUESTS_MAX`] in all, [`PER_ASKER_MAX`] of one asker. What is full refuses new ones; those that have
-//! begun go on. A request waits [`UNPROVEN_MS`] for the choice of a challenge, then as long as the challenge allows.
+//! Limits: [`REQUESTS_MAX`] in all, [`PER_ASKER_MAX`] of one asker, those that are decided included. An asker that has
+//! its share begins no more; where all places are taken, the asker with most of them loses its oldest.
+//! A request waits [`UNPROVEN_MS`] for the choice of a challenge, then as long as the challenge allows.
 //! After its end, its last answer stays for [`ANSWER_MS`], for Interests that come again because the answer was lost.
 
 use super::{outcome::Reply, proofs::Proof, settings::Offer};
@@ -29,13 +30,16 @@ pub struct Request {
     /// Of the certificate that may come of it.
     pub(super) validity: ValidityPeriod,
     asker: u64,
+    begun_ms: u64,
     expires_ms: u64,
     /// The challenge that was chosen; empty before.
     pub(super) challenge: String,
     pub(super) proof: Option<Proof>,
     pub(super) tries_left: u64,
-    /// The operator's command is at work for it.
-    pub(super) is_waiting: bool,
+    /// The Interest for which the operator's command is at work.
+    waiting_for: Option<NameBuf>,
+    /// How often the operator's command has asked.
+    pub(super) questions: u32,
     is_over: bool,
     /// The name of the last Interest and the answer to it.
     answered: Option<(NameBuf, Vec<u8>)>,
@@ -69,11 +73,13 @@ impl Request {
             key,
             validity,
             asker,
+            begun_ms: now_ms,
             expires_ms: now_ms.saturating_add(UNPROVEN_MS),
             challenge: String::new(),
             proof: None,
             tries_left: 0,
-            is_waiting: false,
+            waiting_for: None,
+            questions: 0,
             is_over: false,
             answered: None,
         }
@@ -116,13 +122,36 @@ impl Request {
         self.is_over || now_ms > self.expires_ms
     }
 
+    /// True if it is decided.
+    pub(super) const fn is_decided(&self) -> bool {
+        self.is_over
+    }
+
+    /// The Interest for which the operator's command is at work.
+    pub(super) fn waiting_for(&self) -> Option<Name<'_>> {
+        self.waiting_for.as_ref().map(NameBuf::as_name)
+    }
+
+    /// The operator's command begins its work for this Interest, or has ended it.
+    pub(super) fn set_waiting(&mut self, interest: Option<Name<'_>>) {
+        self.waiting_for = interest.map(|name| name.to_buf());
+    }
+
+    pub(super) const fn asker(&self) -> u64 {
+        self.asker
+    }
+
+    /// True if an answer may need the operator's command.
+    pub(super) fn may_need_command(&self) -> bool {
+        matches!(self.proof, None | Some(Proof::Command))
+    }
+
     pub(super) const fn remaining_ms(&self, now_ms: u64) -> u64 {
         self.expires_ms.saturating_sub(now_ms)
     }
 
     pub(super) fn begin_proof(&mut self, proof: Proof, offer: &Offer, now_ms: u64) {
         self.challenge = offer.id().to_owned();
-        self.is_waiting = matches!(proof, Proof::Email { .. } | Proof::Command);
         self.proof = Some(proof);
         self.tries_left = offer.tries();
         self.expires_ms = now_ms.saturating_add(offer.time_ms());
@@ -138,10 +167,28 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub(super) fn has_room(&self, asker: u64) -> bool {
-        let is_open = |request: &&Request| !request.is_over;
-        let own = self.all.values().filter(|request| request.asker == asker).filter(is_open).count();
-        self.all.len() < REQUESTS_MAX && own < PER_ASKER_MAX
+    /// Makes room for another request of this asker. `Err`: it has its share. Where all places are taken, the asker
+    /// that has most of them loses its oldest request, which is returned.
+    pub(super) fn make_room(&mut self, asker: u64) -> Result<Option<RequestId>, ()> {
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        self.all.values().for_each(|request| *counts.entry(request.asker).or_default() += 1);
+        if counts.get(&asker).is_some_and(|own| *own >= PER_ASKER_MAX) {
+            return Err(());
+        }
+        if self.all.len() < REQUESTS_MAX {
+            return Ok(None);
+        }
+        let (&largest, _) = counts.iter().max_by_key(|(_, count)| **count).ok_or(())?;
+        let of_largest = self.all.iter().filter(|(_, one)| one.asker == largest && one.waiting_for.is_none());
+        let (&oldest, _) = of_largest.min_by_key(|(_, one)| (!one.is_over, one.begun_ms)).ok_or(())?;
+        self.remove(oldest);
+        Ok(Some(oldest))
+    }
+
+    /// For how many requests the operator's command is at work: those of this asker, and all.
+    pub(super) fn waiting(&self, asker: u64) -> (usize, usize) {
+        let waiting = self.all.values().filter(|request| request.waiting_for.is_some());
+        waiting.fold((0, 0), |(own, all), request| (own + usize::from(request.asker == asker), all + 1))
     }
 
     /// Adds a request, for example one that was kept on the disk.
@@ -178,19 +225,17 @@ impl Requests {
 
     /// Forgets what is over; returns what was not decided.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<RequestId> {
-        let over: Vec<RequestId> =
-            self.all.iter().filter(|(_, one)| now_ms > one.expires_ms && !one.is_waiting).map(|(id, _)| *id).collect();
-        let mut undecided = Vec::new();
-        for id in over {
-            let Some(request) = self.all.remove(&id) else { continue };
-            if let Some((interest, _)) = request.answered {
-                self.answers.remove(&interest);
-            }
-            if !request.is_over {
-                undecided.push(id);
-            }
+        let is_past = |one: &Request| now_ms > one.expires_ms && one.waiting_for.is_none();
+        let past: Vec<RequestId> = self.all.iter().filter(|(_, one)| is_past(one)).map(|(id, _)| *id).collect();
+        past.into_iter().filter(|id| self.remove(*id).is_some_and(|request| !request.is_over)).collect()
+    }
+
+    fn remove(&mut self, id: RequestId) -> Option<Request> {
+        let request = self.all.remove(&id)?;
+        if let Some((interest, _)) = &request.answered {
+            self.answers.remove(interest);
         }
-        undecided
+        Some(request)
     }
 
     /// How many are under way.

@@ -13,9 +13,12 @@ use namewire_security::{
     Certificate, PrivateKey,
     key_chain::{KeyChain, KeyChainError},
 };
-use namewire_tools::{Failure, Global, service::EndSignals};
+use namewire_tools::{Failure, Global, RevocationReason, service::EndSignals};
 use serde::Serialize;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 const HOUR_MS: u64 = 3_600_000;
 /// Most certificates that `issued` lists.
@@ -32,7 +35,7 @@ pub struct CaArgs {
     /// It certifies names below this prefix
     #[arg(value_parser = parse_name)]
     prefix: NameBuf,
-    /// What it takes as proof, separated by commas: pin, possession, email
+    /// What it takes as proof, separated by commas: pin, possession, email; --command adds others
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "pin,possession")]
     challenge: Vec<BuiltIn>,
     /// Program that mails a code, for the challenge email: it gets address, code, prefix and name of the key
@@ -70,7 +73,8 @@ impl StateArgs {
         match &self.state {
             Some(path) => Ok(path.clone()),
             None => {
-                let file = prefix.to_string().trim_matches('/').replace('/', "%2F");
+                // `%` first, so that no two prefixes have one file.
+                let file = prefix.to_string().trim_matches('/').replace('%', "%25").replace('/', "%2F");
                 Ok(location()?.0.pib_directory.join("namewire-ca").join(format!("{file}.db")))
             }
         }
@@ -129,9 +133,16 @@ pub(crate) async fn execute(global: &Global, args: CaArgs) -> Result<(), Failure
         issuer_id: "NDNCERT".to_owned(),
         proofs,
     };
+    for program in args.command.iter().map(|(_, program)| Path::new(program)).chain(args.mail_command.as_deref()) {
+        if !program.is_file() {
+            return Err(Failure::usage(format!("{}: there is no such program", program.display())));
+        }
+    }
     let authority = Authority::new(settings, certificate.clone(), signer.clone(), now_ms()).map_err(failed)?;
     let path = args.state.path(args.prefix.as_name())?;
     let store = Store::open(&path).map_err(failed)?;
+    // The system takes it back when this process ends.
+    let _lock = store.lock().map_err(failed)?;
     let judges = args.command.iter().map(|(id, program)| (id.clone(), PathBuf::from(program))).collect();
     let commands = Commands { mail: args.mail_command, judges };
     let output = global.output();
@@ -186,7 +197,9 @@ fn tell(output: Output, change: &Change) {
         Change::Keep(_) | Change::Forget(_) | Change::PinUsed(_) => return,
     };
     let text = || match &told {
-        Told::Code { identity, key, code } => format!("code {code} for {identity}, whose key is {key}"),
+        Told::Code { identity, key, code } => {
+            format!("code {code} for {identity}, unless it has one of `cert pin`; its key is {key}")
+        }
         Told::Issued { certificate, ends } => format!("issued {certificate}, until {ends}"),
         Told::Refused { who, why } => format!("refused {who}: {why}"),
     };
@@ -217,11 +230,7 @@ struct MadePin {
 }
 
 pub(crate) fn pin(global: &Global, args: &PinArgs) -> Result<(), Failure> {
-    let prefix = args.ca.clone().unwrap_or_else(|| args.name.as_name().parent().to_buf());
-    let is_below = prefix.as_name().is_prefix_of(&args.name.as_name()) && prefix.len() < args.name.len();
-    if prefix.is_empty() || !is_below {
-        return Err(Failure::usage(format!("{} is not below the prefix of an authority", args.name)));
-    }
+    let prefix = authority_above(&args.name, args.ca.as_ref(), &args.state)?;
     let path = args.state.path(prefix.as_name())?;
     let now_ms = now_ms();
     let pin = Pin::generate(args.name.clone(), now_ms + args.hours * HOUR_MS)
@@ -229,6 +238,65 @@ pub(crate) fn pin(global: &Global, args: &PinArgs) -> Result<(), Failure> {
     Store::open(&path).and_then(|store| store.add_pin(&pin, now_ms)).map_err(failed)?;
     let made = MadePin { name: pin.name.to_string(), code: pin.readable(), expires_ms: pin.expires_ms };
     Ok(global.output().print(&made, || format!("{}\n", made.code))?)
+}
+
+/// The prefix of the authority that certifies this name: the one given, or the nearest above that has its state here.
+fn authority_above(name: &NameBuf, given: Option<&NameBuf>, state: &StateArgs) -> Result<NameBuf, Failure> {
+    let above = |prefix: &NameBuf| prefix.as_name().is_prefix_of(&name.as_name()) && prefix.len() < name.len();
+    if let Some(given) = given {
+        let line = || Failure::usage(format!("{name} is not below {given}"));
+        return above(given).then(|| given.clone()).ok_or_else(line);
+    }
+    let mut prefix = name.clone();
+    while prefix.len() > 1 {
+        prefix.pop();
+        if state.path(prefix.as_name())?.exists() {
+            return Ok(prefix);
+        }
+    }
+    Err(Failure::not_found(format!(
+        "no authority above {name} has its state here: run `namewire cert ca` first, as this user, or name it by --ca"
+    )))
+}
+
+/// The arguments of `cert revoke`.
+#[derive(Debug, clap::Args)]
+pub struct RevokeArgs {
+    /// Identity, key or certificate: all that was issued to it is revoked
+    #[arg(value_parser = parse_name)]
+    name: NameBuf,
+    /// Prefix of the authority [default: that above the name]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_name)]
+    ca: Option<NameBuf>,
+    /// Why
+    #[arg(long, value_enum, default_value = "unspecified")]
+    reason: RevocationReason,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+#[derive(Serialize)]
+struct RevokedLine {
+    certificate: String,
+    record: String,
+}
+
+pub(crate) fn revoke(global: &Global, args: &RevokeArgs) -> Result<(), Failure> {
+    let prefix = authority_above(&args.name, args.ca.as_ref(), &args.state)?;
+    let store = Store::open(&args.state.path(prefix.as_name())?).map_err(failed)?;
+    let certificates = store.issued_to(args.name.as_name()).map_err(failed)?;
+    if certificates.is_empty() {
+        return Err(Failure::not_found(format!("the authority of {prefix} has issued nothing to {}", args.name)));
+    }
+    let (chain, now_ms) = (open_key_chain()?, now_ms());
+    let mut lines = Vec::new();
+    for certificate in certificates {
+        let record = chain.revoke(&certificate, args.reason.code(), now_ms)?;
+        store.add_revoked(&record).map_err(failed)?;
+        lines.push(RevokedLine { certificate: certificate.name().to_string(), record: record.name().to_string() });
+    }
+    let text = || lines.iter().map(|line| format!("revoked {}\n", line.certificate)).collect();
+    Ok(global.output().print(&lines, text)?)
 }
 
 /// The arguments of `cert issued`.

@@ -23,7 +23,7 @@ use crate::membership::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use namewire_certificates::{CertificateServer, KeyChainPart, Limits, ServerEvent, Sources};
 use namewire_client::{Client, ExpressError, InterestBuilder, TransportUri};
-use namewire_packet::{FaceId, NameBuf};
+use namewire_packet::{FaceId, NameBuf, nfd::origin};
 use namewire_printing::output::table;
 use namewire_security::{PrivateKey, key_chain::KeyChainError};
 use namewire_tools::{Failure, Global, face_reference::RemoteUri};
@@ -36,6 +36,8 @@ use tokio::{
 
 /// How long this router may take to see that the list has changed.
 const TAKEN_OVER_TIME: Duration = Duration::from_secs(10);
+/// Between two looks at what this router keeps.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// How long the certificates may take to be served.
 const SERVED_TIME: Duration = Duration::from_secs(10);
 
@@ -97,34 +99,87 @@ pub(crate) async fn join(global: &Global, args: JoinArgs) -> Result<(), Failure>
     };
     let (list, ..) = keeper::of_process().map_err(failed)?;
     let kept_by = socket_of(&client)?;
+    let before = list.kept_by(&kept_by).map_err(failed)?.into_iter().find(|network| network.router == router);
     let name = args.name.clone().or_else(|| args.named.clone());
     let anchor = args.trust.anchor.as_deref().map(read_certificate).transpose()?;
     let anchor = anchor.map(|anchor| STANDARD.encode(anchor.certificate().wire()));
     client.use_local_fields().await?;
-    let (face_id, is_new) = steps::face(&client, &router).await.map_err(failed)?;
-    let before = list.kept_by(&kept_by).map_err(failed)?.into_iter().find(|network| network.router == router);
-    let keeps_face = before.as_ref().map_or(!is_new, |before| before.keeps_face);
+    let (face_id, is_new_face) = steps::face(&client, &router).await.map_err(failed)?;
+    let keeps_face = before.as_ref().map_or(!is_new_face, |before| before.keeps_face);
     let mut network = Network { kept_by, router, name, routes: args.routes.clone(), anchor, keeps_face };
-    match enter(&client, &mut network, &args, face_id).await {
-        Ok(certificate) => {
-            list.change(|networks| {
-                networks.retain(|other| (&other.kept_by, &other.router) != (&network.kept_by, &network.router));
-                networks.push(network.clone());
-                Ok(())
-            })
-            .map_err(failed)?;
-            let kept = taken_over(&client, &list, &network.router).await;
-            print_joined(global, &network, certificate, kept)
+    let mut made = Made { face: is_new_face, ..Made::default() };
+    let mut entered = enter(&client, &mut network, &args, face_id, &mut made).await;
+    if entered.is_ok() {
+        entered = put_into(&list, &network);
+    }
+    if let Err(failure) = entered {
+        made.take_back(&client, &network, face_id).await;
+        return Err(failure);
+    }
+    if let Some(before) = before {
+        forget_former(&client, &before, &network, face_id).await;
+    }
+    let kept = taken_over(&client, &list, &network.router).await;
+    print_joined(global, &network, made.certificate, kept)
+}
+
+/// What a join has made, which it takes back if it fails.
+#[derive(Default)]
+struct Made {
+    face: bool,
+    routes: Vec<NameBuf>,
+    /// The identity got a key.
+    key: Option<NameBuf>,
+    /// With a certificate, the key stays.
+    certificate: Option<String>,
+}
+
+impl Made {
+    async fn take_back(self, client: &Client, network: &Network, face_id: FaceId) {
+        steps::remove_routes(client, &self.routes, face_id).await;
+        if self.face {
+            steps::remove_face(client, face_id).await;
         }
-        Err(failure) => {
-            if before.is_none() {
-                steps::remove_routes(&client, &network, face_id).await;
-                if is_new {
-                    steps::remove_face(&client, face_id).await;
-                }
-            }
-            Err(failure)
+        if let (Some(identity), None) = (self.key, self.certificate)
+            && let Ok(chain) = open_key_chain()
+            && let Err(error) = chain.remove(identity.as_name())
+        {
+            eprintln!("namewire: the key that was made for {} stays: {error}", network.router);
         }
+    }
+}
+
+/// The network takes the place of the entry with the same router.
+fn put_into(list: &NetworkList, network: &Network) -> Result<(), Failure> {
+    let changed = list.change(|networks| {
+        networks.retain(|other| (&other.kept_by, &other.router) != (&network.kept_by, &network.router));
+        networks.push(network.clone());
+        Ok(())
+    });
+    changed.map_err(failed)
+}
+
+/// Takes back what an entry for the same router had and the new one has not.
+async fn forget_former(client: &Client, before: &Network, now: &Network, face_id: FaceId) {
+    let gone: Vec<NameBuf> = before.routes.iter().filter(|prefix| !now.routes.contains(prefix)).cloned().collect();
+    steps::remove_routes(client, &gone, face_id).await;
+    if let Some(name) = before.name.as_ref().filter(|name| now.name.as_ref() != Some(name)) {
+        unregister(client, name, face_id).await;
+    }
+}
+
+/// Takes a name back from the network's router. If its key is gone, that router forgets it by itself.
+async fn unregister(client: &Client, name: &NameBuf, face_id: FaceId) {
+    let unregistered = match open_key_chain().and_then(|chain| Ok(chain.signer(name.as_name())?)) {
+        Ok(signer) => {
+            let signing = client.clone().sign_commands_with(signer);
+            steps::unregister(&signing, name, face_id).await.map_err(|error| error.to_string())
+        }
+        Err(failure) => Err(failure.to_string()),
+    };
+    if let Err(why) = unregistered {
+        let minutes = steps::REGISTERED_FOR.as_secs() / 60;
+        eprintln!("namewire: the network's router keeps {name} for up to {minutes} minutes: {why}");
     }
 }
 
@@ -140,23 +195,33 @@ fn socket_of(client: &Client) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Routes and registration, with a certificate if the network's router asks for one. Returns the new certificate's
-/// name.
+/// Routes and registration, with a certificate if the network's router asks for one.
 async fn enter(
     client: &Client,
     network: &mut Network,
     args: &JoinArgs,
     face_id: FaceId,
-) -> Result<Option<String>, Failure> {
+    made: &mut Made,
+) -> Result<(), Failure> {
+    // The authority must be asked in this network, whatever other routes say.
+    let authority = args.ca.clone().or_else(|| network.name.as_ref().map(|name| name.as_name().parent().to_buf()));
+    let authority = authority.filter(|prefix| !prefix.is_empty() && !network.routes.contains(prefix));
+    network.routes.extend(authority);
+    let before = steps::routes_to(client, face_id).await?;
+    let is_new = |prefix: &&NameBuf| !before.contains(&((*prefix).clone(), origin::AUTOCONF));
+    made.routes = network.routes.iter().filter(is_new).cloned().collect();
     steps::routes(client, network, face_id).await.map_err(failed)?;
+    if network.name.is_none() && args.proof.email.is_none() && !steps::is_alive(client, face_id).await {
+        return Err(failed(format!("{} does not answer", network.router)));
+    }
     if network.name.is_none() && args.proof.email.is_some() {
         let ca = args.ca.clone().ok_or_else(|| Failure::usage("without a name, --email needs --ca"))?;
         let profile = args.trust.profile(client, &ca).await?;
         network.name = Some(offered_name(client, &profile, &args.proof).await?);
     }
-    let Some(name) = network.name.clone() else { return Ok(None) };
-    let refused = match register(client, network, &name, face_id).await {
-        Ok(()) => return Ok(None),
+    let Some(name) = network.name.clone() else { return Ok(()) };
+    let refused = match register(client, network, &name, face_id, made).await {
+        Ok(()) => return Ok(()),
         Err(Refused::Certificate(why)) => why,
         Err(Refused::Other(failure)) => return Err(failure),
     };
@@ -164,11 +229,12 @@ async fn enter(
     if ca.is_empty() {
         return Err(failed(format!("{refused}\nIt wants another certificate of {name}: name its authority by --ca")));
     }
-    eprintln!("namewire: {refused}; asking the authority of {ca} for a certificate");
+    eprintln!("namewire: the network's router wants a certificate of {name}; asking the authority of {ca}");
     let profile = args.trust.profile(client, &ca).await?;
     let certificate = get_certificate(client, profile, &name, &args.proof, None).await?;
-    match register(client, network, &name, face_id).await {
-        Ok(()) => Ok(Some(certificate.name().to_string())),
+    made.certificate = Some(certificate.name().to_string());
+    match register(client, network, &name, face_id, made).await {
+        Ok(()) => Ok(()),
         Err(Refused::Certificate(why)) => {
             Err(failed(format!("{why}\nThe network's router does not trust {} either", certificate.name())))
         }
@@ -183,7 +249,13 @@ enum Refused {
 }
 
 /// Registers the name, signed by its key, while its certificates are served to the network's router.
-async fn register(client: &Client, network: &Network, name: &NameBuf, face_id: FaceId) -> Result<(), Refused> {
+async fn register(
+    client: &Client,
+    network: &Network,
+    name: &NameBuf,
+    face_id: FaceId,
+    made: &mut Made,
+) -> Result<(), Refused> {
     let other = |error: &dyn std::fmt::Display| Refused::Other(failed(error));
     let (_, location, _) = keeper::of_process().map_err(|error| other(&error))?;
     let chain = open_key_chain().map_err(Refused::Other)?;
@@ -192,6 +264,7 @@ async fn register(client: &Client, network: &Network, name: &NameBuf, face_id: F
         Err(KeyChainError::NotFound(_) | KeyChainError::NoKey(_)) => {
             let key = PrivateKey::generate_ecdsa().map_err(|error| other(&error))?;
             chain.add_identity_key(name.as_name(), key, now_ms()).map_err(|error| other(&error))?;
+            made.key = Some(name.clone());
             chain.signer(name.as_name())
         }
         signer => signer,
@@ -224,13 +297,13 @@ async fn taken_over(client: &Client, list: &NetworkList, router: &str) -> Result
         loop {
             match state(client).await {
                 Ok(kept) if kept.list != list.path() => {
-                    return format!("it keeps the networks in {}, as another user", kept.list.display());
+                    return format!("it keeps the networks in {}", kept.list.display());
                 }
-                Ok(kept) if kept.networks.iter().any(|network| network.router == router) => return String::new(),
+                Ok(kept) if kept.has(router) => return String::new(),
                 Ok(_) => {}
                 Err(why) => return why,
             }
-            sleep(Duration::from_millis(200)).await;
+            sleep(LOOK_PAUSE).await;
         }
     };
     match timeout(TAKEN_OVER_TIME, waiting).await {
@@ -246,7 +319,7 @@ async fn state(client: &Client) -> Result<Kept, String> {
     match client.express(&InterestBuilder::new(name).must_be_fresh(true)).await {
         Ok(data) => serde_json::from_slice(data.data().content()).map_err(|error| error.to_string()),
         Err(ExpressError::Nack(_) | ExpressError::Timeout(_)) => {
-            Err("it keeps no networks: it is another forwarder, or router.keep_networks is false".to_owned())
+            Err("it is another forwarder, or router.keep_networks is false".to_owned())
         }
         Err(error) => Err(error.to_string()),
     }
@@ -285,9 +358,17 @@ fn print_joined(
 }
 
 async fn show(global: &Global, client: &Client) -> Result<(), Failure> {
-    let kept = state(client).await.map_err(failed)?;
+    let (list, ..) = keeper::of_process().map_err(failed)?;
+    let kept = match state(client).await {
+        Ok(kept) => kept,
+        // Nobody keeps anything where there is nothing to keep.
+        Err(_) if list.kept_by(&socket_of(client)?).map_err(failed)?.is_empty() => {
+            Kept { list: list.path().to_owned(), problem: None, networks: Vec::new() }
+        }
+        Err(why) => return Err(failed(format!("the router does not say what it keeps: {why}"))),
+    };
     let text = || {
-        let heading = ["router", "name", "state", "certificate"].map(str::to_owned).to_vec();
+        let heading = ["router", "name", "certificate", "state"].map(str::to_owned).to_vec();
         let rows = kept.networks.iter().map(|network| {
             let state = match &network.problem {
                 Some(problem) => problem.clone(),
@@ -295,7 +376,7 @@ async fn show(global: &Global, client: &Client) -> Result<(), Failure> {
                 None => "joining".to_owned(),
             };
             let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
-            vec![network.router.clone(), or_none(&network.name), state, or_none(&network.certificate)]
+            vec![network.router.clone(), or_none(&network.name), or_none(&network.certificate), state]
         });
         let table = table(&Vec::from_iter(std::iter::once(heading).chain(rows)), "no network is joined");
         kept.problem.as_ref().map_or(table.clone(), |problem| format!("{table}{problem}\n"))
@@ -325,17 +406,25 @@ pub(crate) async fn leave(global: &Global, args: LeaveArgs) -> Result<(), Failur
     })
     .map_err(failed)?;
     // The router must not make again what is taken back here.
-    sleep(keeper::LOOK_EVERY + Duration::from_millis(500)).await;
+    let is_kept = async || matches!(state(&client).await, Ok(kept) if kept.has(&network.router));
+    let _ = timeout(TAKEN_OVER_TIME, async {
+        while is_kept().await {
+            sleep(LOOK_PAUSE).await;
+        }
+    })
+    .await;
     client.use_local_fields().await?;
-    let (face_id, _) = steps::face(&client, &network.router).await.map_err(failed)?;
-    if let Some(name) = &network.name {
-        let signer = open_key_chain()?.signer(name.as_name())?;
-        steps::unregister(&client.clone().sign_commands_with(signer), name, face_id).await;
+    if let Some(face_id) = steps::find_face(&client, &network.router).await? {
+        if let Some(name) = &network.name {
+            unregister(&client, name, face_id).await;
+        }
+        steps::remove_routes(&client, &network.routes, face_id).await;
+        // Others may have begun to use the face.
+        if !network.keeps_face && steps::routes_to(&client, face_id).await?.is_empty() {
+            steps::remove_face(&client, face_id).await;
+        }
     }
-    steps::remove_routes(&client, &network, face_id).await;
-    if !network.keeps_face {
-        steps::remove_face(&client, face_id).await;
-    }
-    let left = Joined { router: network.router, name: None, certificate: None, is_kept: false };
+    let name = network.name.as_ref().map(ToString::to_string);
+    let left = Joined { router: network.router, name, certificate: None, is_kept: false };
     Ok(global.output().print(&left, || format!("left the network of {}\n", left.router))?)
 }

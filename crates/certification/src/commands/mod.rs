@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `namewire cert info`, `request`, `renew` | [`request`] |
 //! | `namewire join`, `leave` | [`join`] |
-//! | `namewire cert ca`, `pin`, `issued` | [`ca`] |
+//! | `namewire cert ca`, `pin`, `revoke`, `issued` | [`ca`] |
 
 pub mod ca;
 pub mod join;
@@ -41,6 +41,8 @@ pub enum CertCommand {
     Ca(ca::CaArgs),
     /// Make a code with which the owner of a name gets its certificate, on the machine of the authority
     Pin(ca::PinArgs),
+    /// Revoke what an authority has issued to a name, on its machine: it serves the records, and renews nothing of it
+    Revoke(ca::RevokeArgs),
     /// List the certificates that an authority has issued, on its machine
     Issued(ca::IssuedArgs),
 }
@@ -72,6 +74,7 @@ impl Command {
                 CertCommand::Renew(args) => request::renew(global, args).await,
                 CertCommand::Ca(args) => ca::execute(global, args).await,
                 CertCommand::Pin(args) => ca::pin(global, &args),
+                CertCommand::Revoke(args) => ca::revoke(global, &args),
                 CertCommand::Issued(args) => ca::issued(global, &args),
             },
         })

@@ -245,13 +245,22 @@ pub(crate) async fn get_certificate(
     proof: &ProofArgs,
     period_ms: Option<u64>,
 ) -> Result<Certificate, Failure> {
+    if !profile.prefix.as_name().is_prefix_of(&identity.as_name()) {
+        let line = format!("the authority of {} certifies no name outside of it, such as {identity}", profile.prefix);
+        return Err(Failure::usage(line));
+    }
     let chain = open_key_chain()?;
     let challenge = proof.challenge(&chain)?;
+    let is_new = chain.key_of(identity.as_name()).is_err();
     let key = key_of(&chain, identity)?;
     let mut given = proof.code.clone();
     let ask = async |need: Need, question: Question| ask_user(need, question, given.take()).await;
     let terms = Terms { period_ms, ..Terms::now() };
-    let certificate = request_certificate(client, profile, key, &challenge, terms, ask).await.map_err(not_certified)?;
+    let requested = request_certificate(client, profile, key, &challenge, terms, ask).await;
+    if requested.is_err() && is_new {
+        chain.remove(identity.as_name())?;
+    }
+    let certificate = requested.map_err(not_certified)?;
     chain.adopt_certificate(&certificate, now_ms())?;
     Ok(certificate)
 }
@@ -287,7 +296,12 @@ async fn ask_user(need: Need, question: Question, given: Option<String>) -> Resu
                     "wrong-code" => "That code is wrong. Code",
                     other => other,
                 };
-                read_line(format!("{what}{tries}: ")).await.map(Some)
+                let code = read_line(format!("{what}{tries}: ")).await?;
+                code.map(Some).ok_or_else(|| match question.status.as_str() {
+                    "wrong-code" => "the code is wrong".to_owned(),
+                    "need-code" => "the authority asks for a code: give it by --code".to_owned(),
+                    _ => format!("the authority asks {:?}", question.status),
+                })
             }
         },
         Need::Record(name, value) => {
@@ -298,16 +312,19 @@ async fn ask_user(need: Need, question: Question, given: Option<String>) -> Resu
     }
 }
 
-/// A line of standard input.
-async fn read_line(prompt: String) -> Result<String, String> {
+/// A line of standard input; `None` at its end.
+async fn read_line(prompt: String) -> Result<Option<String>, String> {
     let read = tokio::task::spawn_blocking(move || {
         eprint!("{}", prompt.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>());
         let mut line = String::new();
         io::stdin().read_line(&mut line).map(|read| (read, line))
     });
     match read.await {
-        Ok(Ok((0, _))) => Err("a code is needed: give it by --code".to_owned()),
-        Ok(Ok((_, line))) => Ok(line.trim().to_owned()),
+        Ok(Ok((0, _))) => {
+            eprintln!();
+            Ok(None)
+        }
+        Ok(Ok((_, line))) => Ok(Some(line.trim().to_owned())),
         Ok(Err(error)) => Err(error.to_string()),
         Err(error) => Err(error.to_string()),
     }

@@ -33,7 +33,9 @@ const QUESTION_LIFETIME_MS: u64 = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
     /// Nobody on the links answers.
-    #[error("no router answers on the {0} multicast faces; give its address, or an answer of FCH by --fch")]
+    #[error(
+        "no router answers on the {0} multicast faces (`namewire run --multicast` makes them); give its address, or --fch"
+    )]
     Silent(usize),
     /// The file or URL.
     #[error("{0}: {1}")]

@@ -47,6 +47,10 @@ pub const RETRY_EVERY: Duration = Duration::from_secs(5);
 /// The name under which the state of the networks is told.
 pub const STATUS_NAME: &str = "/localhost/namewire/networks";
 const STATUS_FRESHNESS_MS: u64 = 1;
+/// Longest content of the state; with [`super::list::NETWORKS_MAX`] networks it is shorter.
+const STATUS_BYTES_MAX: usize = 8000;
+/// Most characters of a problem or of a certificate's event.
+const SHOWN_CHARACTERS: usize = 120;
 /// Until a certificate is looked after again, if the key chain could not be opened.
 const CHAIN_RETRY: Duration = Duration::from_secs(60);
 
@@ -74,6 +78,13 @@ pub struct Kept {
     pub problem: Option<String>,
     /// The networks in it.
     pub networks: Vec<NetworkState>,
+}
+
+impl Kept {
+    /// True if a network with this router is among them.
+    pub fn has(&self, router: &str) -> bool {
+        self.networks.iter().any(|network| network.router == router)
+    }
 }
 
 /// The key chain of this process, and the list beside it.
@@ -145,22 +156,30 @@ async fn serve_certificates(server: &CertificateServer, client: &Client) {
     }
 }
 
-/// Answers who asks for the state.
+/// Answers who asks for the state. What fails here must not end the work for the networks.
 async fn tell_states(client: &Client, list: &Path, states: &States, problem: &Mutex<Option<String>>) {
     let name: NameBuf = STATUS_NAME.parse().expect("a name in the source is well-formed");
-    let answer = |incoming: IncomingInterest| {
-        let networks = lock(states).values().cloned().collect();
-        let kept = Kept { list: list.to_owned(), problem: lock(problem).clone(), networks };
-        let content = serde_json::to_vec(&kept).unwrap_or_default();
-        let wire = DataBuilder::new(incoming.interest().name())
-            .freshness_ms(STATUS_FRESHNESS_MS)
-            .content(&content)
-            .sign_digest();
-        async move { wire }
-    };
-    if let Err(error) = client.serve(&name, answer).await {
-        tracing::error!(target: "trust", "the state of networks is not told: {error}");
+    loop {
+        let answer = |incoming: IncomingInterest| {
+            let networks = lock(states).values().cloned().collect();
+            let kept = Kept { list: list.to_owned(), problem: lock(problem).clone(), networks };
+            let content = serde_json::to_vec(&kept).unwrap_or_default();
+            let wire = (content.len() <= STATUS_BYTES_MAX).then(|| {
+                let packet = DataBuilder::new(incoming.interest().name()).freshness_ms(STATUS_FRESHNESS_MS);
+                packet.content(&content).sign_digest()
+            });
+            async move { wire }
+        };
+        if let Err(error) = client.serve(&name, answer).await {
+            tracing::warn!(target: "trust", "the state of networks is not told: {error}");
+        }
+        sleep(RETRY_EVERY).await;
     }
+}
+
+/// What others say, as it may be kept and shown: short, and nothing that controls a terminal.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARACTERS).collect()
 }
 
 /// Starts and ends the work for each network as the list says.
@@ -195,7 +214,7 @@ async fn follow(
                 }
                 Err(error) => {
                     tracing::warn!(target: "trust", "{error}");
-                    *lock(problem) = Some(error.to_string());
+                    *lock(problem) = Some(shown(&error.to_string()));
                 }
             }
         }
@@ -220,8 +239,8 @@ impl Drop for Work {
 impl Work {
     fn start(client: Client, network: Network, keys: Keys, states: States) -> Self {
         let state = NetworkState {
-            router: network.router.clone(),
-            name: network.name.as_ref().map(ToString::to_string),
+            router: shown(&network.router),
+            name: network.name.as_ref().map(|name| shown(&name.to_string())),
             is_joined: false,
             problem: None,
             certificate: None,
@@ -239,7 +258,7 @@ async fn stay(client: Client, network: Network, keys: Keys, states: States) {
     let mut before: Option<String> = None;
     loop {
         let done = once(&client, &network, &keys).await;
-        let problem = done.as_ref().err().cloned();
+        let problem = done.as_ref().err().map(|problem| shown(problem));
         if problem != before {
             match &problem {
                 Some(problem) => tracing::warn!(target: "trust", "network of {}: {problem}", network.router),
@@ -274,6 +293,12 @@ async fn keep_certificate(client: Client, network: Network, keys: Keys, states: 
         let opened = keys.open().and_then(|chain| Ok((chain.key_of(name.as_name())?.name, chain)));
         match opened {
             Ok((key_name, chain)) => {
+                if let Ok(present) = chain.parsed_certificate_of(key_name.as_name())
+                    && let Some(state) = lock(&states).get_mut(&router)
+                {
+                    let [_, end] = present.validity().iso_times();
+                    state.certificate = Some(format!("until {end}"));
+                }
                 let mut keeper = CertificateKeeper::new(chain, key_name).over(client.clone());
                 if let Some(anchor) = network.anchor.as_ref().and_then(|text| anchor_of(text)) {
                     keeper = keeper.trusting(Validator::hierarchical([anchor]));
@@ -285,7 +310,7 @@ async fn keep_certificate(client: Client, network: Network, keys: Keys, states: 
                             warning => tracing::warn!(target: "trust", "{warning}"),
                         }
                         if let Some(state) = lock(&states).get_mut(&router) {
-                            state.certificate = Some(event.to_string());
+                            state.certificate = Some(shown(&event.to_string()));
                         }
                     })
                     .await;

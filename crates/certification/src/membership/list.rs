@@ -26,7 +26,7 @@ pub const FILE_NAME: &str = "namewire-networks.toml";
 /// The largest file.
 pub const FILE_BYTES_MAX: u64 = 256 << 10;
 /// The most networks in it.
-pub const NETWORKS_MAX: usize = 32;
+pub const NETWORKS_MAX: usize = 16;
 /// The most routes of a network.
 pub const ROUTES_MAX: usize = 64;
 

@@ -3,10 +3,10 @@
 //! Each may be done again at any time, and changes nothing that is as it should be.
 
 use super::list::Network;
-use namewire_client::{Client, ControlError, RouteOptions};
+use namewire_client::{Client, ControlError, DatasetError, ExpressError, InterestBuilder, RouteOptions};
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{ControlParameters, FacePersistency, origin, route_flags},
+    nfd::{ControlParameters, FacePersistency, FaceStatus, RibEntry, origin, route_flags},
 };
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub enum StepError {
         error: ControlError,
     },
     /// The network's router does not take the prefix.
-    #[error("{router} does not register {prefix}: {error}")]
+    #[error("{router} does not register {prefix}: {}", refusal(error))]
     Registration {
         /// The router.
         router: String,
@@ -44,6 +44,16 @@ pub enum StepError {
         /// Why.
         error: ControlError,
     },
+}
+
+/// A registration that failed, with what its operator may have forgotten.
+fn refusal(error: &ControlError) -> String {
+    match error {
+        ControlError::Express(ExpressError::Nack(_)) => {
+            format!("{error}; that router takes no registrations of neighbours (trust.localhop_rib)")
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl StepError {
@@ -75,13 +85,37 @@ pub async fn face(client: &Client, router: &str) -> Result<(FaceId, bool), StepE
     Ok((face_id, is_new))
 }
 
+/// The face to a router, if there is one.
+///
+/// # Errors
+/// If this router does not list its faces.
+pub async fn find_face(client: &Client, router: &str) -> Result<Option<FaceId>, DatasetError> {
+    let faces: Vec<FaceStatus> = client.list().await?;
+    Ok(faces.into_iter().find(|face| face.uri == router).map(|face| face.face_id))
+}
+
+/// The routes to a face: prefix and origin.
+///
+/// # Errors
+/// If this router does not list its routes.
+pub async fn routes_to(client: &Client, face_id: FaceId) -> Result<Vec<(NameBuf, u64)>, DatasetError> {
+    let entries: Vec<RibEntry> = client.list().await?;
+    let of_entry = |entry: RibEntry| {
+        let routes = entry.routes.into_iter().filter(move |route| route.face_id == face_id);
+        routes.map(move |route| (entry.name.clone(), route.origin)).collect::<Vec<_>>()
+    };
+    Ok(entries.into_iter().flat_map(of_entry).collect())
+}
+
 /// Routes the prefixes of a network to its face.
 ///
 /// # Errors
 /// If this router refuses one.
 pub async fn routes(client: &Client, network: &Network, face_id: FaceId) -> Result<(), StepError> {
     for prefix in &network.routes {
-        let route = RouteOptions { cost: ROUTE_COST, ..route_of(face_id) };
+        // The way of a shorter prefix would be as good, and lead into another network.
+        let capture = !prefix.is_empty();
+        let route = RouteOptions { cost: ROUTE_COST, capture, ..route_of(face_id) };
         let registered = client.register_prefix_with(prefix, route).await;
         registered.map_err(|error| StepError::Route { prefix: prefix.clone(), error })?;
     }
@@ -93,8 +127,8 @@ fn route_of(face_id: FaceId) -> RouteOptions {
 }
 
 /// Removes these routes.
-pub async fn remove_routes(client: &Client, network: &Network, face_id: FaceId) {
-    for prefix in &network.routes {
+pub async fn remove_routes(client: &Client, prefixes: &[NameBuf], face_id: FaceId) {
+    for prefix in prefixes {
         // One that is gone is removed.
         let _ = client.unregister_prefix_with(prefix, Some(face_id), origin::AUTOCONF).await;
     }
@@ -119,10 +153,20 @@ pub async fn register(client: &Client, network: &Network, prefix: &NameBuf, face
 }
 
 /// Takes the prefix back. A router that does not answer forgets it by itself.
-pub async fn unregister(client: &Client, prefix: &NameBuf, face_id: FaceId) {
+///
+/// # Errors
+/// If that router refuses, or does not answer.
+pub async fn unregister(client: &Client, prefix: &NameBuf, face_id: FaceId) -> Result<(), ControlError> {
     let parameters =
         ControlParameters { name: Some(prefix.clone()), origin: Some(origin::CLIENT), ..ControlParameters::default() };
-    let _ = client.control_by(face_id, "rib", "unregister", &parameters).await;
+    client.control_by(face_id, "rib", "unregister", &parameters).await.map(drop)
+}
+
+/// True if a forwarder is behind the face: any answer of it, a Nack too.
+pub async fn is_alive(client: &Client, face_id: FaceId) -> bool {
+    let name: NameBuf = "/localhop/nfd/rib/list".parse().expect("a name in the source is well-formed");
+    let question = InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true);
+    matches!(client.express_by(&question, face_id).await, Ok(_) | Err(ExpressError::Nack(_)))
 }
 
 /// Removes a face that the host made to join.

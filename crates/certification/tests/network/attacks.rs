@@ -2,21 +2,25 @@
 
 use crate::{Clock, DAY_MS, Site, add_key, name, open, requested, wire::Network};
 use namewire_certificates::request::{
-    CaProfile, CaTrust, CertificationError, Challenge, Parameters, RequestedKey, Terms, ca_profile, request_certificate,
+    CaProfile, CaTrust, CertificationError, Challenge, Parameters, Question, RequestedKey, Terms, ca_profile,
+    request_certificate,
 };
 use namewire_certification::authority::{
-    Authority, NEW_PER_SECOND, Offer, Outcome, Reply, Settings,
+    Authority, CommandSaid, NEW_PER_SECOND, Offer, Outcome, Reply, Settings,
     requests::{PER_ASKER_MAX, UNPROVEN_MS},
 };
 use namewire_client::{
-    Component, Data, Interest,
+    Component, Data, DataBuilder, Interest,
     packet::{
         Nonce, SignedInterestFields,
         tlv::{types, write_nested, write_nni, write_tlv},
     },
-    security::{Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate},
+    security::{
+        Certificate, PrivateKey, Signer, ValidityPeriod, issue_certificate,
+        trust::{RevocationRecord, revocation::Reason},
+    },
 };
-use namewire_ndncert::{Requester, RequesterError, Step, messages::Refusal, requester::Stamp};
+use namewire_ndncert::{Requester, RequesterError, Step, messages::Refusal, profile::ProfileError, requester::Stamp};
 
 const NOW_MS: u64 = 1_796_000_000_000;
 
@@ -91,7 +95,7 @@ fn begin(authority: &Authority, key: RequestedKey) -> Result<(Requester, Vec<u8>
 fn handle(authority: &mut Authority, wire: &[u8], asker: u64, now_ms: u64) -> Reply {
     match authority.handle(&Interest::parse(wire).unwrap(), asker, now_ms) {
         Outcome::Reply(reply) => reply,
-        Outcome::Errand(errand) => panic!("{errand:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -137,7 +141,7 @@ fn three_wrong_codes_end_a_request_and_no_answer_helps_after_that() {
     assert!(matches!(guess(), Ok(Step::Asked(question)) if question.remaining_tries == 1));
     assert_eq!(guess(), Err("the authority refused: too many wrong answers (code 7)".to_owned()));
     let after = guess().unwrap_err();
-    assert!(after.contains("too late"), "{after}");
+    assert!(after.contains("it is over"), "{after}");
 }
 
 #[test]
@@ -311,10 +315,80 @@ fn a_certificate_of_another_key_or_by_another_is_not_accepted() {
     let (ca, bob, mallory) = (Key::new("/site"), Key::new("/site/bob"), Key::new("/site/mallory"));
     let authority = authority(&ca, vec![Offer::Pin]);
     let (requester, _) = begin(&authority, bob.requested()).unwrap();
-    let accept = |certificate: &Certificate| requester.accept(certificate.wire(), certificate.name());
+    let accept = |certificate: &Certificate| requester.accept(certificate.wire(), certificate.name(), NOW_MS);
     assert!(accept(&ca.certify(&bob, NOW_MS + DAY_MS)).is_ok());
     let other = accept(&ca.certify(&mallory, NOW_MS + DAY_MS));
     assert!(matches!(other, Err(RequesterError::OtherCertificate(_))), "{other:?}");
+    let over = accept(&ca.certify(&bob, NOW_MS - 1));
+    assert!(matches!(over, Err(RequesterError::OtherCertificate(_))), "{over:?}");
     let forged = accept(&mallory.certify(&bob, NOW_MS + DAY_MS));
     assert!(matches!(forged, Err(RequesterError::Forged(_))), "{forged:?}");
+}
+
+/// A member of the site signs a profile of the site. The site's certificate vouches for the member, but the member is
+/// not the authority.
+#[test]
+fn a_member_cannot_pose_as_the_authority() {
+    let (ca, mallory) = (Key::new("/site"), Key::new("/site/mallory"));
+    let member = ca.certify(&mallory, NOW_MS + DAY_MS);
+    let profile = CaProfile { certificate: member, ..profile(&authority(&ca, vec![Offer::Pin])) };
+    let content = profile.content();
+    let packet = DataBuilder::new(name("/site/CA/INFO/v=1/seg=0")).content(&content);
+    let wire = mallory.signer.sign_data(&packet).unwrap();
+    let refused = CaProfile::of_data(&Data::parse(&wire).unwrap());
+    assert!(matches!(refused, Err(ProfileError::OtherIdentity(..))), "{refused:?}");
+}
+
+/// The proof of possession is a signature of what the authority sends: that must not be a packet.
+#[test]
+fn only_a_nonce_is_signed() {
+    let bob = Key::new("/site/bob");
+    let challenge = Challenge::Possession(Box::new(bob.certificate.clone()), bob.signer);
+    let asked = |nonce: &[u8]| {
+        let parameters = Parameters::default().with("nonce", nonce);
+        challenge.answer(&Question { status: "need-proof".to_owned(), parameters, ..Question::default() }, None)
+    };
+    assert!(asked(&[1; 16]).is_ok());
+    let packet = DataBuilder::new(name("/site/bob/i-owe-mallory")).content(b"100").sign_digest();
+    assert!(asked(&packet).is_err() && asked(&[1; 17]).is_err() && asked(&[1; 15]).is_err());
+}
+
+#[test]
+fn a_revoked_certificate_proves_nothing() {
+    let (ca, bob) = (Key::new("/site"), Key::new("/site/bob"));
+    let mut authority = authority(&ca, vec![Offer::Possession(vec![])]);
+    let held = ca.certify(&bob, NOW_MS + DAY_MS);
+    let record = RevocationRecord::make(&ca.signer, &held, Reason::KEY_COMPROMISE, NOW_MS).unwrap();
+    authority.set_revoked(vec![record]);
+    let challenge = Challenge::Possession(Box::new(held), bob.signer.clone());
+    let (_, step) = choose(&mut authority, bob.requested(), &challenge);
+    assert!(step.as_ref().is_err_and(|why| why.contains("was revoked")), "{step:?}");
+}
+
+/// The operator's command takes longer than an Interest lives, and asks back.
+#[test]
+fn an_operator_s_command_is_asked_once_for_an_interest_and_a_few_times_in_all() {
+    let (ca, bob) = (Key::new("/site"), Key::new("/site/bob"));
+    let mut authority = authority(&ca, vec![Offer::Command("badge".to_owned())]);
+    let (mut requester, new) = begin(&authority, bob.requested()).unwrap();
+    let answer = data(handle(&mut authority, &new, 1, NOW_MS));
+    requester.on_new(&Data::parse(&answer).unwrap()).unwrap();
+    for round in 0..10 {
+        let wire = requester.answer("badge", Parameters::default(), &stamp(NOW_MS + round)).unwrap();
+        let interest = Interest::parse(&wire).unwrap();
+        let Outcome::Errand(errand) = authority.handle(&interest, 1, NOW_MS) else { panic!("round {round}") };
+        assert_eq!(authority.handle(&interest, 1, NOW_MS), Outcome::Repeated);
+        let said = authority.finish(&errand, CommandSaid::Ask("which number?".to_owned()), NOW_MS);
+        assert_eq!(authority.finish(&errand, CommandSaid::Yes, NOW_MS), Reply::Nothing, "an answer is final");
+        let step = requester.on_challenge(&Data::parse(&data(said)).unwrap());
+        match step {
+            Ok(Step::Asked(_)) => {}
+            Err(error) => {
+                assert!(error.to_string().contains("too many wrong answers") && round == 5, "{round}: {error}");
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it can be asked without end");
 }

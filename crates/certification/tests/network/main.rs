@@ -22,6 +22,7 @@ use namewire_client::{
 use std::{
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tokio::time::Instant;
 
@@ -98,7 +99,8 @@ impl Site {
         let store = Store::open(&self.state_file()).unwrap();
         let on_change = move |change: &Change| told.lock().unwrap().push(change.clone());
         let service = Service::new(authority, store, signer, Commands::default(), on_change).unwrap();
-        let service = Arc::new(service.with_clock(move || clock.now_ms()));
+        let service = service.with_clock(move || clock.now_ms()).with_records_every(Duration::from_secs(3600));
+        let service = Arc::new(service);
         tokio::spawn(async move { service.run(&client).await.unwrap() })
     }
 

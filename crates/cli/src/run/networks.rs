@@ -16,6 +16,7 @@ use tokio::{
     net::UnixStream,
     runtime,
     sync::oneshot::{self, Receiver, error::TryRecvError},
+    time::sleep,
 };
 
 /// The thread. Dropping it ends it.
@@ -74,16 +75,24 @@ fn keep(router: &Connector, socket: PathBuf, mut stopped: Receiver<()>) -> io::R
             return Ok(());
         }
     }
-    let stream = router.connect()?;
-    stream.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let client = Client::from_stream(UnixStream::from_std(stream)?, true);
-        tokio::select! {
-            _ = stopped => {}
-            () = keep_all(client, Keeper { socket, list, location, home }) => {}
+        loop {
+            let stream = router.connect()?;
+            stream.set_nonblocking(true)?;
+            let client = Client::from_stream(UnixStream::from_std(stream)?, true);
+            let keeper =
+                Keeper { socket: socket.clone(), list: list.clone(), location: location.clone(), home: home.clone() };
+            tokio::select! {
+                _ = &mut stopped => return Ok(()),
+                // It ends with its connection only; then there is another one.
+                () = keep_all(client, keeper) => {}
+            }
+            tokio::select! {
+                _ = &mut stopped => return Ok(()),
+                () = sleep(LOOK_EVERY) => {}
+            }
         }
-        Ok(())
     });
     runtime.shutdown_background(); // a disk may not answer
     outcome

@@ -50,7 +50,8 @@ impl<'a> SignedPacket<'a> {
         let timestamp: [u8; 8] = name.get(name.len().checked_sub(4)?)?.value.try_into().ok()?;
         let nonce = name.get(name.len() - 3)?.value;
         let time_ms = Some(u64::from_be_bytes(timestamp));
-        Some(SignedPacket { time_ms, nonce: Some(nonce), ..Self::in_name_of_any(name)? })
+        let plain_name = name.prefix(name.len() - 4);
+        Some(SignedPacket { plain_name, time_ms, nonce: Some(nonce), ..Self::in_name_of_any(name)? })
     }
 
     /// The signature of an Interest in the old format that is no command: the last two components of its name are
@@ -63,7 +64,7 @@ impl<'a> SignedPacket<'a> {
         }
         Some(SignedPacket {
             name: name.prefix(name.len() - 2),
-            plain_name: name.prefix(name.len() - 4),
+            plain_name: name.prefix(name.len() - 2),
             info: SignatureInfo::parse_value(info.value).ok()?,
             time_ms: None,
             nonce: None,
