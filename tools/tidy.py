@@ -84,7 +84,7 @@ ARROWS = {
     "tools": {"packet", "capture", "configuration", "load", "node-model", "client", "certificates", "repo", "files",
               "security", "printing", "ndn-tools", "probing", "routers"},
     "overview": {"packet", "configuration", "node-model", "client", "printing", "routers", "network", "tools"},
-    "diagnosis": {"packet", "node-model", "client", "configuration", "security", "printing", "tools"},
+    "diagnosis": {"packet", "node-model", "client", "certification", "configuration", "security", "printing", "tools"},
     "certification": {"packet", "security", "shares", "ndncert", "client", "certificates", "configuration", "printing",
                       "tools"},
     "cli": {"packet", "handover", "configuration", "node-model", "diagnosis", "logging", "router", "declarations", "client",

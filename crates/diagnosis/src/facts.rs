@@ -3,6 +3,7 @@
 //!
 //! A fact that could not be learned is `None` or empty, and the check says so.
 
+use namewire_certification::membership::keeper::NetworkState;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{DropCounter, FaceHealth, FaceScope, FaceState, FaceStatus, FibEntry, LogRecord, NodeState, RibEntry},
@@ -143,6 +144,8 @@ pub struct ForwarderFacts {
     pub fib: Vec<FibEntry>,
     /// The latest lines of its log.
     pub log: Vec<LogRecord>,
+    /// The networks that it keeps the host in.
+    pub networks: Vec<NetworkState>,
     /// Datasets that did not come in time.
     pub missing: Vec<String>,
 }

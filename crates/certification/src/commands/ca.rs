@@ -313,7 +313,6 @@ pub struct IssuedArgs {
 struct IssuedLine {
     certificate: String,
     not_after_ms: u64,
-    #[serde(skip)]
     ends: String,
 }
 

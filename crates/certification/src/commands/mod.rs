@@ -31,7 +31,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// Certificates over the network.
 #[derive(Debug, clap::Subcommand)]
 pub enum CertCommand {
-    /// Show the authority of a prefix: its certificate, the digest of that, and what it asks for
+    /// Show the authority of a prefix: its certificate, the digest of that, and how long it certifies
     Info(request::InfoArgs),
     /// Get a certificate from an authority
     Request(request::RequestArgs),

@@ -98,6 +98,7 @@ checks! {
     Neighbours "neighbour-nacks" neighbours::nacks,
     Neighbours "neighbour-software" neighbours::software,
     Neighbours "mtu" neighbours::mtu,
+    Neighbours "networks" neighbours::networks,
     Routes "route-next-hop" routes::next_hop,
     Routes "route-loop" routes::looping,
     Routes "route-twice" routes::twice,

@@ -53,6 +53,16 @@ pub(super) fn faces_up(facts: &Facts) -> Checked {
     Ok(Outcome::of(findings, counted(forwarder.after.state.faces.len() as u64, "face")))
 }
 
+/// The host is in the networks that it has joined.
+pub(super) fn networks(facts: &Facts) -> Checked {
+    let forwarder = ours(facts)?;
+    let findings = forwarder.networks.iter().filter(|network| !network.is_joined).map(|network| {
+        let why = network.problem.as_deref().unwrap_or("it is being joined");
+        Finding::error(format!("The network of {} is not joined: {why}.", network.router), "namewire join")
+    });
+    Ok(Outcome::of(findings.collect(), counted(forwarder.networks.len() as u64, "network")))
+}
+
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -225,6 +235,7 @@ mod tests {
         checks::test_facts::{NEIGHBOUR, found, in_order, not_made},
         facts::NeighbourRouter,
     };
+    use namewire_certification::membership::keeper::NetworkState;
     use namewire_packet::nfd::{DropCounter, FaceHealth, FaceRecent};
 
     fn neighbour(facts: &mut Facts) -> &mut FaceStatus {
@@ -245,6 +256,25 @@ mod tests {
         assert!(finding.message.starts_with("Face 300 (udp4://192.0.2.9:6363) has been down for 1 min"), "{finding:?}");
         facts.forwarder.as_mut().unwrap().fib.clear();
         assert_eq!(found(faces_up(&facts))[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_network_that_does_not_take_the_host_is_an_error() {
+        let mut facts = in_order();
+        let network = NetworkState {
+            router: "udp4://192.0.2.9:6363".to_owned(),
+            name: Some("/site/bob".to_owned()),
+            is_joined: true,
+            problem: None,
+            certificate: None,
+        };
+        facts.forwarder.as_mut().unwrap().networks = vec![network];
+        assert!(found(networks(&facts)).is_empty());
+        let network = &mut facts.forwarder.as_mut().unwrap().networks[0];
+        (network.is_joined, network.problem) = (false, Some("no answer within 4000 ms".to_owned()));
+        let [finding] = &found(networks(&facts))[..] else { panic!() };
+        let message = "The network of udp4://192.0.2.9:6363 is not joined: no answer within 4000 ms.";
+        assert_eq!((finding.severity, &*finding.message), (Severity::Error, message));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::{
 };
 use namewire_packet::{
     FaceId, NameBuf,
-    nfd::{DroppedPacket, RibEntry, route_flags},
+    nfd::{DroppedPacket, RibEntry, origin, route_flags},
 };
+use namewire_security::certificate::is_key_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Dropped packets that are older say nothing of the routes now.
@@ -190,7 +191,12 @@ fn asks_one(strategy: &str) -> bool {
 /// No route hides others unnoticed.
 pub(super) fn hidden(facts: &Facts) -> Checked {
     let forwarder = any(facts)?;
-    let captures = |entry: &&RibEntry| entry.routes.iter().any(|route| route.flags & route_flags::CAPTURE != 0);
+    // Those for keys and for networks that the host has joined are meant so.
+    let is_meant = |entry: &RibEntry, of: u64| is_key_name(entry.name.as_name()) || of == origin::AUTOCONF;
+    let captures = |entry: &&RibEntry| {
+        let mut routes = entry.routes.iter();
+        routes.any(|route| route.flags & route_flags::CAPTURE != 0 && !is_meant(entry, route.origin))
+    };
     let mut findings = Vec::new();
     for entry in forwarder.rib.iter().filter(captures).take(COMPARED_MAX) {
         let hides = |other: &&RibEntry| {

@@ -2,8 +2,12 @@
 
 use super::{ANSWER_TIMEOUT, unix_ms};
 use crate::facts::{ForwarderFacts, Sample, SettingsFacts};
-use namewire_client::{Client, DatasetError};
-use namewire_packet::nfd::{Dataset, LogRecord, NodeState, Part, SettingInForce};
+use namewire_certification::membership::keeper::{Kept, NetworkState, STATUS_NAME};
+use namewire_client::{Client, DatasetError, InterestBuilder};
+use namewire_packet::{
+    NameBuf,
+    nfd::{Dataset, LogRecord, NodeState, Part, RibEntry, SettingInForce},
+};
 use std::time::Instant;
 use tokio::time::timeout;
 
@@ -37,12 +41,14 @@ pub(super) async fn first_look(client: &Client, start: Instant) -> Result<(Forwa
     };
     let is_namewire = general.is_of_namewire();
     let mut missing = Vec::new();
-    let (rib, fib) = (list(client, &mut missing).await, list(client, &mut missing).await);
+    let rib: Vec<RibEntry> = list(client, &mut missing).await;
+    let fib = list(client, &mut missing).await;
     let (mut log, mut settings): (Vec<LogRecord>, Vec<SettingInForce>) = (Vec::new(), Vec::new());
     if is_namewire {
         log = list(client, &mut missing).await;
         settings = list(client, &mut missing).await;
     }
+    let networks = networks(client, &rib).await;
     // After the long lists, whose transfer counts, too.
     let before = match look(client, start).await {
         Some(before) => before,
@@ -58,9 +64,24 @@ pub(super) async fn first_look(client: &Client, start: Instant) -> Result<(Forwa
         rib,
         fib,
         log,
+        networks,
         missing,
     };
     Ok((facts, settings_facts(settings)))
+}
+
+/// The networks that the router keeps the host in; none if nobody tells them.
+async fn networks(client: &Client, rib: &[RibEntry]) -> Vec<NetworkState> {
+    let name: NameBuf = STATUS_NAME.parse().expect("a name in the source is well-formed");
+    if !rib.iter().any(|entry| entry.name == name) {
+        return Vec::new();
+    }
+    let question = InterestBuilder::new(name).must_be_fresh(true);
+    let told = match timeout(ANSWER_TIMEOUT, client.express(&question)).await {
+        Ok(Ok(data)) => serde_json::from_slice::<Kept>(data.data().content()).ok(),
+        _ => None,
+    };
+    told.map(|kept| kept.networks).unwrap_or_default()
 }
 
 /// A list; empty and noted as missing if it does not come in time.

@@ -76,8 +76,9 @@ pub enum KeyChainError {
     NoCertificate(NameBuf),
     /// The private key of the certificate's issuer is needed and is not in this key chain.
     #[error(
-        "the private key of the issuer of {0} is not here: the issuer must issue another certificate (namewire key \
-         issue), which `namewire key import` and `namewire key default` take"
+        "the private key of the issuer of {0} is not here: an authority on the network renews it (namewire cert renew); \
+         or the issuer must issue another certificate (namewire key issue), which `namewire key import` and `namewire \
+         key default` take"
     )]
     IssuerElsewhere(NameBuf),
     /// The certificate of the certificate's issuer holds no longer than the certificate itself.
