@@ -49,8 +49,8 @@ pub const STATUS_NAME: &str = "/localhost/namewire/networks";
 const STATUS_FRESHNESS_MS: u64 = 1;
 /// Longest content of the state; with [`super::list::NETWORKS_MAX`] networks it is shorter.
 const STATUS_BYTES_MAX: usize = 8000;
-/// Most characters of a problem or of a certificate's event.
-const SHOWN_CHARACTERS: usize = 120;
+/// Most bytes of a name, a problem or a certificate's event.
+const SHOWN_BYTES: usize = 100;
 /// Until a certificate is looked after again, if the key chain could not be opened.
 const CHAIN_RETRY: Duration = Duration::from_secs(60);
 
@@ -179,7 +179,11 @@ async fn tell_states(client: &Client, list: &Path, states: &States, problem: &Mu
 
 /// What others say, as it may be kept and shown: short, and nothing that controls a terminal.
 fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARACTERS).collect()
+    // JSON writes quotes and backslashes with one character more.
+    let plain = |c: char| if c.is_control() || matches!(c, '"' | '\\') { ' ' } else { c };
+    let mut shown: String = text.chars().map(plain).take(SHOWN_BYTES).collect();
+    shown.truncate(shown.floor_char_boundary(SHOWN_BYTES));
+    shown
 }
 
 /// Starts and ends the work for each network as the list says.
@@ -239,7 +243,7 @@ impl Drop for Work {
 impl Work {
     fn start(client: Client, network: Network, keys: Keys, states: States) -> Self {
         let state = NetworkState {
-            router: shown(&network.router),
+            router: network.router.clone(),
             name: network.name.as_ref().map(|name| shown(&name.to_string())),
             is_joined: false,
             problem: None,
@@ -327,4 +331,31 @@ fn anchor_of(base64: &str) -> Option<AnchorCertificate> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::membership::list::NETWORKS_MAX;
+
+    /// A network's router may answer anything; its text once ended the keeping of all networks.
+    #[test]
+    fn what_others_say_is_cut_so_that_the_state_fits_a_packet() {
+        assert_eq!(shown("403 \u{1b}[2J\r\n\"no\""), "403  [2J   no ");
+        for text in ["\u{1}".repeat(5000), "\\".repeat(5000), "é".repeat(5000), "🦀".repeat(5000)] {
+            let said = shown(&text);
+            assert!(said.len() <= SHOWN_BYTES && !said.chars().any(char::is_control), "{said}");
+            let network = NetworkState {
+                router: "udp6://[2001:db8:1111:2222:3333:4444:5555:6666]:16363".to_owned(),
+                name: Some(said.clone()),
+                is_joined: false,
+                problem: Some(said.clone()),
+                certificate: Some(said.clone()),
+            };
+            let list = "/home/somebody/.ndn/namewire-networks.toml".into();
+            let kept = Kept { list, problem: Some(said), networks: vec![network; NETWORKS_MAX] };
+            let bytes = serde_json::to_vec(&kept).unwrap().len();
+            assert!(bytes <= STATUS_BYTES_MAX, "{bytes}");
+        }
+    }
 }
