@@ -14,8 +14,9 @@ use crate::{LinkCounters, LinkDrop};
 /// Most Acks that wait for a frame to carry them.
 pub const MAX_PENDING_ACKS: usize = 4096;
 
-/// Most Sequences remembered.
-pub const MAX_REMEMBERED: usize = 8192;
+/// Most Sequences remembered: half of what a hash table of 16,384 slots takes. Up to this half the table clears its
+/// deleted slots in place; above, it grows once more at a moment that its random seed chooses.
+pub const MAX_REMEMBERED: usize = 7168;
 
 /// How long an Ack waits for a frame to carry it: 5 ms.
 pub const ACK_DELAY_NS: u64 = 5_000_000;
