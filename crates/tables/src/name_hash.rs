@@ -38,6 +38,9 @@ const INLINE_BLOCKS: usize = INLINE_BYTES / BLOCK_BYTES;
 /// A power of two above [`INLINE_COMPONENTS`]: a component's number, cut to this, needs no other check.
 const NOTED: usize = 32;
 
+/// The longest parent that has a number: with what a table keeps beside it, two lines of memory.
+pub(crate) const PARENT_BYTES_MAX: usize = 104;
+
 /// The name has more than [`MAX_NAME_COMPONENTS`] components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name has more than {MAX_NAME_COMPONENTS} components")]
@@ -111,7 +114,8 @@ pub struct NameHashes {
     /// Bit `n`: `hashes` has the hash of prefix `n`. Never set for a prefix that the name does not have.
     known: u64,
     components: u16,
-    /// Whether there are sums and text of the name: unless its hash was taken from elsewhere.
+    /// Whether there are sums and text of the name: unless all prefixes were hashed at once, or its hash was taken from
+    /// elsewhere.
     has_sums: bool,
     /// Element `n`: how many bytes come after prefix `n`, for the prefixes that are kept inline.
     after: [u32; NOTED],
@@ -223,6 +227,7 @@ impl NameHashes {
         let root = growing.hash(0);
         (self.full, self.components, self.known, self.after[0], self.hashes[0]) = (root, 0, 1, 0, root);
         self.spilled.clear();
+        self.has_sums = false;
         let (mut components, mut end) = (0, 0);
         while end < name_value.len() {
             if components == MAX_NAME_COMPONENTS {
@@ -283,6 +288,39 @@ impl NameHashes {
             self.hashes[n % NOTED] = self.hash_of(n);
             missing &= missing - 1;
         }
+    }
+
+    /// A number for the name without its last component: equal for equal bytes, and nearly always another for others.
+    /// Costs a third of a hash, but has no proof against collisions, so it is good only where bytes are compared.
+    /// `None` for names of fewer than 3 components, for those whose prefixes are hashed at once, and for parents of
+    /// more than [`PARENT_BYTES_MAX`] bytes.
+    #[inline(always)]
+    pub(crate) fn parent_number(&self) -> Option<u64> {
+        if self.components < 3 || !self.has_sums {
+            return None;
+        }
+        let bytes = self.parent_bytes();
+        if bytes > PARENT_BYTES_MAX {
+            return None;
+        }
+        // Both factors are secret: who does not know the key cannot choose parents of one number.
+        let window = u128::from_le_bytes(self.window(bytes));
+        // N.B. The upper half of the sum alone was equal for many parents that differ in one of their first bytes.
+        let (sum, start) = (self.sums[bytes / BLOCK_BYTES], self.sums[0]);
+        let product = u128::from((sum ^ sum >> 64 ^ window) as u64) * u128::from((start ^ window >> 64) as u64);
+        Some(product as u64 ^ (product >> 64) as u64)
+    }
+
+    /// The bytes that [`NameHashes::parent_number`] is for.
+    #[inline(always)]
+    pub(crate) fn parent(&self) -> &[u8] {
+        self.text.get(BLOCK_BYTES..BLOCK_BYTES + self.parent_bytes()).unwrap_or_default()
+    }
+
+    /// At most 255.
+    #[inline(always)]
+    fn parent_bytes(&self) -> usize {
+        usize::from(self.after[0].wrapping_sub(self.after[(usize::from(self.components) - 1) % NOTED]) as u8)
     }
 
     /// Whether the prefixes whose bit is set in `lengths` are hashed already.
@@ -418,5 +456,28 @@ mod tests {
         }
         assert!(hashes.compute(&key, &name(MAX_NAME_COMPONENTS + 1)).is_err());
         assert_eq!((hashes.components(), hashes.known), (0, 1), "the root only");
+    }
+
+    #[test]
+    fn parents_that_differ_in_any_byte_have_numbers_that_differ_in_their_ends() {
+        let (key, mut hashes) = (HashKey::from_seed(1), NameHashes::default());
+        let mut number = |parent: &[u8]| {
+            hashes.compute(&key, &[parent, &[8, 1, b'z']].concat()).unwrap();
+            (hashes.parent() == parent).then(|| hashes.parent_number()).flatten().expect("it has a number")
+        };
+        for components in [2, 5, 11, 20, 34] {
+            let parent = [8, 1, b'a'].repeat(components.min(14));
+            let parent = [&parent[..], &[8, 40], &[b'b'; 40]][..1 + 2 * usize::from(components > 14)].concat();
+            for place in (0..parent.len()).filter(|&place| parent[place] >= b'a') {
+                let ends = (0..=255).map(|byte| {
+                    let mut other = parent.clone();
+                    other[place] = byte;
+                    let number = number(&other);
+                    (number as u8, (number >> 48) as u16)
+                });
+                let different: std::collections::HashSet<_> = ends.collect();
+                assert!(different.len() > 250, "{} of 256 at {place} of {parent:?}", different.len());
+            }
+        }
     }
 }

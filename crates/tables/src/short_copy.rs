@@ -38,9 +38,41 @@ fn copy_ends<const FRONT: usize, const BACK: usize>(place: &mut [u8], source: &[
     }
 }
 
+/// Whether `field` begins with `bytes`: compares their ends, which overlap; beyond 128 bytes by a call.
+#[inline(always)]
+pub(crate) fn begins_with(field: &[u8], bytes: &[u8]) -> bool {
+    let Some(field) = field.get(..bytes.len()) else { return false };
+    match bytes.len() {
+        64..=128 => ends_are_equal::<64>(field, bytes),
+        32..64 => ends_are_equal::<32>(field, bytes),
+        16..32 => ends_are_equal::<16>(field, bytes),
+        _ => field == bytes,
+    }
+}
+
+#[inline(always)]
+fn ends_are_equal<const BYTES: usize>(one: &[u8], other: &[u8]) -> bool {
+    one.first_chunk::<BYTES>() == other.first_chunk() && one.last_chunk::<BYTES>() == other.last_chunk()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_byte_is_compared() {
+        let field: Vec<u8> = (1..=MAX_BYTES as u8).collect();
+        for bytes in 0..=MAX_BYTES {
+            let mut other = field[..bytes].to_vec();
+            assert!(begins_with(&field, &other), "{bytes}");
+            for place in 0..bytes {
+                other[place] ^= 1;
+                assert!(!begins_with(&field, &other), "{place} of {bytes}");
+                other[place] ^= 1;
+            }
+        }
+        assert!(!begins_with(&field, &[&field[..], &[0]].concat()));
+    }
 
     #[test]
     fn every_length_is_copied_and_the_rest_stays() {

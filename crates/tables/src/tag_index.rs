@@ -135,7 +135,13 @@ pub struct Look<'a> {
     words: [u64; 3],
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// The values here.
+    pub fn values(self) -> impl Iterator<Item = u32> + use<'a> {
+        let used = move |slot: &usize| self.words[slot / 4] >> (16 * (slot % 4)) & 0xffff != 0;
+        (0..SLOTS).filter(used).map(move |slot| self.bucket.values[slot].load(Ordering::Acquire))
+    }
+
     /// Whether the bucket gives a reason to go on with the search for `own`: a tag, or a value that passed.
     #[inline(always)]
     pub fn has_trace(&self, own: u64) -> bool {

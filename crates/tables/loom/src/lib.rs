@@ -1,5 +1,6 @@
 //! The concurrent parts of `namewire_tables`, compiled with loom's atomics. The models of quiescence are in
-//! `tests/quiescence.rs`; models of private items are in [`tag_index_models`] and [`mirrored_models`].
+//! `tests/quiescence.rs`; models of private items are in [`tag_index_models`], [`mirrored_models`] and
+//! [`version_models`].
 
 #[path = "../../src/quiescence.rs"]
 pub mod quiescence;
@@ -27,3 +28,8 @@ mod tag_compare;
 mod tag_index;
 #[cfg(test)]
 mod tag_index_models;
+#[cfg(test)]
+#[path = "../../src/fib/version.rs"]
+mod version;
+#[cfg(test)]
+mod version_models;

@@ -22,6 +22,7 @@ use super::config::FibSearch;
 use super::config::TOGETHER_COMPONENTS;
 use super::entries::FibEntryRef;
 use super::entry::FibEntry;
+use super::flow_cache::{FlowCache, FlowEntry};
 use super::hint::{Candidate, FibHint, FibMatch, Hint};
 use crate::name_hash::{HashKey, INLINE_COMPONENTS, NameHashes};
 use crate::tag_index::{FirstBucket, IndexKey, Step, Walk};
@@ -30,10 +31,13 @@ use crate::tag_index::{FirstBucket, IndexKey, Step, Walk};
 #[derive(Clone, Copy)]
 pub(super) struct Begin<'a> {
     pub(super) bucket: FirstBucket<'a>,
-    /// The longest length that the FIB has and the name too.
+    /// The longest length that the FIB has and the name too; with [`ONLY`] if the shorter ones are known already.
     longest: u32,
     pub(super) name: u32,
 }
+
+/// A bit beyond all lengths. So one test in [`BucketView::look_first`] tells the lengths that are searched one by one.
+const ONLY: u32 = 1 << 31;
 
 /// By the longest of four consecutive lengths (the last element is for all longer ones): 16 bits for each length that
 /// begins in the same bucket as the longest.
@@ -144,6 +148,54 @@ impl<'a> BucketView<'a> {
         Some(Begin { bucket, longest: longest as u32, name: name as u32 })
     }
 
+    /// The longest match of a name of this flow that is not itself in the FIB.
+    #[inline(always)]
+    pub(super) fn match_of_flow(&self, flow: FlowEntry) -> Candidate<'a> {
+        let entry = self.index.entry_of_flow(flow);
+        entry.prefetch_first();
+        Candidate { entry, prefix_bytes: flow.prefix_bytes.into() }
+    }
+
+    /// Where to look for the whole name, for a name of this flow, if the FIB may have it.
+    #[inline(always)]
+    pub(super) fn begin_whole(&self, name: usize, hashes: &NameHashes, flow: FlowEntry) -> Option<Begin<'a>> {
+        let components = hashes.components();
+        let is_there = flow.may_have_children && self.shared.lengths.bits(components, components) != 0;
+        let bucket = self.index.first_bucket(flow.first);
+        is_there.then_some(Begin { bucket, longest: components as u32 | ONLY, name: name as u32 })
+    }
+
+    /// Notes in `flows` what a look-up of this name found, if that is good for other names of its flow, too.
+    pub(super) fn note_flow(&self, flows: &mut FlowCache, version: u64, hashes: &NameHashes, found: FibHint<'a>) {
+        let Hint::Entry { entry, prefix_bytes } = found.0 else { return };
+        let (Some(number), parent) = (hashes.parent_number(), hashes.parent()) else { return };
+        // Without a prefix of that length, the name itself is in the FIB.
+        let Some(prefix) = parent.get(..usize::from(prefix_bytes)) else { return };
+        if !flows.knows(number, version, parent) && self.shared.entries.is(entry, prefix) {
+            let first = hashes.prefix_hash(TOGETHER_COMPONENTS);
+            let entry = FlowEntry {
+                first,
+                unit: self.shared.entries.unit(entry),
+                prefix_bytes: prefix.len() as u8,
+                parent_bytes: parent.len() as u8,
+                may_have_children: self.may_have_children(first, parent),
+            };
+            flows.note(number, version, parent, entry);
+        }
+    }
+
+    /// Whether longer prefixes than this name may be in the FIB. `first` selects the bucket where they begin.
+    #[cold]
+    fn may_have_children(&self, first: u64, name_value: &[u8]) -> bool {
+        let look = self.index.look_at_first(self.index.first_bucket(first));
+        let mut buffer = Vec::new();
+        let mut is_child = |entry| {
+            let entry = self.shared.entries.name_in(entry, &mut buffer);
+            entry.len() > name_value.len() && entry.starts_with(name_value)
+        };
+        look.is_passed() || look.entries().any(&mut is_child)
+    }
+
     /// Of the four lengths up to `longest`, the longest with an equal tag in the bucket where `longest` begins. At most
     /// [`INLINE_COMPONENTS`].
     ///
@@ -185,6 +237,22 @@ impl<'a> BucketView<'a> {
         }
     }
 
+    /// The same for the whole name only.
+    fn look_for_whole(
+        &self,
+        bucket: FirstBucket<'a>,
+        components: usize,
+        name: usize,
+        hashes: &NameHashes,
+    ) -> Progress<'a> {
+        let (look, search) = (self.index.look_at_first(bucket), self.search(components, name, hashes));
+        match look.step(search.walk, key_hash(hashes.full_hash(), components)) {
+            Step::Found(entry) => Progress::Found(self.candidate_of(entry, components, hashes)),
+            Step::Next(_) => self.advance(search, hashes),
+            Step::Absent => Progress::Ended,
+        }
+    }
+
     /// The same, if no value passed the bucket and it has none of the longest four lengths.
     ///
     /// N.B. It reads the bucket again. With the look as an argument, every search wrote it to memory.
@@ -210,6 +278,9 @@ impl<'a> BucketView<'a> {
     /// The same in general.
     #[inline(never)]
     fn look_further(&self, bucket: FirstBucket<'a>, longest: u32, name: u32, hashes: &NameHashes) -> Progress<'a> {
+        if longest & ONLY != 0 {
+            return self.look_for_whole(bucket, (longest & !ONLY) as usize, name as usize, hashes);
+        }
         let (longest, name) = (longest as usize, name as usize);
         if longest > INLINE_COMPONENTS || self.shared.together_components != TOGETHER_COMPONENTS {
             return self.advance(self.search(longest, name, hashes), hashes);
@@ -346,10 +417,14 @@ impl<'a> BucketView<'a> {
         }
     }
 
-    /// What the candidate leads to, if it is a prefix of the name.
+    /// What the candidate leads to, if it is a prefix of the name or known to be the match.
     #[inline(always)]
     pub(super) fn verified(&self, name_value: &[u8], hint: FibHint<'a>) -> Option<FibMatch<'a>> {
-        let Hint::Entry { entry, prefix_bytes } = hint.0 else { return None };
+        let (entry, prefix_bytes) = match hint.0 {
+            Hint::Entry { entry, prefix_bytes } => (entry, prefix_bytes),
+            Hint::Known { entry, prefix_bytes } => return Some(self.found(entry, prefix_bytes.into())),
+            Hint::Resolved { .. } => return None,
+        };
         let prefix = name_value.get(..usize::from(prefix_bytes))?;
         self.shared.entries.is(entry, prefix).then(|| self.found(entry, prefix.len()))
     }

@@ -20,11 +20,13 @@ use super::bucket_view::BucketView;
 use super::config::{FibConfig, NameStorage};
 use super::entries::{Entries, FibEntryRef};
 use super::entry::{FibRefusal, MAX_WAITING};
+use super::flow_cache::FlowEntry;
 use super::lengths::{LengthCounts, Lengths};
 use super::name_code::CODE_BUFFER_BYTES;
 use super::next_hop_sets::{Interner, NextHopSet, NextHopSets};
 use super::published::Published;
 use super::space::Space;
+use super::version::Version;
 use crate::name_hash::{HashKey, NameHashes};
 use crate::quiescence::{Domain, Pin, Reader, Retired};
 use crate::tag_index::{FirstBucket, IndexKey, Look, Step, TagIndex, Walk};
@@ -48,6 +50,8 @@ pub(super) struct Shared {
     indices: [Published<TagIndex>; MAX_INDICES],
     pub(super) entries: Entries,
     sets: NextHopSets,
+    /// Of what is linked.
+    pub(super) version: Version,
 }
 
 impl Shared {
@@ -153,6 +157,13 @@ impl<'a> Index<'a> {
         self.shared.sets.get(entry.set())
     }
 
+    /// The entry of a flow. Only to be called if the flow has a version that [`Shared::version`] had during `'a`: then
+    /// nothing was unlinked that a reader of this index would not have to wait for, and `self.tags` holds the number.
+    #[inline(always)]
+    pub(super) fn entry_of_flow(self, flow: FlowEntry) -> FibEntryRef<'a> {
+        self.entry(flow.unit)
+    }
+
     /// Only to be called with numbers that `self.tags` holds.
     #[inline(always)]
     fn entry(self, unit: u32) -> FibEntryRef<'a> {
@@ -165,6 +176,12 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> IndexLook<'a> {
+    /// The entries here.
+    pub(super) fn entries(self) -> impl Iterator<Item = FibEntryRef<'a>> + use<'a> {
+        let Self { index, look } = self;
+        look.values().map(move |unit| index.entry(unit))
+    }
+
     /// See [`Look::has_trace`].
     #[inline(always)]
     pub(super) fn has_trace(&self, own: u64) -> bool {
@@ -237,6 +254,7 @@ impl Writer {
             indices: [const { Published::empty() }; MAX_INDICES],
             entries: Entries::new(units, config.names, config.pages)?,
             sets: NextHopSets::new(),
+            version: Version::new(),
         };
         shared.indices[0].set(Box::new(TagIndex::new(index_entries, config.pages)?));
         Ok(Self {
@@ -298,8 +316,10 @@ impl Writer {
         }
         self.code = code;
         let Some(unit) = unit else { return false };
+        self.shared.version.begin_change();
         self.counts.add(&self.shared.lengths, hashes.components());
         self.tags().insert(self.shared.name_key(hashes), unit);
+        self.shared.version.end_change();
         self.reclaim_if_due();
         true
     }
@@ -327,8 +347,10 @@ impl Writer {
     /// Removes the entry of this name; returns whether there was one.
     pub(super) fn unlink(&mut self, hashes: &NameHashes, name_value: &[u8]) -> bool {
         let Some((unit, set)) = self.find(hashes, name_value) else { return false };
+        self.shared.version.begin_change();
         assert!(self.tags().remove(self.shared.name_key(hashes), unit), "found there just now");
         self.counts.subtract(&self.shared.lengths, hashes.components());
+        self.shared.version.end_change();
         let units = self.shared.entries.stored_name(name_value, &mut self.code).units() as u32;
         self.retired.retire(Unlinked::Entry { unit, units });
         self.release_set(set);

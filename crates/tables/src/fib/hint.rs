@@ -56,6 +56,14 @@ pub(super) struct Candidate<'a> {
     pub(super) prefix_bytes: u16,
 }
 
+impl<'a> Candidate<'a> {
+    /// The hint that this is the match.
+    #[inline(always)]
+    pub(super) fn known(self) -> FibHint<'a> {
+        FibHint(Hint::Known { entry: self.entry, prefix_bytes: self.prefix_bytes })
+    }
+}
+
 impl<'a> From<Candidate<'a>> for FibHint<'a> {
     #[inline(always)]
     fn from(Candidate { entry, prefix_bytes }: Candidate<'a>) -> Self {
@@ -71,6 +79,8 @@ pub struct FibHint<'a>(pub(super) Hint<'a>);
 pub(super) enum Hint<'a> {
     /// A [`Candidate`].
     Entry { entry: FibEntryRef<'a>, prefix_bytes: u16 },
+    /// The match itself: the name has this prefix, and no longer one is in the FIB.
+    Known { entry: FibEntryRef<'a>, prefix_bytes: u16 },
     /// A design's answer, as in [`Resolved`]; `None`: it has no prefix of the name.
     Resolved { set: Option<&'a NextHopSet>, strategy: u32, prefix_bytes: u16 },
 }

@@ -15,6 +15,7 @@
 
 use super::bucket_view::BucketView;
 use super::bucket_writer::{BucketPin, BucketReader};
+use super::flow_cache::FlowCache;
 use super::hint::{FibHint, FibMatch, Hint, Resolved};
 use super::mirrored_design::{DesignPin, DesignReader, DesignView};
 use super::stepped_search::{self, SteppedSearch};
@@ -46,6 +47,14 @@ impl<'a> SteppedTable<'a> {
     #[inline(always)]
     pub fn search(&self) -> SteppedSearch<'a> {
         SteppedSearch::new(self.0)
+    }
+
+    /// A new search that uses these flows.
+    #[inline(always)]
+    pub fn search_flows(&self, flows: &mut FlowCache) -> SteppedSearch<'a> {
+        let mut search = self.search();
+        search.use_flows(flows);
+        search
     }
 
     /// One bit for each prefix length whose hash most searches want, up to 63.

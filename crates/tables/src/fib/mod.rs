@@ -53,6 +53,7 @@ mod config;
 mod entries;
 mod entry;
 mod exact_entries;
+mod flow_cache;
 mod hint;
 mod left_right;
 mod lengths;
@@ -66,15 +67,17 @@ mod published;
 mod space;
 mod stepped_search;
 mod unit;
+mod version;
 
 pub use config::{FibConfig, FibSearch, NameStorage, UnknownNameStorage};
 pub use entry::{FibEntry, FibEntryKind, FibRefusal, Inserted, MAX_NEXT_HOPS, MAX_PREFIX_BYTES, MAX_WAITING, NextHop};
+pub use flow_cache::{FlowCache, MAX_FLOWS};
 pub use hint::{FibHint, FibMatch};
 pub use look_up::{BatchLookUp, FibPin, FibReader, FibView, SteppedTable, WholeBatchTable};
 pub use prefix_table::{
     DESIGN_BATCH_NAMES, PrefixMatch, PrefixTable, Split, SplitController, SplitInstructions, SplitTable, SplitUpdate,
 };
-pub use stepped_search::{MAX_SEARCHED_NAMES, SearchStep, SteppedSearch, steps};
+pub use stepped_search::{Flow, MAX_SEARCHED_NAMES, SearchStep, SteppedSearch, steps};
 
 use crate::head_room::GrowthGuard;
 use crate::name_hash::{HashKey, NameHashes};

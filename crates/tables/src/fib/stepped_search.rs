@@ -31,6 +31,8 @@
 //! none.
 
 use super::bucket_view::{Begin, BucketView, Progress, Search};
+use super::config::TOGETHER_COMPONENTS;
+use super::flow_cache::{FlowCache, FlowPlace, Use};
 use super::hint::{Candidate, FibHint, FibMatch};
 use crate::name_hash::NameHashes;
 use arrayvec::ArrayVec;
@@ -89,6 +91,22 @@ pub struct SteppedSearch<'a> {
     found: ArrayVec<Found<'a>, MAX_SEARCHED_NAMES>,
     /// Those of `found` whose entries are fetched in part.
     half_fetched: Range<usize>,
+    /// That of the FIB, read when the search was made.
+    version: Option<u64>,
+    notes_flows: bool,
+    /// By name: the place of its flow.
+    places: ArrayVec<Option<FlowPlace>, MAX_SEARCHED_NAMES>,
+}
+
+/// What is known of a name's flow.
+#[derive(Clone, Copy, Debug)]
+pub enum Flow<'a> {
+    /// The answer, unless [`SteppedSearch::found`] has another. The name must not be begun.
+    Known(FibHint<'a>),
+    /// Nothing. It came before, so [`SteppedSearch::note_flow`] should be called after the search.
+    ToBeNoted,
+    /// Nothing.
+    Unknown,
 }
 
 struct Found<'a> {
@@ -100,6 +118,9 @@ impl<'a> SteppedSearch<'a> {
     #[inline(always)]
     pub(super) fn new(view: BucketView<'a>) -> Self {
         Self {
+            version: view.shared.version.read(),
+            notes_flows: false,
+            places: ArrayVec::new(),
             view,
             begun: ArrayVec::new(),
             looked_at: 0,
@@ -107,6 +128,72 @@ impl<'a> SteppedSearch<'a> {
             waiting: ArrayVec::new(),
             found: ArrayVec::new(),
             half_fetched: 0..0,
+        }
+    }
+
+    /// Lets the search use the flows of this cache, if this FIB searches its lengths together.
+    #[inline(always)]
+    pub(super) fn use_flows(&mut self, flows: &mut FlowCache) {
+        let is_together = self.view.shared.together_components == TOGETHER_COMPONENTS;
+        match flows.is_used_by_next(self.version) {
+            Use::All if is_together => self.notes_flows = true,
+            Use::Recall if is_together => {}
+            _ => self.version = None,
+        }
+    }
+
+    /// Begins to fetch the flows of the names of [`SearchStep::ready`], after they were hashed: of those whose bit is
+    /// set in `wanted`.
+    #[inline(always)]
+    pub fn fetch_flows(&mut self, ready: Range<usize>, wanted: u64, hashes: &[NameHashes], flows: &mut FlowCache) {
+        if self.version.is_some() && !ready.is_empty() {
+            self.fetch_ready(ready, wanted, hashes, flows);
+        }
+    }
+
+    #[inline(never)]
+    fn fetch_ready(&mut self, ready: Range<usize>, wanted: u64, hashes: &[NameHashes], flows: &mut FlowCache) {
+        for name in ready {
+            let number = if wanted >> name & 1 != 0 { hashes[name].parent_number() } else { None };
+            self.places.push(number.and_then(|number| flows.fetch(number)));
+        }
+    }
+
+    /// Looks a name up in a cache, before [`SteppedSearch::begin`]: what its flow knows need not be searched for. Its
+    /// flow was fetched by [`SteppedSearch::fetch_flows`].
+    #[inline(always)]
+    pub fn recall(&mut self, name: usize, hashes: &NameHashes, flows: &mut FlowCache) -> Flow<'a> {
+        let Some(version) = self.version else { return Flow::Unknown };
+        let Some(&Some(place)) = self.places.get(name) else { return Flow::Unknown };
+        match self.recall_at(place, version, name, hashes, flows) {
+            Some(found) => Flow::Known(found.known()),
+            None if self.notes_flows => Flow::ToBeNoted,
+            None => Flow::Unknown,
+        }
+    }
+
+    /// N.B. Not inlined, for registers of its own.
+    #[inline(never)]
+    fn recall_at(
+        &mut self,
+        place: FlowPlace,
+        version: u64,
+        name: usize,
+        hashes: &NameHashes,
+        flows: &mut FlowCache,
+    ) -> Option<Candidate<'a>> {
+        let flow = flows.recall(place, version, hashes.parent())?;
+        if let Some(begin) = self.view.begin_whole(name, hashes, flow) {
+            self.begun.push(begin);
+        }
+        Some(self.view.match_of_flow(flow))
+    }
+
+    /// Notes what this search found for a name, for [`Flow::ToBeNoted`].
+    #[cold]
+    pub fn note_flow(&self, flows: &mut FlowCache, hashes: &NameHashes, found: FibHint<'a>) {
+        if let Some(version) = self.version {
+            self.view.note_flow(flows, version, hashes, found);
         }
     }
 
@@ -182,7 +269,7 @@ impl<'a> SteppedSearch<'a> {
     }
 
     /// The names begun, each with what was found for it, in no particular order. A name is missing if no prefix of it
-    /// is in the FIB.
+    /// is in the FIB, or only that which [`SteppedSearch::recall`] returned.
     #[inline(always)]
     pub fn found(&self) -> impl Iterator<Item = (usize, FibHint<'a>)> {
         self.found.iter().map(|found| (found.name as usize, found.candidate.into()))
