@@ -40,7 +40,8 @@ pub use pit::{FaceListChoice, PitSection, Role};
 pub use privileges::Privileges;
 pub use probes::ProbesSection;
 use ranges::{
-    busy_poll, dead_nonces, fib_capacity, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
+    busy_poll, dead_nonces, fib_capacity, flow_cache, max_lifetime, measurement_capacity, pit_capacity, pit_face_share,
+    workers,
 };
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
@@ -196,6 +197,9 @@ pub struct TablesSection {
     /// Most prefixes that strategies measure.
     #[serde(deserialize_with = "measurement_capacity")]
     pub measurement_capacity: u32,
+    /// Parents of names whose next hops each worker remembers.
+    #[serde(deserialize_with = "flow_cache")]
+    pub flow_cache: u32,
     /// A ForwardingHint that names a prefix of one of these is removed here.
     pub regions: Vec<Prefix>,
     /// From which faces Data is accepted.
@@ -337,6 +341,7 @@ impl Default for TablesSection {
             fib_capacity: 1_200_000,
             dead_nonces: engine.dead_nonce_capacity as u32,
             measurement_capacity: engine.measurement_capacity,
+            flow_cache: engine.flow_cache,
             regions: engine.region_names.into_iter().map(Prefix).collect(),
             data_from: Choice(engine.data_from),
         }

@@ -47,6 +47,38 @@ fn unknown_face_is_dropped() {
     assert_eq!(node.dropped(DropReason::UnknownFace), 1);
 }
 
+#[test]
+fn a_stream_follows_every_change_of_its_routes() {
+    let mut node = Forwarder::routing("/a", &[B]);
+    let mut segment = 0;
+    let mut ask = |node: &mut Forwarder, face: FaceId| {
+        for _ in 0..5 {
+            let names: Vec<String> = (segment..segment + 8).map(|segment| format!("/a/b/c/v/{segment}")).collect();
+            let batch: Vec<_> = names.iter().map(|name| (A, interest(name, segment))).collect();
+            let sent = node.receive_batch(&batch);
+            assert_eq!(sent.len(), 8);
+            for (sent, name) in sent.iter().zip(&names) {
+                // One route is for one segment only.
+                let expected = if name == "/a/b/c/v/100" { D } else { face };
+                assert_eq!((sent.face, sent.headers.nack), (expected, None), "{name}");
+            }
+            segment += 8;
+        }
+    };
+    ask(&mut node, B);
+    node.route("/a/b", &[C]);
+    ask(&mut node, C);
+    node.route("/a/b/c/v/100", &[D]);
+    ask(&mut node, C);
+    node.fib.remove(uri("/a/b").value()).unwrap();
+    ask(&mut node, B);
+    node.route("/a", &[C]);
+    ask(&mut node, C);
+    node.fib.remove(uri("/a").value()).unwrap();
+    let sent = node.receive(A, interest("/a/b/c/v/999", 9));
+    assert_eq!((sent[0].face, sent[0].headers.nack), (A, Some(NackReason::NoRoute)));
+}
+
 // ---- Nonce, HopLimit ----
 
 #[test]

@@ -25,6 +25,7 @@ impl Settings {
             cs_serve: cs.serve,
             dead_nonce_capacity: tables.dead_nonces as usize,
             measurement_capacity: tables.measurement_capacity,
+            flow_cache: tables.flow_cache,
             unsolicited: cs.unsolicited.0,
             data_from: tables.data_from.0,
             answers_probes: self.probes.answer.0,
@@ -62,15 +63,20 @@ mod tests {
 
     #[test]
     fn tables_are_as_large_as_they_are_said_to_be() {
-        let text = "[tables]\npit_capacity = 11\npit_face_share = 60\nfib_capacity = 12\ndead_nonces = 13\nmeasurement_capacity = 14";
+        let text = "[tables]\npit_capacity = 11\npit_face_share = 60\nfib_capacity = 12\ndead_nonces = 13\n\
+                    measurement_capacity = 14\nflow_cache = 0";
         let settings = from_toml(text).unwrap();
         let engine = settings.engine_config();
         assert_eq!((engine.pit_capacity_entries, settings.tables.fib_capacity), (11, 12));
         assert_eq!(engine.face_share_percent, 60);
-        assert_eq!((engine.dead_nonce_capacity, engine.measurement_capacity), (13, 14));
-        for beyond in ["measurement_capacity = 0", "measurement_capacity = 4194305"] {
+        assert_eq!((engine.dead_nonce_capacity, engine.measurement_capacity, engine.flow_cache), (13, 14, 0));
+        for (beyond, range) in [
+            ("measurement_capacity = 0", "1 to 4194304"),
+            ("measurement_capacity = 4194305", "1 to 4194304"),
+            ("flow_cache = 1048577", "0 to 1048576"),
+        ] {
             let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();
-            assert!(error.contains("line 2") && error.contains("not from 1 to 4194304"), "{error}");
+            assert!(error.contains("line 2") && error.contains(&format!("not from {range}")), "{error}");
         }
     }
 

@@ -4,7 +4,10 @@ use crate::text::Prefix;
 use crate::units::{Bytes, Span};
 use namewire_designs::policies::filter::{COUNTERS_LOG2, COUNTERS_PER_NAME};
 use namewire_engine::{MAX_COUNTED_PREFIXES, dispatch::MAX_WORKERS};
-use namewire_tables::fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS};
+use namewire_tables::{
+    fib::MAX_FLOWS,
+    fingerprint_pit::{MAX_OVERFLOW_ENTRIES, MAX_SEGMENTS},
+};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
@@ -50,6 +53,7 @@ ranges! {
     fib_capacity: u32 = 1..=1 << 25;
     dead_nonces: u32 = 1..=1 << 25;
     measurement_capacity: u32 = 1..=1 << 22;
+    flow_cache: u32 = 0..=MAX_FLOWS;
     /// The maximum fits in 2 GiB, before shares are rounded up. The minimum is 64: two workers with four subtables,
     /// each a bucket of at least 8.
     fingerprints: u32 = 64..=1 << 28;

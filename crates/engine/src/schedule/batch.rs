@@ -47,7 +47,7 @@ use crate::{
 use arrayvec::ArrayVec;
 use namewire_tables::{
     GroupToken, NameHashes, Probed,
-    fib::{BatchLookUp, MAX_SEARCHED_NAMES, SteppedTable, WholeBatchTable, steps},
+    fib::{BatchLookUp, FibHint, Flow, FlowCache, MAX_SEARCHED_NAMES, SteppedTable, WholeBatchTable, steps},
 };
 use std::ops::Range;
 
@@ -351,18 +351,31 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         if self.interests == 0 && self.packets.len() == count {
             return;
         }
-        let (mut search, wanted) = (table.search(), table.wanted_lengths());
+        let (mut search, wanted) = (table.search_flows(&mut self.parts.flows), table.wanted_lengths());
+        let mut to_be_noted = 0;
         for step in steps(count) {
-            self.make_ready(step.ready);
-            self.for_new_interests(step.begin, |packet, hashes| {
+            self.make_ready(step.ready.clone());
+            search.fetch_flows(step.ready, self.interests, self.hashes, &mut self.parts.flows);
+            self.for_new_interests(step.begin, |packet, hashes, flows| {
+                match search.recall(packet, hashes, flows) {
+                    Flow::Known(hint) => return Some(hint),
+                    Flow::ToBeNoted => to_be_noted |= 1 << packet,
+                    Flow::Unknown => {}
+                }
                 hashes.make_known(wanted);
                 search.begin(packet, hashes);
+                None
             });
             search.step(self.hashes);
         }
         search.finish(self.hashes);
         for (packet, candidate) in search.found() {
             self.packets[packet].hints.fib = Some(candidate);
+        }
+        for packet in Bits(to_be_noted) {
+            if let Some(found) = self.packets[packet].hints.fib {
+                search.note_flow(&mut self.parts.flows, &self.hashes[packet], found);
+            }
         }
     }
 
@@ -372,7 +385,10 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         let count = self.frames.len();
         self.make_ready(0..count);
         let mut wanted = 0;
-        self.for_new_interests(0..count, |packet, _| wanted |= 1 << packet);
+        self.for_new_interests(0..count, |packet, _, _| {
+            wanted |= 1 << packet;
+            None
+        });
         let names: ArrayVec<&[u8], BATCH_PACKETS> =
             Bits(wanted).filter_map(|packet| self.packets[packet].interest_name()).collect();
         let mut found = [None; BATCH_PACKETS];
@@ -390,10 +406,14 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
         (packets.start.max(decoded)..packets.end).for_each(|packet| self.prefetch_bucket(packet));
     }
 
-    /// Calls `search` with every Interest among these packets whose name seems new. For other packets the FIB is
-    /// probably not needed.
+    /// Calls `search` with every Interest among these packets whose name seems new, and keeps what it knows already.
+    /// For other packets the FIB is probably not needed.
     #[inline(always)]
-    fn for_new_interests(&mut self, packets: Range<usize>, mut search: impl FnMut(usize, &mut NameHashes)) {
+    fn for_new_interests(
+        &mut self,
+        packets: Range<usize>,
+        mut search: impl FnMut(usize, &mut NameHashes, &mut FlowCache) -> Option<FibHint<'v>>,
+    ) {
         if packets.is_empty() {
             return;
         }
@@ -403,7 +423,7 @@ impl<'e, 'f, 'b, 'v, 'o, C: PartClock> Stages<'e, 'f, 'b, 'v, 'o, C> {
             let hashes = &mut self.hashes[packet];
             hints.group = self.parts.tables.pit_cs.probe(hashes.full_hash());
             if hints.group == Probed::Absent {
-                search(packet, hashes);
+                hints.fib = search(packet, hashes, &mut self.parts.flows);
             }
         }
     }

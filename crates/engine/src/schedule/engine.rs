@@ -29,7 +29,7 @@ use crate::{
 };
 use namewire_packet::{Data, FaceId, Name, NameBuf};
 use namewire_shares::{Groups, PoolReader};
-use namewire_tables::{CsArrival, CsPolicy, FibMatch, HashKey, NameHashes, hash_name};
+use namewire_tables::{CsArrival, CsPolicy, FibMatch, HashKey, NameHashes, fib::FlowCache, hash_name};
 use std::{io, sync::Arc};
 
 /// One complete forwarder for its share of the names.
@@ -64,10 +64,10 @@ impl Engine {
         let mut cs_counting = CsCounting::default();
         cs_counting.count_prefixes(tables.pit_cs.key(), &config.cs_counted_prefixes);
         let scratch = Scratch::new(tables.pit_cs.pit_capacity_entries());
-        let counters = Counting::default();
+        let (counters, flows) = (Counting::default(), FlowCache::new(config.flow_cache, config.pages.for_sparse())?);
         let batch_packets = config.batch_packets.clamp(1, BATCH_PACKETS);
         Ok(Engine {
-            parts: Parts { config, tables, core, measurements, counters, cs_counting, random, scratch },
+            parts: Parts { config, tables, flows, core, measurements, counters, cs_counting, random, scratch },
             hashes: (0..batch_packets).map(|_| NameHashes::with_full_room()).collect(),
         })
     }
@@ -196,6 +196,11 @@ impl Engine {
     /// Changes the order of the stages from the next batch on.
     pub fn set_schedule(&mut self, schedule: Schedule) {
         self.parts.config.schedule = schedule;
+    }
+
+    /// Uses the flow cache from the next batch on, or does not.
+    pub fn turn_flow_cache(&mut self, is_on: bool) {
+        self.parts.flows.turn(is_on);
     }
 
     /// Changes the limits of the Content Store and evicts what no longer fits. If the kernel does not map the memory to

@@ -88,6 +88,9 @@ pub struct EngineConfig {
     pub dead_nonce_capacity: usize,
     /// Most prefixes that strategies measure. Default 16,384 (about 180 bytes each when used).
     pub measurement_capacity: u32,
+    /// Most parents of names whose next hops are remembered, rounded up to a power of two; 0: none. Default 16,384 (130
+    /// bytes each when used).
+    pub flow_cache: u32,
     /// What happens to unsolicited Data.
     pub unsolicited: UnsolicitedPolicy,
     /// From which faces Data is accepted.
@@ -123,6 +126,7 @@ impl Default for EngineConfig {
             cs_serve: true,
             dead_nonce_capacity: 131_072,
             measurement_capacity: 16_384,
+            flow_cache: 16_384,
             unsolicited: UnsolicitedPolicy::DropAll,
             data_from: DataFrom::Asked,
             answers_probes: AnswersProbes::default(),

@@ -10,11 +10,14 @@ use crate::{
 };
 use namewire_packet::FaceId;
 use namewire_shares::HolderId;
+use namewire_tables::fib::FlowCache;
 
 /// See the module.
 pub(crate) struct Parts {
     pub(crate) config: EngineConfig,
     pub(crate) tables: Tables,
+    /// What the FIB answered for the parents of recent names.
+    pub(crate) flows: FlowCache,
     /// Only in the core role.
     pub(crate) core: Option<Box<CoreRole>>,
     /// What strategies remember beyond one PIT entry.
