@@ -83,10 +83,10 @@ def command(*words: str, stdin: str | None = None) -> str:
 class Router:
     """A router with two workers, a counted prefix and an observer."""
 
-    def __init__(self, scratch: Path, name: str, routes: list[str], settings: list[str]):
+    def __init__(self, scratch: Path, name: str, routes: list[str]):
         self.socket = scratch / f"{name}.sock"
         configuration = scratch / f"{name}.toml"
-        configuration.write_text("\n".join(["[cs]", 'count = ["/published"]', *settings, ""]))
+        configuration.write_text('[cs]\ncount = ["/published"]\n')
         words = [namewire_binary(), "run", "--config", str(configuration), "--socket", str(self.socket), "--workers", "2",
                  "--listen-udp", "127.0.0.1:0", "--no-tcp", "--observe", "127.0.0.1:0"]
         self.process = Process(words + [word for route in routes for word in ("--route", route)], scratch / f"{name}.log")
@@ -322,11 +322,10 @@ def with_files(board: dict) -> list[bool]:
 
 
 def with_routers(scratch: Path, board: dict, processes: list[Process]) -> list[bool]:
-    far = Router(scratch, "far", [], ["packets = 16"])  # fewer than the file has: some are evicted
+    far = Router(scratch, "far", [])
     processes.append(far.process)
-    near = Router(scratch, "near", [f"/published=udp://{far.udp}"], ["[observe]", f'peers = ["http://{far.observer}"]'])
+    near = Router(scratch, "near", [f"/published=udp://{far.udp}"])
     processes.append(near.process)
-    http(f"http://{near.observer}/network.json")  # asks the peer
     traffic = Traffic(scratch, near, far, processes)
     prometheus = Prometheus(scratch, [near, far])
     processes.append(prometheus.process)

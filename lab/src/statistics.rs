@@ -38,9 +38,24 @@ impl Summary {
     }
 }
 
+/// Mean and half of the 95 % interval (1.96 standard errors); `None` for fewer than two samples.
+pub fn interval(samples: &[f64]) -> Option<(f64, f64)> {
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / count;
+    let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (samples.len() > 1).then(|| (mean, 1.96 * (variance / count).sqrt()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_the_mean() {
+        let (mean, half) = interval(&[0.9, 1.0, 1.1, 1.0]).expect("four samples");
+        assert!((mean - 1.0).abs() < 1e-12 && (half - 1.96 * (0.02_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{half}");
+        assert_eq!(interval(&[1.0]), None);
+    }
 
     #[test]
     fn median_and_spread() {

@@ -18,8 +18,12 @@ pub const COMPONENT_CHARACTERS: usize = 9;
 /// Bytes of a name's TLV-VALUE.
 pub const NAME_VALUE_BYTES: usize = NAME_COMPONENTS as usize * COMPONENT_TLV_BYTES;
 
-const COMPONENT_TLV_BYTES: usize = COMPONENT_CHARACTERS + 2;
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// Bytes of a component's TLV.
+pub const COMPONENT_TLV_BYTES: usize = COMPONENT_CHARACTERS + 2;
+/// The characters of components.
+pub const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// Components of the shortest prefixes.
+const SHORTEST_PREFIX: u64 = 2;
 /// Nine characters of 32: every number below this makes a different component.
 const COMPONENT_VALUES: u64 = 1 << 45;
 
@@ -41,12 +45,12 @@ impl SyntheticNames {
         Self { seed, prefixes, name_components: NAME_COMPONENTS }
     }
 
-    /// The same prefixes, and names of `name_components` under them.
+    /// The same prefixes, and names of `name_components` under those that have fewer: there must be some.
     ///
     /// # Panics
-    /// If that does not exceed the longest prefix.
+    /// If no prefix can be so short.
     pub const fn with_name_components(self, name_components: u64) -> Self {
-        assert!(name_components >= NAME_COMPONENTS);
+        assert!(name_components > SHORTEST_PREFIX);
         Self { name_components, ..self }
     }
 
@@ -56,7 +60,7 @@ impl SyntheticNames {
 
     /// How many components prefix `number` has: 2 to 6.
     pub const fn prefix_components(&self, number: u64) -> u64 {
-        2 + split_mix(self.seed ^ split_mix(number)) % 5
+        SHORTEST_PREFIX + split_mix(self.seed ^ split_mix(number)) % 5
     }
 
     /// Replaces `out` by prefix `number`.
@@ -67,9 +71,13 @@ impl SyntheticNames {
         }
     }
 
-    /// The prefix of name `number`: all prefixes are equally frequent, in a shuffled order.
+    /// The prefix of name `number`: all that are shorter than a name are equally frequent, in a shuffled order.
     pub const fn prefix_of_name(&self, number: u64) -> u64 {
-        split_mix(self.seed.rotate_left(32) ^ number) % self.prefixes
+        let mut drawn = split_mix(self.seed.rotate_left(32) ^ number);
+        while self.prefix_components(drawn % self.prefixes) >= self.name_components {
+            drawn = split_mix(drawn);
+        }
+        drawn % self.prefixes
     }
 
     /// Replaces `out` by name `number`; names below 2⁴⁵ are all distinct.
@@ -122,8 +130,12 @@ mod tests {
             assert!(longest.clone().all(|end| !prefixes.contains(&name[..end])), "the prefix is the longest match");
             assert!(seen.insert(name.clone()), "all names are distinct");
         }
-        names.with_name_components(15).write_name(7, &mut name);
-        names.write_prefix(names.prefix_of_name(7), &mut prefix);
-        assert!(name.len() == 15 * COMPONENT_TLV_BYTES && name.starts_with(&prefix));
+        for (components, number) in [(15, 7), (3, 7), (3, 8), (4, 9), (6, 10)] {
+            let names = names.with_name_components(components);
+            names.write_name(number, &mut name);
+            names.write_prefix(names.prefix_of_name(number), &mut prefix);
+            assert!(name.len() == components as usize * COMPONENT_TLV_BYTES && name.starts_with(&prefix));
+            assert!(prefix.len() < name.len(), "the name is longer");
+        }
     }
 }

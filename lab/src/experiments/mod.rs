@@ -32,6 +32,7 @@ mod router_observed;
 mod router_sockets;
 #[cfg(feature = "complete")]
 mod simulator;
+mod streams;
 mod string_differentiation;
 #[cfg(feature = "complete")]
 mod tag_locators;
@@ -63,6 +64,7 @@ const ALL: &[Entry] = &[
     Entry::new::<NoSize>(io::FILE, io::run),
     Entry::new::<prefetch::Size>(prefetch::FILE, prefetch::run),
     Entry::new::<packet_costs::Size>(packet_costs::FILE, packet_costs::run),
+    Entry::new::<streams::Size>(streams::FILE, streams::run),
     #[cfg(feature = "complete")]
     Entry::new::<NoSize>(ring_crossing::FILE, ring_crossing::run),
     Entry::new::<fib_all::Size>(fib_all::FILE, fib_all::run),

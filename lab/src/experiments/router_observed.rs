@@ -37,6 +37,7 @@ use crate::load::{LoadReport, Transport};
 use crate::process;
 use crate::router_process::{RouterProcess, find_program};
 use crate::sample_table::SampleTable;
+use crate::statistics::interval;
 
 pub(super) const FILE: &str = include_str!("router_observed.toml");
 
@@ -214,14 +215,6 @@ struct Loaded {
     worker_ns: u64,
 }
 
-/// Mean and half of the 95 % interval; `None` for fewer than two samples.
-fn interval(samples: &[f64]) -> Option<(f64, f64)> {
-    let count = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / count;
-    let variance = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (samples.len() > 1).then(|| (mean, 1.96 * (variance / count).sqrt()))
-}
-
 /// CPU time of the threads of workers.
 fn worker_time_ns(pid: u32) -> Option<u64> {
     let mut workers_ns = 0;
@@ -328,13 +321,6 @@ impl Drop for Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_is_that_of_the_mean() {
-        let (mean, half) = interval(&[0.9, 1.0, 1.1, 1.0]).expect("four samples");
-        assert!((mean - 1.0).abs() < 1e-12 && (half - 1.96 * (0.02_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{half}");
-        assert_eq!(interval(&[1.0]), None);
-    }
 
     #[test]
     fn threads_are_told_apart_by_name() {

@@ -110,23 +110,32 @@ pub(in crate::experiments) fn between_consumer_and_producer(
     Ok(node)
 }
 
+/// The settings of an engine with this many outstanding Interests and a store of this size.
+pub(in crate::experiments) fn engine_config(
+    outstanding: u64,
+    store_bytes: u64,
+    policy: PolicyChoice,
+) -> anyhow::Result<EngineConfig> {
+    Ok(EngineConfig {
+        // Three sixteenths are kept for local faces and management.
+        pit_capacity_entries: u32::try_from(outstanding + outstanding / 4 + 8192)?,
+        face_share_percent: 100, // there is only one consumer
+        // Long names are not stored inline.
+        interest_overflow_bytes: outstanding * 1024,
+        cs_capacity_bytes: store_bytes,
+        // The capacity in bytes is the limit: every Data takes more than this.
+        cs_capacity_packets: store_bytes / 256,
+        cs_policy: policy.into(),
+        ..EngineConfig::default()
+    })
+}
+
 /// Virtual time between packets: 5 million per second.
-const NS_PER_PACKET: u64 = 200;
+pub(in crate::experiments) const NS_PER_PACKET: u64 = 200;
 
 impl Forwarder {
     pub(in crate::experiments) fn new(setup: Setup) -> anyhow::Result<Self> {
-        let config = EngineConfig {
-            // Three sixteenths are kept for local faces and management.
-            pit_capacity_entries: u32::try_from(setup.outstanding + setup.outstanding / 4 + 8192)?,
-            face_share_percent: 100, // there is only one consumer
-            // Long names are not stored inline.
-            interest_overflow_bytes: setup.outstanding * 1024,
-            cs_capacity_bytes: setup.store_bytes,
-            // The capacity in bytes is the limit: every Data takes more than this.
-            cs_capacity_packets: setup.store_bytes / 256,
-            cs_policy: setup.policy.into(),
-            ..EngineConfig::default()
-        };
+        let config = engine_config(setup.outstanding, setup.store_bytes, setup.policy)?;
         Ok(Self {
             node: between_consumer_and_producer(config, setup.key, setup.first_name)?,
             traffic: Traffic::new(setup.names, setup.payload_bytes),

@@ -35,7 +35,7 @@ use anyhow::{Context as _, ensure};
 use fib_alone::FibAlone;
 use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
 use namewire_designs::policies::catalogue::EvictionName;
-use namewire_engine::{BATCH_PACKETS, Schedule};
+use namewire_engine::{BATCH_PACKETS, FaceId, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 use regimes::Regime;
 use traffic::PAYLOAD_BYTES;
@@ -152,11 +152,21 @@ pub(super) fn thread_counts(context: &Context) -> Vec<usize> {
 
 /// The FIB of the thesis: every prefix leads to the producer's face.
 pub(super) fn populate(context: &Context, names: SyntheticNames, key: HashKey) -> anyhow::Result<Fib> {
+    populate_towards(context, names, key, |_| PRODUCER)
+}
+
+/// The same with a next hop for each prefix.
+pub(super) fn populate_towards(
+    context: &Context,
+    names: SyntheticNames,
+    key: HashKey,
+    next_hop: impl Fn(u64) -> FaceId,
+) -> anyhow::Result<Fib> {
     let mut fib = Fib::new(names.prefixes() as usize, key);
     let mut name = Vec::new();
     for number in 0..names.prefixes() {
         names.write_prefix(number, &mut name);
-        fib.insert(&name, &[NextHop { face: PRODUCER.0, cost: number % 4 }], 0, false)?;
+        fib.insert(&name, &[NextHop { face: next_hop(number).0, cost: number % 4 }], 0, false)?;
         if number % 65_536 == 0 {
             context.check_interrupt()?;
         }

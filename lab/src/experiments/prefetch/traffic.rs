@@ -47,13 +47,10 @@ impl Packets {
     }
 }
 
-/// Makes packets by number; each number has one name.
-///
-/// All names have the same length, so one Interest and one Data serve as patterns: only name and nonce differ. All Data
-/// have the pattern's signature, because a forwarder does not check signatures.
-pub(in crate::experiments) struct Traffic {
-    names: SyntheticNames,
-    name: Vec<u8>,
+/// One Interest and one Data that serve as patterns for names of one length: only name and nonce differ. All Data have
+/// the pattern's signature, because a forwarder does not check signatures.
+pub(in crate::experiments) struct Pattern {
+    name_bytes: usize,
     interest: Vec<u8>,
     interest_name_start: usize,
     nonce_start: usize,
@@ -61,24 +58,61 @@ pub(in crate::experiments) struct Traffic {
     data_name_start: usize,
 }
 
+impl Pattern {
+    /// For names as long as this one, a Name TLV-VALUE.
+    pub(in crate::experiments) fn new(name: &[u8], payload_bytes: usize) -> Self {
+        let name_buf = Name::parse_value(name).expect("a synthetic name is a name").to_buf();
+        let interest = InterestBuilder::new(&name_buf).nonce(Nonce::from_u32(0)).lifetime_ms(LIFETIME_MS).build();
+        let data = DataBuilder::new(&name_buf).content(&vec![0x5a; payload_bytes]).sign_digest();
+        Self {
+            name_bytes: name.len(),
+            interest_name_start: start_in(&interest, name),
+            nonce_start: nonce_start(&interest),
+            data_name_start: start_in(&data, name),
+            interest,
+            data,
+        }
+    }
+
+    pub(in crate::experiments) fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Adds an Interest.
+    pub(in crate::experiments) fn push_interest(&mut self, name: &[u8], nonce: u32, packets: &mut Packets) {
+        self.interest[self.interest_name_start..][..self.name_bytes].copy_from_slice(name);
+        self.interest[self.nonce_start..][..4].copy_from_slice(&nonce.to_be_bytes());
+        packets.push(&self.interest, LpHeaders::default());
+    }
+
+    /// Adds a Data.
+    pub(in crate::experiments) fn push_data(&mut self, name: &[u8], headers: LpHeaders, packets: &mut Packets) {
+        self.data[self.data_name_start..][..self.name_bytes].copy_from_slice(name);
+        packets.push(&self.data, headers);
+    }
+}
+
+fn start_in(wire: &[u8], name: &[u8]) -> usize {
+    wire.windows(name.len()).position(|bytes| bytes == name).expect("the name is inside")
+}
+
+fn nonce_start(interest: &[u8]) -> usize {
+    let parsed = Interest::parse(interest).ok().and_then(|interest| interest.nonce_offset());
+    parsed.expect("the Interest has a nonce")
+}
+
+/// Makes packets by number; each number has one name. All names have the same length.
+pub(in crate::experiments) struct Traffic {
+    names: SyntheticNames,
+    name: Vec<u8>,
+    pattern: Pattern,
+}
+
 impl Traffic {
     pub(in crate::experiments) fn new(names: SyntheticNames, payload_bytes: usize) -> Self {
         let mut name = Vec::new();
         names.write_name(0, &mut name);
-        let name_buf = Name::parse_value(&name).expect("a synthetic name is a name").to_buf();
-        let interest = InterestBuilder::new(&name_buf).nonce(Nonce::from_u32(0)).lifetime_ms(LIFETIME_MS).build();
-        let nonce_start = Interest::parse(&interest).ok().and_then(|interest| interest.nonce_offset());
-        let data = DataBuilder::new(&name_buf).content(&vec![0x5a; payload_bytes]).sign_digest();
-        let start_in = |wire: &[u8]| wire.windows(name.len()).position(|bytes| bytes == name);
-        Self {
-            interest_name_start: start_in(&interest).expect("the name is inside"),
-            nonce_start: nonce_start.expect("the Interest has a nonce"),
-            data_name_start: start_in(&data).expect("the name is inside"),
-            names,
-            name,
-            interest,
-            data,
-        }
+        Self { names, pattern: Pattern::new(&name, payload_bytes), name }
     }
 
     /// Pads every Interest to `bytes` bytes, with an unknown element that receivers may ignore (NDN packet format 0.3,
@@ -88,7 +122,9 @@ impl Traffic {
     /// If it has more bytes already.
     pub(in crate::experiments) fn pad_interests(&mut self, bytes: usize) {
         const FILLER: u32 = 240;
-        let value = tlv::read_element(&self.interest).expect("an Interest").value.to_vec();
+        let pattern = &mut self.pattern;
+        let name = pattern.interest[pattern.interest_name_start..][..pattern.name_bytes].to_vec();
+        let value = tlv::read_element(&pattern.interest).expect("an Interest").value.to_vec();
         let padded = |filler_bytes: usize| {
             let mut wire = Vec::new();
             tlv::write_nested(&mut wire, tlv::types::INTEREST, |out| {
@@ -97,16 +133,14 @@ impl Traffic {
             });
             wire
         };
-        self.interest = (0..bytes).map(padded).find(|wire| wire.len() == bytes).expect("a smaller Interest");
-        let parsed = Interest::parse(&self.interest).ok().and_then(|interest| interest.nonce_offset());
-        self.nonce_start = parsed.expect("the Interest has a nonce");
-        let name_start = self.interest.windows(self.name.len()).position(|bytes| bytes == self.name);
-        self.interest_name_start = name_start.expect("the name is inside");
+        pattern.interest = (0..bytes).map(padded).find(|wire| wire.len() == bytes).expect("a smaller Interest");
+        pattern.nonce_start = nonce_start(&pattern.interest);
+        pattern.interest_name_start = start_in(&pattern.interest, &name);
     }
 
     /// Bytes of an Interest and of a Data.
     pub(in crate::experiments) fn packet_bytes(&self) -> (usize, usize) {
-        (self.interest.len(), self.data.len())
+        (self.pattern.interest.len(), self.pattern.data_bytes())
     }
 
     pub(in crate::experiments) fn push_interest(&mut self, number: u64, packets: &mut Packets) {
@@ -116,14 +150,11 @@ impl Traffic {
     /// Adds an Interest with its own nonce, for names that are requested again.
     pub(in crate::experiments) fn push_interest_with(&mut self, number: u64, nonce: u32, packets: &mut Packets) {
         self.names.write_name(number, &mut self.name);
-        self.interest[self.interest_name_start..][..self.name.len()].copy_from_slice(&self.name);
-        self.interest[self.nonce_start..][..4].copy_from_slice(&nonce.to_be_bytes());
-        packets.push(&self.interest, LpHeaders::default());
+        self.pattern.push_interest(&self.name, nonce, packets);
     }
 
     pub(in crate::experiments) fn push_data(&mut self, number: u64, headers: LpHeaders, packets: &mut Packets) {
         self.names.write_name(number, &mut self.name);
-        self.data[self.data_name_start..][..self.name.len()].copy_from_slice(&self.name);
-        packets.push(&self.data, headers);
+        self.pattern.push_data(&self.name, headers, packets);
     }
 }
