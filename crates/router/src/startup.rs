@@ -330,7 +330,7 @@ impl<'a> Foundation<'a> {
         StartError::require_memory(count.saturating_mul(WORKER_BYTES) + mesh::bytes(count))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let started = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
-        let Started { threads, senders, faceless } = started;
+        let Started { threads, senders, faceless, .. } = started;
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
         Ok(Foundation {
             configuration,

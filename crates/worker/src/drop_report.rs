@@ -99,12 +99,16 @@ mod tests {
             [links.in_interests, links.in_data, links.in_nacks, links.in_bytes],
             [links.out_interests, links.out_data, links.out_nacks, links.out_bytes],
         ];
-        let in_observer = [status.busy_ns];
+        let polling = &status.polling;
+        let in_worker_loads = [
+            [status.busy_ns, polling.polled_ns, polling.polls],
+            [polling.polls_found, polling.sleeps, polling.window_ns],
+        ];
         let for_tests_only = [engine.aggregated, engine.retransmitted, engine.cs_not_asked, engine.redispatched];
         let shown = counters.iter().map(|counter| counter.count);
         let elsewhere =
             in_general_status.as_flattened().iter().chain(&in_cs_datasets).chain(in_face_status.as_flattened());
-        let elsewhere = elsewhere.chain(&in_observer);
+        let elsewhere = elsewhere.chain(in_worker_loads.as_flattened());
         let known: BTreeSet<u64> = shown.chain(elsewhere.chain(&for_tests_only).copied()).collect();
         assert_eq!(known, (1..=number).collect());
     }

@@ -16,6 +16,7 @@
 
 pub mod answer_times;
 mod backlog;
+mod busy_polling;
 mod cs_erasure;
 mod drop_log;
 pub mod drop_report;
@@ -25,7 +26,9 @@ pub mod mesh;
 mod messages;
 mod name_look;
 mod pit_looks;
+mod poll_window;
 pub mod pool_report;
+mod processors;
 pub mod ring;
 mod router_drop;
 mod senders;
@@ -41,7 +44,8 @@ pub use messages::{
     CaptureChange, CsErasure, CsShare, ErasureId, FaceChange, ForManagement, FromWorker, HandOverMessage, HandedOver,
     LookId, StoredBatch, ToWorker,
 };
+pub use processors::WhyNot;
 pub use router_drop::RouterDrop;
 pub use senders::{ControlSender, WorkerSender};
-pub use shared::{Shared, Snapshots, TagCounters, WorkerStatus, unix_ms};
+pub use shared::{PollCounters, Shared, Snapshots, TagCounters, WorkerStatus, unix_ms};
 pub use threads::{Started, WORKER_BYTES, WorkerThreads, WorkersConfig, WorkersError, start};

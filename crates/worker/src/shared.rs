@@ -128,6 +128,22 @@ namewire_packet::counters! {
 }
 
 namewire_packet::counters! {
+    /// How a worker waited for packets.
+    pub struct PollCounters {
+        /// Nanoseconds in which it looked for packets instead of sleeping.
+        pub polled_ns: u64,
+        /// How often it looked, each time until something came or the time was over.
+        pub polls: u64,
+        /// How often something came.
+        pub polls_found: u64,
+        /// How often it slept.
+        pub sleeps: u64,
+        /// How long it would look now, in nanoseconds.
+        pub window_ns: u64,
+    }
+}
+
+namewire_packet::counters! {
     /// What a worker publishes about itself; it is at most some milliseconds old.
     pub struct WorkerStatus {
         /// What its engine counts.
@@ -148,6 +164,8 @@ namewire_packet::counters! {
         pub measurement_entries: u64,
         /// Time of turns that had packets.
         pub busy_ns: u64,
+        /// How it waited for packets.
+        pub polling: PollCounters,
         /// Reads from streams that were cut short, because a face had reached the limit of what it may keep.
         pub short_reads: u64 = "limit.short-reads",
     }

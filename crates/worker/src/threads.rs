@@ -2,11 +2,13 @@
 
 use crate::{
     backlog::Backlog,
+    busy_polling::{BusyPolling, Policy},
     cs_erasure::CsErasureQueue,
     drop_log::DropNoter,
     io::WorkerIo,
     mesh::{self, Bell},
     pit_looks::PitLooks,
+    processors::{WhyNot, why_not_to_look},
     ring::Doorbell,
     senders::{ControlSender, WORKER_QUEUE, WorkerSender},
     shared::Shared,
@@ -40,8 +42,8 @@ pub struct WorkersConfig {
     pub engine: EngineConfig,
     /// The sockets of one worker.
     pub driver: DriverConfig,
-    /// How long a worker looks for packets before it sleeps.
-    pub busy_poll: Duration,
+    /// How long a worker looks for packets before it sleeps. `None`: as long as it pays.
+    pub busy_poll: Option<Duration>,
     /// The processor of each worker; a worker without one runs on any.
     pub pin: Vec<usize>,
     /// The key of all tables.
@@ -70,6 +72,8 @@ pub struct Started {
     pub senders: Arc<[WorkerSender]>,
     /// For each worker, the counters that belong to no face.
     pub faceless: Vec<Arc<FaceCounters>>,
+    /// Why the workers never look for packets, although they may as long as it pays.
+    pub sleeps_at_once: Option<WhyNot>,
 }
 
 /// Why the workers did not start.
@@ -112,6 +116,9 @@ pub fn start(
     tags: Option<&LiveTables>,
 ) -> Result<Started, WorkersError> {
     let count = udp_sockets.len();
+    let sleeps_at_once = config.busy_poll.is_none().then(|| why_not_to_look(count, &config.pin)).flatten();
+    let fixed = config.busy_poll.or(sleeps_at_once.map(|_| Duration::ZERO));
+    let polling = fixed.map_or(Policy::Adaptive, Policy::Fixed);
     let drivers = drivers(&config.driver, udp_sockets)?;
     let bells: Arc<[Bell]> =
         drivers.iter().map(|driver| Bell { doorbell: Doorbell::new(), waker: driver.waker() }).collect();
@@ -137,7 +144,7 @@ pub fn start(
             engine,
             messages: queue,
             inbox,
-            busy_poll: config.busy_poll,
+            busy_polling: BusyPolling::new(polling),
             busy_ns: 0,
             cs_erasures: CsErasureQueue::default(),
             pit_looks: PitLooks::default(),
@@ -168,7 +175,7 @@ pub fn start(
     if have_allocated.iter().take(count).count() < count {
         return Err(io::Error::other("a worker ended").into());
     }
-    Ok(Started { threads, senders: senders.into(), faceless })
+    Ok(Started { threads, senders: senders.into(), faceless, sleeps_at_once })
 }
 
 /// A driver for each worker, with the UDP sockets that it reads.

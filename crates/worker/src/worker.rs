@@ -4,9 +4,11 @@
 //! from the other workers' rings. The engine decides them batch by batch, and [`WorkerIo`] sends the results.
 
 mod frozen;
+mod idle;
 mod serving;
 
 use crate::{
+    busy_polling::BusyPolling,
     cs_erasure::CsErasureQueue,
     io::WorkerIo,
     mesh::{Inbox, Record, Task, decisions_per_turn},
@@ -21,12 +23,9 @@ use namewire_engine::{
 };
 use namewire_faces::{FaceEvent, RxArena, RxPacket};
 use namewire_tables::NameHashes;
-use std::{
-    sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, SyncSender},
 };
 
 /// Packets read from sockets in one turn: a few batches, so that timers and rings are not starved.
@@ -45,7 +44,7 @@ pub(crate) struct Worker {
     pub(crate) messages: Receiver<ToWorker>,
     pub(crate) inbox: Inbox,
     /// How long to look for packets before sleeping.
-    pub(crate) busy_poll: Duration,
+    pub(crate) busy_polling: BusyPolling,
     /// Time of turns that had packets.
     pub(crate) busy_ns: u64,
     pub(crate) cs_erasures: CsErasureQueue,
@@ -72,7 +71,6 @@ impl Worker {
         let _ = allocated.send(()); // or the start has failed, and the worker ends soon
         let mut tables = self.shared.table_reader();
         let (mut status_due_ns, mut upstreams_due_ns) = (0, 0);
-        let mut poll_until_ns = 0;
         loop {
             let now_ns = self.shared.now_ns();
             self.io.now_ns = now_ns;
@@ -104,10 +102,9 @@ impl Worker {
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
             if !is_idle || records > 0 {
-                self.busy_ns += self.shared.now_ns() - now_ns;
-                poll_until_ns = now_ns + self.busy_poll.as_nanos() as u64;
+                self.note_busy_turn(now_ns);
             }
-            if is_idle && self.poll(poll_until_ns) {
+            if is_idle && self.poll() {
                 continue;
             }
             self.sleep(is_idle);
@@ -140,54 +137,6 @@ impl Worker {
                 more => received += more,
             }
         }
-    }
-
-    /// Looks for packets again and again until `until_ns` or the next deadline. True as soon as a socket, another
-    /// worker or control has something, so no thread has to wake this worker.
-    fn poll(&mut self, until_ns: u64) -> bool {
-        let until_ns = self.next_deadline_ns().map_or(until_ns, |deadline_ns| deadline_ns.min(until_ns));
-        while self.shared.now_ns() < until_ns {
-            // The next look will report an error (no memory for epoll's answer).
-            if self.has_records() || self.io.driver.wait(Some(Duration::ZERO)).unwrap_or(false) {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        false
-    }
-
-    /// When a timer of the engine or of the sockets is due, or a look at the PIT.
-    fn next_deadline_ns(&self) -> Option<u64> {
-        let engine_ns = self.engine.next_deadline().map(|at| at.0);
-        let deadlines_ns = [engine_ns, self.io.driver.next_deadline_ns(), self.pit_looks.deadline_ns()];
-        deadlines_ns.into_iter().flatten().min()
-    }
-
-    /// Sleeps until a socket, another worker, control or a timer has something. If this turn had packets, it only looks
-    /// and does not sleep.
-    fn sleep(&mut self, is_idle: bool) {
-        let until_deadline = self.next_deadline_ns().map(|at_ns| {
-            // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
-            Duration::from_millis(at_ns.saturating_sub(self.shared.now_ns()).div_ceil(1_000_000))
-        });
-        let may_sleep = is_idle && self.may_sleep();
-        let timeout = if may_sleep { until_deadline } else { Some(Duration::ZERO) };
-        // An error here (no memory for epoll's answer) passes; the next turn asks again.
-        let _ = self.io.driver.wait(timeout);
-        if may_sleep {
-            self.io.outbox.bell(self.io.index).doorbell.awake();
-        }
-    }
-
-    /// Announces sleep; false if there is work.
-    fn may_sleep(&mut self) -> bool {
-        let Worker { inbox, io, .. } = self;
-        io.outbox.bell(io.index).doorbell.may_sleep(|| has_records(inbox, io))
-    }
-
-    /// Whether other workers have something for this one, or room for what waits here.
-    fn has_records(&mut self) -> bool {
-        has_records(&mut self.inbox, &self.io)
     }
 
     /// Decides the packets from our sockets whose names are ours, and passes the others to their workers.
@@ -378,6 +327,7 @@ impl Worker {
             cs_bytes: self.engine.cs_bytes(),
             name_groups: self.engine.name_groups() as u64,
             busy_ns: self.busy_ns,
+            polling: self.busy_polling.counters(),
             measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.io.driver.short_reads(),
         };
