@@ -3,6 +3,7 @@
 //! There is one type per table of the file. `default.toml`, in the same folder, is the text that users see; tests keep
 //! the two consistent.
 
+mod busy_poll;
 mod choice;
 mod cs;
 mod engine;
@@ -22,6 +23,7 @@ use crate::{
     text::{Origin, Prefix},
     units::{Bytes, Span},
 };
+pub use busy_poll::BusyPoll;
 pub use choice::{Choice, Named};
 pub use cs::CsSection;
 pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
@@ -40,8 +42,7 @@ pub use pit::{FaceListChoice, PitSection, Role};
 pub use privileges::Privileges;
 pub use probes::ProbesSection;
 use ranges::{
-    busy_poll, dead_nonces, fib_capacity, flow_cache, max_lifetime, measurement_capacity, pit_capacity, pit_face_share,
-    workers,
+    dead_nonces, fib_capacity, flow_cache, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
 };
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
@@ -151,8 +152,7 @@ pub struct RouterSection {
     /// The processors of the workers, one each. If empty, the kernel chooses.
     pub pin: Vec<usize>,
     /// How long an idle worker looks for packets before it sleeps.
-    #[serde(deserialize_with = "busy_poll")]
-    pub busy_poll: Span,
+    pub busy_poll: BusyPoll,
     /// Print nothing but errors and warnings.
     pub quiet: bool,
     /// Serve the certificates of the user's key chain and of all trust anchors.
@@ -316,7 +316,7 @@ impl Default for RouterSection {
             name: None,
             workers: 1,
             pin: Vec::new(),
-            busy_poll: Span::default(),
+            busy_poll: BusyPoll::default(),
             quiet: false,
             serve_certificates: false,
             keep_networks: true,

@@ -44,7 +44,7 @@ use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
 use namewire_websocket::{AcceptedWebSocket, Connections, Listener as WebSocketListener, WebSockets};
 use namewire_worker::{
-    ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WorkerSender, WorkerThreads, mesh, unix_ms,
+    ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WhyNot, WorkerSender, WorkerThreads, mesh, unix_ms,
 };
 use std::{
     io,
@@ -79,6 +79,7 @@ pub struct RouterHandle {
     websocket: Vec<FaceUri>,
     warnings: Vec<String>,
     ports: Vec<String>,
+    sleeps_at_once: Option<WhyNot>,
     observed: Option<ObserverHandle>,
     operator: Operator,
     taken: Option<TakenFrom>,
@@ -153,6 +154,11 @@ impl RouterHandle {
     /// How frames of each interface get to the router, in words, if the configuration leaves a choice.
     pub fn ports(&self) -> &[String] {
         &self.ports
+    }
+
+    /// Why idle workers sleep at once, although the configuration lets them look for packets as long as it pays.
+    pub fn sleeps_at_once(&self) -> Option<WhyNot> {
+        self.sleeps_at_once
     }
 
     /// Connects an application that runs in this process, as if it had connected to the Unix socket. The router's face
@@ -311,6 +317,7 @@ struct Foundation<'a> {
     faceless: Vec<Arc<FaceCounters>>,
     /// After the senders: dropping it waits for the threads, which end without senders.
     threads: WorkerThreads,
+    sleeps_at_once: Option<WhyNot>,
 }
 
 impl<'a> Foundation<'a> {
@@ -330,7 +337,7 @@ impl<'a> Foundation<'a> {
         StartError::require_memory(count.saturating_mul(WORKER_BYTES) + mesh::bytes(count))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let started = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
-        let Started { threads, senders, faceless, .. } = started;
+        let Started { threads, senders, faceless, sleeps_at_once } = started;
         let descriptors = Descriptors::of_process(&shared.holders, events.clone());
         Ok(Foundation {
             configuration,
@@ -347,12 +354,14 @@ impl<'a> Foundation<'a> {
             senders,
             faceless,
             threads,
+            sleeps_at_once,
         })
     }
 
     /// Control and all other threads. With `handed`, they go on where another program stops.
     fn build(self, mut opened: Opened, mut handed: Option<Handed>) -> Result<RouterHandle, StartError> {
         let (configuration, shared) = (self.configuration, Arc::clone(&self.shared));
+        let sleeps_at_once = self.sleeps_at_once;
         let (events, descriptors) = (self.events.clone(), self.descriptors.clone());
         let faces = &configuration.settings.faces;
         let management = management_config(configuration, &shared.holders);
@@ -402,6 +411,7 @@ impl<'a> Foundation<'a> {
             websocket,
             warnings,
             ports,
+            sleeps_at_once,
             observed,
             operator,
             taken,

@@ -17,7 +17,7 @@ pub(crate) fn workers_config(
     WorkersConfig {
         engine: engine_share(settings),
         driver: driver_config(settings, holders, face_ids),
-        busy_poll: Some(settings.router.busy_poll.0),
+        busy_poll: settings.router.busy_poll.fixed(),
         pin: settings.router.pin.clone(),
         table_key: secrets.tables,
         seed: secrets.seed,

@@ -5,7 +5,7 @@ mod application;
 mod threads;
 
 use application::{Application, PATIENCE, eventually, name, start_with};
-use namewire_configuration::{Configuration, Settings, units::Span};
+use namewire_configuration::{Configuration, Settings, settings::BusyPoll, units::Span};
 use namewire_router::{Router, StartError};
 use std::{
     fs,
@@ -73,7 +73,7 @@ fn workers_run_where_they_are_told_to() {
 fn a_busy_worker_polls_for_its_time_and_then_sleeps() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let busy_poll = Duration::from_secs(1);
-    let (router, _directory) = start_with(1, |config| config.settings.router.busy_poll = Span(busy_poll));
+    let (router, _directory) = start_with(1, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
     let mut application = Application::connect(&router);
     application.register("/producer");
     let mut consumer = Application::connect(&router);
@@ -104,7 +104,7 @@ fn a_polling_worker_looks_at_what_other_workers_send_it() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // Longer than a test waits: a packet found only at the end of the poll comes too late.
     let busy_poll = 10 * PATIENCE;
-    let (router, _directory) = start_with(2, |config| config.settings.router.busy_poll = Span(busy_poll));
+    let (router, _directory) = start_with(2, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
     let mut producer = Application::connect(&router);
     producer.register("/producer");
     let mut consumer = Application::connect(&router);

@@ -55,6 +55,9 @@ pub(super) fn started(router: &RouterHandle) {
     for port in router.ports() {
         tracing::info!(target: "faces", "{port}");
     }
+    if let Some(why) = router.sleeps_at_once() {
+        tracing::info!(target: "management", "idle workers sleep at once: {why}");
+    }
     for warning in router.warnings() {
         tracing::warn!(target: "faces", "{warning}");
     }

@@ -41,7 +41,7 @@ fn everything_can_be_said() {
     assert_eq!(settings.faces.udp.listen.as_ref().map(Vec::len), Some(2));
     assert_eq!((settings.face.len(), settings.route.len(), settings.router.workers), (2, 2, 4));
     let Settings { router, cs, .. } = &settings;
-    assert_eq!((&router.pin[..], router.busy_poll.0.as_micros()), (&[0, 1, 0, 1][..], 50));
+    assert_eq!((&router.pin[..], router.busy_poll.to_string()), (&[0, 1, 0, 1][..], "50 us".to_owned()));
     assert!(!settings.faces.udp.offload);
     let PolicyChoice { eviction, admission, .. } = cs.policy();
     assert_eq!((eviction, admission), (EvictionName::Fifo, AdmissionName::Filter));

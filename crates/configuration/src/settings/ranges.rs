@@ -43,8 +43,6 @@ macro_rules! ranges {
 ranges! {
     required
     workers: u16 = 1..=MAX_WORKERS as u16;
-    // For a worker, a second is for ever.
-    busy_poll: Span = Span::default()..=Span::from_secs(1);
     max_lifetime: Span = Span(Duration::from_millis(1))..=Span::from_secs(864_000);
     idle_timeout: Span = Span::from_secs(1)..=Span::from_secs(864_000);
     udp_mtu: Bytes = MTU_BYTES;
