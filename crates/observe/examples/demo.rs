@@ -375,8 +375,13 @@ fn worker(number: u64, seconds: f64, data: u64) -> Worker {
         unsatisfied: share / 30,
         cs_hits: share / 3,
         cs_misses: share,
+        polled_ns: (seconds * 1e8) as u64,
+        polls: share,
+        polls_found: share - share / 20,
+        sleeps: share / 9,
+        poll_window_ns: 18_000,
     };
-    Worker { busy_ratio, load }
+    Worker { busy_ratio, poll_ratio: Some(0.1), load }
 }
 
 fn routes(count: u64, faces: u64) -> Vec<Route> {

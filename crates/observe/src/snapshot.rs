@@ -62,6 +62,8 @@ pub struct Snapshot {
 pub struct Worker {
     /// The share of time in which it had work. `None`: unknown.
     pub busy_ratio: Option<f64>,
+    /// The share of time in which it looked for packets instead of sleeping. `None`: unknown.
+    pub poll_ratio: Option<f64>,
     /// What it holds and does.
     #[serde(flatten)]
     pub load: WorkerLoad,

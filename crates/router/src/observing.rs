@@ -9,9 +9,13 @@ use namewire_faces::capture::{CaptureReader, Taken as TakenRecord};
 use namewire_node_model::traced::{Answers, TracedPacket, Unanswered};
 use namewire_observe::{
     Snapshot, Source, TraceNews, TraceReader,
+    snapshot::Worker,
     source::{Admitted, Place, SettingsInForce},
 };
-use namewire_packet::{NameBuf, nfd::CaptureRecord};
+use namewire_packet::{
+    NameBuf,
+    nfd::{CaptureRecord, WorkerLoad},
+};
 use std::{
     net::IpAddr,
     sync::{
@@ -28,15 +32,15 @@ pub(crate) struct RouterSource {
     /// Warnings of the start.
     notes: Vec<String>,
     places: ObserverPlaces,
-    last: Mutex<Busy>,
+    last: Mutex<Spent>,
     traces_begun: AtomicU64,
 }
 
-/// How long each worker had been busy at a moment.
+/// How long each worker had been busy, and had looked for packets, at a moment.
 #[derive(Default)]
-struct Busy {
+struct Spent {
     at_ns: u64,
-    busy_ns: Vec<u64>,
+    loads: Vec<WorkerLoad>,
 }
 
 impl RouterSource {
@@ -44,18 +48,16 @@ impl RouterSource {
         RouterSource { events, notes, places, last: Mutex::default(), traces_begun: AtomicU64::new(0) }
     }
 
-    /// The share of time in which each worker had packets since the last copy.
-    fn busy_ratios(&self, at_ns: u64, busy_ns: Vec<u64>) -> Vec<Option<f64>> {
+    /// Adds the shares of the time since the last copy.
+    fn add_ratios(&self, at_ns: u64, workers: &mut [Worker]) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed_ns = at_ns.saturating_sub(last.at_ns);
-        let ratio = |(worker, busy_ns): (usize, &u64)| {
-            let before_ns = *last.busy_ns.get(worker)?;
-            let ratio = busy_ns.saturating_sub(before_ns) as f64 / passed_ns.max(1) as f64;
-            Some(ratio.min(1.0))
-        };
-        let ratios = busy_ns.iter().enumerate().map(ratio).collect();
-        *last = Busy { at_ns, busy_ns };
-        ratios
+        let passed_ns = at_ns.saturating_sub(last.at_ns).max(1);
+        let share = |now_ns: u64, before_ns: u64| (now_ns.saturating_sub(before_ns) as f64 / passed_ns as f64).min(1.0);
+        for (worker, before) in workers.iter_mut().zip(&last.loads) {
+            worker.busy_ratio = Some(share(worker.load.busy_ns, before.busy_ns));
+            worker.poll_ratio = Some(share(worker.load.polled_ns, before.polled_ns));
+        }
+        *last = Spent { at_ns, loads: workers.iter().map(|worker| worker.load).collect() };
     }
 }
 
@@ -68,8 +70,7 @@ impl Source for RouterSource {
         let (reply, answer) = oneshot::channel();
         self.events.send(ToControl::Operate(Request::Snapshot(reply))).ok()?;
         let Taken { mut snapshot, at_ns } = answer.await.ok()?;
-        let ratios = self.busy_ratios(at_ns, snapshot.workers.iter().map(|worker| worker.load.busy_ns).collect());
-        snapshot.workers.iter_mut().zip(ratios).for_each(|(worker, ratio)| worker.busy_ratio = ratio);
+        self.add_ratios(at_ns, &mut snapshot.workers);
         snapshot.notes.clone_from(&self.notes);
         Some(snapshot)
     }

@@ -4,8 +4,9 @@
 mod application;
 mod threads;
 
-use application::{Application, PATIENCE, eventually, name, start_with};
+use application::{Application, PATIENCE, eventually, name, start, start_with};
 use namewire_configuration::{Configuration, Settings, settings::BusyPoll, units::Span};
+use namewire_packet::nfd::WorkerLoad;
 use namewire_router::{Router, StartError};
 use std::{
     fs,
@@ -73,7 +74,8 @@ fn workers_run_where_they_are_told_to() {
 fn a_busy_worker_polls_for_its_time_and_then_sleeps() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let busy_poll = Duration::from_secs(1);
-    let (router, _directory) = start_with(1, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
+    let (router, _directory) =
+        start_with(1, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
     let mut application = Application::connect(&router);
     application.register("/producer");
     let mut consumer = Application::connect(&router);
@@ -99,12 +101,65 @@ fn a_busy_worker_polls_for_its_time_and_then_sleeps() {
     router.stop();
 }
 
+/// What the only worker has counted.
+fn load(application: &mut Application) -> WorkerLoad {
+    application.dataset("/status/workers")[0]
+}
+
+/// One exchange, whose Data takes at least `pause`, as does whatever follows it.
+fn exchange(consumer: &mut Application, producer: &mut Application, number: u32, pause: Duration) {
+    let interest = consumer.interest(name(&format!("/producer/{number}"))).lifetime_ms(60_000).build();
+    consumer.send(&interest);
+    let interest = producer.receive().expect("an Interest");
+    std::thread::sleep(pause);
+    producer.answer(&interest, b"");
+    consumer.receive().expect("Data");
+    std::thread::sleep(pause);
+}
+
+#[test]
+fn by_default_a_worker_looks_for_packets_where_that_pays_and_only_there() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (router, _directory) = start(1);
+    let mut producer = Application::connect(&router);
+    producer.register("/producer");
+    let mut consumer = Application::connect(&router);
+    let mut number = 0;
+    let mut next = |pause| {
+        number += 1;
+        exchange(&mut consumer, &mut producer, number, pause);
+    };
+    let mut control = Application::connect(&router);
+    if router.sleeps_at_once().is_some() {
+        (0..500).for_each(|_| next(Duration::ZERO));
+        let load = load(&mut control);
+        assert_eq!((load.polls, load.poll_window_ns), (0, 0), "{load:?}");
+        assert!(load.sleeps > 0, "{load:?}");
+        return;
+    }
+    // On a loaded machine, few packets come soon. But some do.
+    eventually("it has looked", || {
+        (0..500).for_each(|_| next(Duration::ZERO));
+        load(&mut control).polls > 0
+    });
+
+    // Now none do, except those with which this test asks.
+    next(Duration::from_millis(20));
+    let before = load(&mut control);
+    (0..25).for_each(|_| next(Duration::from_millis(20)));
+    std::thread::sleep(Duration::from_secs(1));
+    let after = load(&mut control);
+    assert!(after.sleeps >= before.sleeps + 10, "{before:?} {after:?}");
+    assert!(after.polls <= before.polls + 16, "{before:?} {after:?}");
+}
+
 #[test]
 fn a_polling_worker_looks_at_what_other_workers_send_it() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // Longer than a test waits: a packet found only at the end of the poll comes too late.
     let busy_poll = 10 * PATIENCE;
-    let (router, _directory) = start_with(2, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
+    let (router, _directory) =
+        start_with(2, |config| config.settings.router.busy_poll = BusyPoll::For(Span(busy_poll)));
     let mut producer = Application::connect(&router);
     producer.register("/producer");
     let mut consumer = Application::connect(&router);

@@ -39,7 +39,7 @@ fn full(face_count: u64) -> Snapshot {
     let mut snapshot = Snapshot {
         version: "0.1.0".into(),
         start_unix_ms: 1_700_000_000_500,
-        workers: vec![Worker { busy_ratio: Some(0.5), ..Default::default() }],
+        workers: vec![Worker { busy_ratio: Some(0.5), poll_ratio: Some(0.1), ..Default::default() }],
         faces: (1..=face_count).rev().map(face).collect(),
         routes: vec![Route::default()],
         drops,

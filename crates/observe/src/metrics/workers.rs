@@ -1,20 +1,29 @@
 //! Metrics of each worker thread.
 
-use super::{Metric, ROWS_MAX, View, of_facts};
+use super::{Metric, ROWS_MAX, Samples, View, of_facts};
+use crate::snapshot::Worker;
 use namewire_packet::nfd::{PacketCounts, WorkerLoad};
 
 const WORKER: &[&str] = &["worker"];
 
-pub(super) const METRICS: &[Metric] = &[Metric::gauge(
-    "namewire_worker_busy_ratio",
-    "The share of time in which the worker had work.",
-    |view, samples| {
-        for worker in view.snapshot.workers.iter().take(ROWS_MAX) {
-            worker.busy_ratio.into_iter().for_each(|ratio| samples.add(&[&worker.load.number.to_string()], ratio));
-        }
-    },
-)
-.labels(WORKER)];
+pub(super) const METRICS: &[Metric] = &[
+    Metric::gauge("namewire_worker_busy_ratio", "The share of time in which the worker had work.", |view, samples| {
+        ratios(view, samples, |worker| worker.busy_ratio)
+    })
+    .labels(WORKER),
+    Metric::gauge(
+        "namewire_worker_poll_ratio",
+        "The share of time in which the worker looked for packets instead of sleeping.",
+        |view, samples| ratios(view, samples, |worker| worker.poll_ratio),
+    )
+    .labels(WORKER),
+];
+
+fn ratios(view: &View, samples: &mut Samples, of: impl Fn(&Worker) -> Option<f64>) {
+    for worker in view.snapshot.workers.iter().take(ROWS_MAX) {
+        of(worker).into_iter().for_each(|ratio| samples.add(&[&worker.load.number.to_string()], ratio));
+    }
+}
 
 pub(super) fn derived() -> Vec<Metric> {
     let loads = of_facts("namewire_worker_", WORKER, WorkerLoad::FACTS, |view, visit| each(view, visit));

@@ -23,5 +23,12 @@ element! {
         pub unsatisfied: u64 = 134 => Counter unsatisfied_interests: "Pending Interests that ended without Data.",
         pub cs_hits: u64 = 135 => Counter: "Interests that the Content Store answered.",
         pub cs_misses: u64 = 136 => Counter: "Interests that it could not answer.",
+        /// Nanoseconds since its start in which it looked for packets instead of sleeping.
+        pub polled_ns: u64 = 137 or 0,
+        pub polls: u64 = 138 or 0 => Counter: "Times that it looked for packets before it would sleep.",
+        pub polls_found: u64 = 139 or 0 => Counter: "Times that something came while it looked.",
+        pub sleeps: u64 = 140 or 0 => Counter: "Times that it slept.",
+        pub poll_window_ns: u64 = 141 or 0
+            => Gauge: "How long it would look for packets now before it sleeps, in nanoseconds.",
     }
 }

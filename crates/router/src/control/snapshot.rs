@@ -62,7 +62,7 @@ impl Control {
             start_unix_ms: status.start_timestamp_ms,
             now_unix_ms: status.current_timestamp_ms,
             faces: node.faces_shown(&state),
-            workers: state.workers.into_iter().map(|load| Worker { busy_ratio: None, load }).collect(),
+            workers: state.workers.into_iter().map(|load| Worker { load, ..Worker::default() }).collect(),
             routes: self.routes_shown(),
             drops,
             events,

@@ -231,7 +231,7 @@ impl Node {
     fn worker_loads(&self) -> Vec<WorkerLoad> {
         let load = |number: usize| {
             let status = *self.shared.status(number as u8);
-            let WorkerStatus { counters, busy_ns, pit_entries, cs_entries, cs_bytes, .. } = status;
+            let WorkerStatus { counters, busy_ns, polling, pit_entries, cs_entries, cs_bytes, .. } = status;
             WorkerLoad {
                 number: number as u64,
                 busy_ns,
@@ -243,6 +243,11 @@ impl Node {
                 unsatisfied: counters.unsatisfied,
                 cs_hits: counters.cs_hits,
                 cs_misses: counters.cs_misses,
+                polled_ns: polling.polled_ns,
+                polls: polling.polls,
+                polls_found: polling.polls_found,
+                sleeps: polling.sleeps,
+                poll_window_ns: polling.window_ns,
             }
         };
         (0..self.workers.len()).map(load).collect()
