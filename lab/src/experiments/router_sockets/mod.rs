@@ -7,8 +7,10 @@
 //! byte; losses are counted, never retried.
 //!
 //! Each repetition of each case has a fresh router. Repetitions are interleaved: all cases once, then all again.
-//! Besides the router, a bare relay runs that only copies packets: the lower bound of kernel sockets. CPU time is the
-//! process's own, user and system, per packet; an exchange is an Interest and a Data, so two packets.
+//! Where sleep matters, a router whose idle workers sleep at once (`router.busy_poll=0`) runs right after the one with
+//! default settings. Besides these, a bare relay runs that only copies packets: the lower bound of kernel sockets. It
+//! sleeps between packets. CPU time is the process's own, user and system, per packet; an exchange is an Interest and a
+//! Data, so two packets.
 //!
 //! The router uses UDP segmentation offload; the relay and the load do not. So their datagrams reach the router one by
 //! one, and only the router's own packets are joined.
@@ -25,7 +27,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use crate::clock::resolve_cpu_account;
@@ -41,6 +43,10 @@ pub(super) const FILE: &str = include_str!("experiment.toml");
 const WINDOW: u32 = 64;
 /// Interests per second in the paced cases.
 const PACE_PER_S: u32 = 10_000;
+/// The same in the slow case: every exchange finds the router asleep.
+const SLOW_PACE_PER_S: u32 = 1_000;
+/// An exchange of the slow case takes the time of this many others.
+const SLOW_PART: u32 = 5;
 /// Most Interests in flight in the paced cases: a stall of 0.4 s.
 const PACED_WINDOW: u32 = 4_096;
 /// Time for a router to settle before it counts as idle.
@@ -57,7 +63,7 @@ enum Mode {
     /// One Interest in flight.
     One,
     /// A constant rate.
-    Paced,
+    Paced { per_s: u32 },
 }
 
 struct Case {
@@ -67,20 +73,36 @@ struct Case {
     mode: Mode,
     /// With [`Size::routes`] other routes in the router.
     among_routes: bool,
+    /// Also with a router whose idle workers sleep at once.
+    beside_sleeping: bool,
+    /// Workers of the router, if the case is about their number.
+    workers: Option<usize>,
 }
 
 impl Case {
     const fn new(id: &'static str, transport: Transport, content_bytes: u32, mode: Mode) -> Self {
-        Self { id, transport, content_bytes, mode, among_routes: false }
+        Self { id, transport, content_bytes, mode, among_routes: false, beside_sleeping: false, workers: None }
     }
 
     const fn among_routes(id: &'static str, transport: Transport, content_bytes: u32, mode: Mode) -> Self {
-        Self { id, transport, content_bytes, mode, among_routes: true }
+        Self { among_routes: true, ..Self::new(id, transport, content_bytes, mode) }
     }
 
-    /// Whether the subject can run the case: a relay has no store and no routes.
+    const fn beside_sleeping(id: &'static str, transport: Transport, mode: Mode) -> Self {
+        Self { beside_sleeping: true, ..Self::new(id, transport, 100, mode) }
+    }
+
+    /// Four workers on one processor, which must not take it from each other.
+    const fn of_four_workers(id: &'static str, transport: Transport) -> Self {
+        Self { workers: Some(4), ..Self::beside_sleeping(id, transport, Mode::Saturate) }
+    }
+
+    /// Whether the subject can run the case: a relay has no store, no routes and no workers.
     fn suits(&self, subject: Subject) -> bool {
-        subject != Subject::Relay || !(self.mode == Mode::Store || self.among_routes)
+        match subject {
+            Subject::Namewire { busy_polls, .. } => busy_polls || self.beside_sleeping,
+            Subject::Relay => !(self.mode == Mode::Store || self.among_routes || self.workers.is_some()),
+        }
     }
 }
 
@@ -92,10 +114,14 @@ const CASES: &[Case] = &[
     Case::new("udp-1200", Transport::Udp, 1_200, Mode::Saturate),
     Case::new("store-unix", Transport::Unix, 100, Mode::Store),
     Case::new("store-udp", Transport::Udp, 100, Mode::Store),
-    Case::new("one-unix", Transport::Unix, 100, Mode::One),
-    Case::new("one-udp", Transport::Udp, 100, Mode::One),
-    Case::new("paced-unix", Transport::Unix, 100, Mode::Paced),
-    Case::new("paced-udp", Transport::Udp, 100, Mode::Paced),
+    Case::beside_sleeping("one-unix", Transport::Unix, Mode::One),
+    Case::beside_sleeping("one-udp", Transport::Udp, Mode::One),
+    Case::new("paced-unix", Transport::Unix, 100, Mode::Paced { per_s: PACE_PER_S }),
+    Case::new("paced-udp", Transport::Udp, 100, Mode::Paced { per_s: PACE_PER_S }),
+    Case::beside_sleeping("slow-unix", Transport::Unix, Mode::Paced { per_s: SLOW_PACE_PER_S }),
+    Case::beside_sleeping("slow-udp", Transport::Udp, Mode::Paced { per_s: SLOW_PACE_PER_S }),
+    Case::of_four_workers("four-workers-unix", Transport::Unix),
+    Case::of_four_workers("four-workers-udp", Transport::Udp),
 ];
 
 /// Sizes of a run.
@@ -115,15 +141,21 @@ pub(super) struct Size {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
-    Namewire { workers: usize },
+    Namewire {
+        workers: usize,
+        /// With default settings; otherwise idle workers sleep at once.
+        busy_polls: bool,
+    },
     Relay,
 }
 
 impl Subject {
     fn label(self) -> String {
         match self {
-            Self::Namewire { workers: 1 } => "namewire".to_owned(),
-            Self::Namewire { workers } => format!("namewire, {workers} workers"),
+            Self::Namewire { workers: 1, busy_polls: true } => "namewire".to_owned(),
+            Self::Namewire { workers: 1, busy_polls: false } => "namewire, sleeping at once".to_owned(),
+            Self::Namewire { workers, busy_polls: true } => format!("namewire, {workers} workers"),
+            Self::Namewire { workers, busy_polls: false } => format!("namewire, {workers} workers, sleeping at once"),
             Self::Relay => "relay".to_owned(),
         }
     }
@@ -151,16 +183,17 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
         remarks: BTreeMap::new(),
         lost: 0,
     };
-    let mut subjects: Vec<Subject> = context.workers.iter().map(|&workers| Subject::Namewire { workers }).collect();
+    let of = |&workers: &usize| [true, false].map(|busy_polls| Subject::Namewire { workers, busy_polls });
+    let mut subjects: Vec<Subject> = context.workers.iter().flat_map(of).collect();
     subjects.push(Subject::Relay);
-    let per_repetition = CASES.len() * subjects.len() + context.workers.len();
+    let per_repetition = CASES.len() * subjects.len() + 2 * context.workers.len();
     let once = if run.size.many_routes.is_some() { context.workers.len() } else { 0 };
     context.plan_steps(per_repetition * usize::from(run.size.repetitions) + once);
     for repetition in 0..run.size.repetitions {
         for &subject in &subjects {
-            if let Subject::Namewire { workers } = subject {
+            if subject != Subject::Relay {
                 context.begin_step(&format!("idle {}", subject.label()))?;
-                run.idle(subject, workers)?;
+                run.idle(subject)?;
             }
         }
         for case in CASES {
@@ -175,9 +208,9 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
     if let Some(routes) = run.size.many_routes {
         for &workers in &context.workers {
-            let subject = Subject::Namewire { workers };
+            let subject = Subject::Namewire { workers, busy_polls: true };
             context.begin_step(&format!("{routes} routes {}", subject.label()))?;
-            let router = run.start_router(workers)?;
+            let router = run.start_router(workers, true)?;
             run.register_routes("many-routes", subject, &router, routes)?;
         }
     }
@@ -186,8 +219,9 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
 
 impl Run<'_> {
     /// Start-up time, memory and CPU time of an idle router.
-    fn idle(&mut self, subject: Subject, workers: usize) -> anyhow::Result<()> {
-        let router = self.start_router(workers)?;
+    fn idle(&mut self, subject: Subject) -> anyhow::Result<()> {
+        let Subject::Namewire { workers, busy_polls } = subject else { return Ok(()) };
+        let router = self.start_router(workers, busy_polls)?;
         std::thread::sleep(SETTLE);
         let resident_kib = process::resident_kib(router.id()).context("the router's memory cannot be read")?;
         let account = || process::cpu_time_ns(router.id()).context("the router's CPU time cannot be read");
@@ -212,21 +246,16 @@ impl Run<'_> {
                 let relay = RelayProcess::start(lab, case.transport, self.cpus.map(|cpus| cpus.0))?;
                 relay.load(Command::new(lab), load_cpu, case.transport, &options)?
             }
-            Subject::Namewire { workers } => self.load_router(case, subject, workers, &options)?,
+            Subject::Namewire { .. } => self.load_router(case, subject, &options)?,
         };
         ensure!(report.wrong == 0, "{} packets were wrong, so no time of this run is valid", report.wrong);
         self.add(case, subject, &report);
         Ok(())
     }
 
-    fn load_router(
-        &mut self,
-        case: &Case,
-        subject: Subject,
-        workers: usize,
-        options: &[String],
-    ) -> anyhow::Result<LoadReport> {
-        let mut router = self.start_router(workers)?;
+    fn load_router(&mut self, case: &Case, subject: Subject, options: &[String]) -> anyhow::Result<LoadReport> {
+        let Subject::Namewire { workers, busy_polls } = subject else { bail!("a relay is no router") };
+        let mut router = self.start_router(case.workers.unwrap_or(workers), busy_polls)?;
         // Kept while the load runs: dropping it removes the routes.
         let _routes = match case.among_routes {
             true => Some(self.register_routes("routes", subject, &router, self.size.routes)?),
@@ -238,8 +267,9 @@ impl Run<'_> {
         Ok(report)
     }
 
-    fn start_router(&self, workers: usize) -> anyhow::Result<RouterProcess> {
-        RouterProcess::start(&self.router, workers, self.cpus.map(|cpus| cpus.0))
+    fn start_router(&self, workers: usize, busy_polls: bool) -> anyhow::Result<RouterProcess> {
+        let options = if busy_polls { &[][..] } else { &["--set".to_owned(), "router.busy_poll=0".to_owned()] };
+        RouterProcess::start_with(&self.router, workers, self.cpus.map(|cpus| cpus.0), options)
     }
 
     fn options(&self, case: &Case, repetition: u16) -> Vec<String> {
@@ -249,7 +279,8 @@ impl Run<'_> {
         option("stream", u32::from(repetition));
         let (count, warmup) = match case.mode {
             Mode::Saturate | Mode::Store => (self.size.saturating, self.size.saturating / 10),
-            Mode::One | Mode::Paced => (self.size.timed, 200),
+            Mode::Paced { per_s: SLOW_PACE_PER_S } => (self.size.timed / SLOW_PART, 200),
+            Mode::One | Mode::Paced { .. } => (self.size.timed, 200),
         };
         option("count", count);
         option("warmup", warmup);
@@ -260,9 +291,9 @@ impl Run<'_> {
                 option("names", self.size.store_names);
             }
             Mode::One => option("window", 1),
-            Mode::Paced => {
+            Mode::Paced { per_s } => {
                 option("window", PACED_WINDOW);
-                option("rate", PACE_PER_S);
+                option("rate", per_s);
             }
         }
         options.extend(["--seed".to_owned(), (self.context.seed ^ u64::from(repetition)).to_string()]);
@@ -275,23 +306,21 @@ impl Run<'_> {
     fn add(&mut self, case: &Case, subject: Subject, report: &LoadReport) {
         let elapsed_ns = self.context.clock.resolve(report.elapsed_ns);
         let (subject, table) = (subject.label(), &mut self.table);
+        let packets = (report.satisfied * 2).max(1) as f64;
+        let cpu_samples = table.samples(case.id, &subject, "cpu", "µs per packet");
+        match report.watched_cpu_ns {
+            Some(cpu_ns) => cpu_samples.add_resolved(resolve_cpu_account(cpu_ns).map(|ns| ns as f64 / 1e3 / packets)),
+            None => cpu_samples.refuse("the kernel gives no CPU time of other processes".to_owned()),
+        }
         match case.mode {
             Mode::Saturate | Mode::Store => {
                 let per_s = elapsed_ns.map(|ns| report.satisfied as f64 * 1e9 / ns as f64);
                 table.samples(case.id, &subject, "exchanges", "per s").add_resolved(per_s);
-                let packets = (report.satisfied * 2).max(1) as f64;
-                let cpu_samples = table.samples(case.id, &subject, "cpu", "µs per packet");
-                match report.watched_cpu_ns {
-                    Some(cpu_ns) => {
-                        cpu_samples.add_resolved(resolve_cpu_account(cpu_ns).map(|ns| ns as f64 / 1e3 / packets))
-                    }
-                    None => cpu_samples.refuse("the kernel gives no CPU time of other processes".to_owned()),
-                }
                 if let (Mode::Saturate, Some(kib)) = (case.mode, report.watched_resident_kib) {
                     table.samples(case.id, &subject, "resident after", "MiB").add(kib as f64 / 1024.0);
                 }
             }
-            Mode::One | Mode::Paced => {
+            Mode::One | Mode::Paced { .. } => {
                 for (metric, latency_ns) in
                     [("latency p50", report.latency_ns_p50), ("latency p99", report.latency_ns_p99)]
                 {

@@ -27,20 +27,24 @@ impl Run<'_> {
             Some(row.value.as_ref()?.median)
         };
         let mut headline = BTreeMap::from([("lost".to_owned(), self.lost as f64)]);
-        let first =
-            self.context.workers.first().map(|&workers| Subject::Namewire { workers }.label()).unwrap_or_default();
+        let workers = self.context.workers.first().map_or(1, |&workers| workers);
+        let [first, sleeping] = [true, false].map(|busy_polls| Subject::Namewire { workers, busy_polls }.label());
         for row in rows.iter().filter(|row| row.subject == first && row.metric != "lost") {
             let Some(value) = &row.value else { continue };
             let unit = row.unit.replace('µ', "u");
             let key = format!("{} {} {unit}", row.case, row.metric).replace([' ', '-'], "_");
             headline.insert(key, value.median);
-            let over_relay = match row.metric.as_str() {
-                "cpu" => format!("{}_cpu_over_relay", row.case),
-                "latency p50" => format!("{}_p50_over_relay", row.case),
+            let metric = match row.metric.as_str() {
+                "cpu" => "cpu",
+                "latency p50" => "p50",
+                "exchanges" => "exchanges",
                 _ => continue,
             };
-            if let Some(floor) = median(&row.case, "relay", &row.metric) {
-                headline.insert(over_relay.replace('-', "_"), value.median / floor);
+            for (subject, over) in [("relay", "relay"), (&sleeping, "sleeping")] {
+                if let Some(floor) = median(&row.case, subject, &row.metric).filter(|&floor| floor > 0.0) {
+                    let key = format!("{}_{metric}_over_{over}", row.case);
+                    headline.insert(key.replace('-', "_"), value.median / floor);
+                }
             }
         }
         // The targets use small Data, where all cost is per packet.
