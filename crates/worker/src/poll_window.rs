@@ -117,9 +117,11 @@ impl PollWindow {
         }
     }
 
-    /// A sleep that was short enough for a window took `price_ns` of processor time.
-    pub(crate) fn price(&mut self, price_ns: u64) {
-        let price_ns = price_ns.min(PRICE_NS_MAX);
+    /// A sleep that was short enough for a window took `sleep_ns` of processor time. Its price is half as much again,
+    /// because the turn that follows takes longer: caches are cold, and peers sleep too, so that each send wakes one.
+    /// Measured with one Interest in flight over Unix sockets: sleeps of 12 µs, and turns of 12 µs in place of 6.
+    pub(crate) fn price(&mut self, sleep_ns: u64) {
+        let price_ns = sleep_ns.saturating_add(sleep_ns / 2).min(PRICE_NS_MAX);
         self.price_ns = (self.price_ns * (PRICE_WEIGHT - 1) + price_ns) / PRICE_WEIGHT;
     }
 
