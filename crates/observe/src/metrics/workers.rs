@@ -8,20 +8,26 @@ const WORKER: &[&str] = &["worker"];
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::gauge("namewire_worker_busy_ratio", "The share of time in which the worker had work.", |view, samples| {
-        ratios(view, samples, |worker| worker.busy_ratio)
+        gauges(view, samples, |worker| worker.busy_ratio)
     })
     .labels(WORKER),
     Metric::gauge(
         "namewire_worker_poll_ratio",
         "The share of time in which the worker looked for packets instead of sleeping.",
-        |view, samples| ratios(view, samples, |worker| worker.poll_ratio),
+        |view, samples| gauges(view, samples, |worker| worker.poll_ratio),
+    )
+    .labels(WORKER),
+    Metric::gauge(
+        "namewire_worker_poll_window_seconds",
+        "How long the worker would look for packets now before it sleeps.",
+        |view, samples| gauges(view, samples, |worker| Some(worker.load.poll_window_ns as f64 / 1e9)),
     )
     .labels(WORKER),
 ];
 
-fn ratios(view: &View, samples: &mut Samples, of: impl Fn(&Worker) -> Option<f64>) {
+fn gauges(view: &View, samples: &mut Samples, of: impl Fn(&Worker) -> Option<f64>) {
     for worker in view.snapshot.workers.iter().take(ROWS_MAX) {
-        of(worker).into_iter().for_each(|ratio| samples.add(&[&worker.load.number.to_string()], ratio));
+        of(worker).into_iter().for_each(|value| samples.add(&[&worker.load.number.to_string()], value));
     }
 }
 

@@ -28,7 +28,7 @@ element! {
         pub polls: u64 = 138 or 0 => Counter: "Times that it looked for packets before it would sleep.",
         pub polls_found: u64 = 139 or 0 => Counter: "Times that something came while it looked.",
         pub sleeps: u64 = 140 or 0 => Counter: "Times that it slept.",
-        pub poll_window_ns: u64 = 141 or 0
-            => Gauge: "How long it would look for packets now before it sleeps, in nanoseconds.",
+        /// Nanoseconds for which it would look for packets now before it sleeps.
+        pub poll_window_ns: u64 = 141 or 0,
     }
 }
