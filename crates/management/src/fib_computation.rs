@@ -17,7 +17,7 @@
 //! its next hops by longest prefix match, so it has the next hops that Interests would find without it.
 //!
 //! Published entries are in a separate table, ordered by name ([`crate::prefix_tree`]). It shares the name's bytes with
-//! the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 57 bytes per entry. The forwarder holds the
+//! the RIB and keeps each next-hop set once ([`crate::next_hop_sets`]): 41 bytes per entry. The forwarder holds the
 //! same entries once more, so that workers can read them without a lock.
 //!
 //! A change of `/` concerns every name, and a face that closes may remove a million routes. So each call recomputes at

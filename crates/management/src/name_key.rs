@@ -4,7 +4,7 @@
 //! start with the prefix's bytes. So in an ordered table the subtree of a prefix is one contiguous range. A prefix can
 //! be looked up as a slice, without an owned name.
 //!
-//! Tables share the bytes: a clone only raises a reference count.
+//! Tables share the bytes: a clone only raises a reference count. A key takes 8 bytes: the length lies beside the bytes.
 
 use namewire_packet::{Name, NameBuf};
 use std::{
@@ -12,25 +12,25 @@ use std::{
     collections::{BTreeMap, btree_map},
     fmt,
     ops::Bound,
-    sync::Arc,
 };
+use triomphe::ThinArc;
 
 /// A shared name, ordered canonically: its TLV-VALUE.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NameKey(Arc<[u8]>);
+pub(crate) struct NameKey(ThinArc<(), u8>);
 
 impl NameKey {
     pub(crate) fn new(name: Name<'_>) -> Self {
-        NameKey(Arc::from(name.value()))
+        NameKey(ThinArc::from_header_and_slice((), name.value()))
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        &self.0
+        &self.0.slice
     }
 
     /// Cost: a walk over the components.
     pub(crate) fn name(&self) -> Name<'_> {
-        Name::parse_value(&self.0).expect("made from a name")
+        Name::parse_value(self.value()).expect("made from a name")
     }
 
     pub(crate) fn to_buf(&self) -> NameBuf {

@@ -15,7 +15,7 @@
 //!                      └► bytes of the name, shared with other tables
 //! ```
 //!
-//! Bytes: an entry takes its value, 16 for the key, and 12 to 24 for the order. All tables share one copy of the name's
+//! Bytes: an entry takes its value, 8 for the key, and 12 to 24 for the order. All tables share one copy of the name's
 //! bytes, which takes 16 more and the allocator's overhead. Memory of removed entries is used again, and not returned.
 //! Cost: a look-up searches two lists and reads one name or two. An insertion or a removal also moves at most a block
 //! of numbers. If it splits or removes a block, it also moves 64 bytes per block. Limit: 2³² entries; the owners'
