@@ -8,13 +8,17 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use namewire_drawing::figure;
 use serde::Deserialize;
 
 use crate::clock::{BelowResolution, Clock};
+use crate::host::Host;
 use crate::interrupt;
 use crate::machine::{Machine, source_commit};
 use crate::record::{Record, Row};
-use crate::statistics::Summary;
+#[cfg(doc)]
+use crate::statistics::INTERVAL_SAMPLES_MIN;
+use crate::statistics::{Interval, Summary};
 
 /// How large a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -146,6 +150,8 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The numbers that matter.
     pub headline: BTreeMap<String, f64>,
+    /// The 95 % intervals of headlines.
+    pub intervals: BTreeMap<String, Interval>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -156,21 +162,45 @@ impl Outcome {
         self.rows.push(Samples::one(value).row(case, subject, metric, unit, None));
     }
 
-    /// Adds a headline, unless its repetitions spread further than [`SPREAD_PERCENT_MAX`]: then a note says so.
+    /// Adds a headline that claims a size: it is refused, and a note says so, if its interval is wider than
+    /// [`INTERVAL_PERCENT_MAX`] of the median.
     pub fn add_steady(&mut self, key: &str, samples: &Samples) {
-        match (samples.median(), samples.spread_percent()) {
-            (Some(median), Some(spread)) if spread <= SPREAD_PERCENT_MAX => {
-                self.headline.insert(key.to_owned(), median);
-            }
-            (Some(_), Some(spread)) => {
-                self.notes.push(format!("`{key}` is refused: its repetitions spread over {spread:.0} %."));
-            }
-            _ => self.notes.push(format!("`{key}` is refused: the clock does not resolve it.")),
+        self.add_claim(key, samples, |_| false);
+    }
+
+    /// Adds a headline that claims which of two is faster or smaller: it is refused only if its interval is that wide and
+    /// holds 1, too.
+    pub fn add_ratio(&mut self, key: &str, ratios: &Samples) {
+        self.add_claim(key, ratios, |[low, high]| low > 1.0 || high < 1.0);
+    }
+
+    fn add_claim(&mut self, key: &str, samples: &Samples, holds: impl Fn(Interval) -> bool) {
+        let Some(summary) = samples.summary() else {
+            self.notes.push(format!("`{key}` is refused: the clock does not resolve it."));
+            return;
+        };
+        let interval = summary.interval();
+        let [low, high] = interval.unwrap_or([summary.low, summary.high]);
+        let percent = if summary.median == 0.0 { 0.0 } else { (high - low) / summary.median.abs() * 100.0 };
+        if percent <= INTERVAL_PERCENT_MAX || interval.is_some_and(holds) {
+            self.headline.insert(key.to_owned(), summary.median);
+            self.intervals.extend(interval.map(|interval| (key.to_owned(), interval)));
+        } else {
+            let what = match interval {
+                Some(_) => "its 95 % interval".to_owned(),
+                None => format!("the range of its {} repetitions", summary.samples.len()),
+            };
+            let (low, high) = (figure(low), figure(high));
+            self.notes.push(format!("`{key}` is refused: {what} is {low} to {high}, {percent:.0} % of the median."));
         }
     }
 }
 
-/// A headline whose repetitions spread further is refused, where the experiment asks for that.
+/// A headline that claims a size is refused if its interval is wider. Of fewer than [`INTERVAL_SAMPLES_MIN`] repetitions,
+/// their range counts.
+pub const INTERVAL_PERCENT_MAX: f64 = 20.0;
+
+/// Repetitions that spread further are repeated, where the experiment does that.
 pub const SPREAD_PERCENT_MAX: f64 = 20.0;
 
 /// The repetitions of one quantity; one refused repetition refuses the whole row.
@@ -219,14 +249,33 @@ impl Samples {
         &self.taken
     }
 
-    /// The median; `None` if there is no repetition or one was refused.
-    pub fn median(&self) -> Option<f64> {
-        if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.median) }
+    /// What the repetitions say; `None` if there is no repetition or one was refused.
+    pub fn summary(&self) -> Option<Summary> {
+        if self.refused.is_some() { None } else { Summary::of(&self.taken) }
     }
 
-    /// How far the repetitions spread, in percent of the median; `None` as for [`Samples::median`].
+    /// The median; `None` as for [`Samples::summary`].
+    pub fn median(&self) -> Option<f64> {
+        self.summary().map(|summary| summary.median)
+    }
+
+    /// How far the repetitions spread, in percent of the median; `None` as for [`Samples::summary`].
     pub fn spread_percent(&self) -> Option<f64> {
-        if self.refused.is_some() { None } else { Summary::of(&self.taken).map(|summary| summary.spread_percent) }
+        self.summary().map(|summary| summary.spread_percent)
+    }
+
+    /// Whether these ratios say anything, in words; `None` if they have no interval.
+    pub fn against_one(&self, what: &str) -> Option<String> {
+        let summary = self.summary()?;
+        let [low, high] = summary.interval()?;
+        let differs = if low > 1.0 || high < 1.0 { "differs from" } else { "does not differ from" };
+        let median = summary.median;
+        Some(format!("{what}: median ratio {median:.3}, 95 % interval {low:.3} to {high:.3}; it {differs} 1."))
+    }
+
+    /// Each repetition, changed by `change`.
+    pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
+        Self { taken: self.taken.iter().copied().map(change).collect(), refused: self.refused.clone() }
     }
 
     /// Repetition by repetition, these over those.
@@ -238,7 +287,7 @@ impl Samples {
 
     /// The row for these samples.
     pub fn row(&self, case: &str, subject: &str, metric: &str, unit: &str, remark: Option<String>) -> Row {
-        let value = if self.refused.is_some() { None } else { Summary::of(&self.taken) };
+        let value = self.summary();
         let refused = match (&value, &self.refused) {
             (Some(_), _) => None,
             (None, Some(reason)) => Some(reason.clone()),
@@ -264,6 +313,7 @@ impl Experiment {
     pub fn record(&self, context: &Context, command: String) -> anyhow::Result<Record> {
         let started = Instant::now();
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let host = Host::measure(context.scale);
         let outcome = (self.run)(context);
         context.progress.finish_and_clear();
         let outcome = outcome?;
@@ -272,6 +322,7 @@ impl Experiment {
             question: self.question.to_owned(),
             scale: context.scale.name().to_owned(),
             machine: Machine::describe(&context.clock),
+            host: Some(host),
             commit: source_commit(),
             command,
             seed: context.seed,
@@ -280,6 +331,7 @@ impl Experiment {
             memory_peak_mib: crate::machine::memory_peak_mib(),
             rows: outcome.rows,
             headline: outcome.headline,
+            intervals: outcome.intervals,
             notes: outcome.notes,
         })
     }
@@ -290,15 +342,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_headline_that_spreads_is_refused() {
+    fn a_headline_is_refused_if_its_interval_is_wider_than_its_claim() {
         let mut outcome = Outcome::default();
-        for (key, values) in [("steady", [100.0, 110.0, 119.0]), ("wild", [100.0, 110.0, 140.0])] {
-            outcome.add_steady(key, &values.into_iter().collect());
-        }
+        let many = |low: f64, high: f64| (0..=40).map(|step| low + (high - low) * f64::from(step) / 40.0).collect();
+        outcome.add_steady("few", &[100.0, 110.0, 119.0].into_iter().collect());
+        outcome.add_steady("few and wild", &[100.0, 110.0, 140.0].into_iter().collect());
+        outcome.add_steady("many", &many(80.0, 120.0));
+        outcome.add_steady("wild", &many(1.0, 8.0));
+        outcome.add_ratio("faster", &many(1.0, 8.0));
+        outcome.add_ratio("undecided", &many(0.1, 1.9));
         outcome.add_steady("none", &Samples::default());
-        assert_eq!(outcome.headline.into_iter().collect::<Vec<_>>(), [("steady".to_owned(), 110.0)]);
-        assert!(outcome.notes[0].contains("`wild`") && outcome.notes[0].contains("36 %"), "{:?}", outcome.notes);
-        assert_eq!(outcome.notes.len(), 2);
+        assert_eq!(outcome.headline.keys().collect::<Vec<_>>(), ["faster", "few", "many"]);
+        assert_eq!(outcome.intervals.keys().collect::<Vec<_>>(), ["faster", "many"], "{:?}", outcome.intervals);
+        let [wild, all, undecided, none] = &outcome.notes[..] else { panic!("{:?}", outcome.notes) };
+        assert!(wild.contains("the range of its 3 repetitions is 100.0 to 140.0, 36 %"), "{wild}");
+        assert!(all.contains("`wild` is refused: its 95 % interval is"), "{all}");
+        assert!(undecided.contains("`undecided`") && none.contains("`none`"));
+    }
+
+    #[test]
+    fn an_interval_that_holds_one_is_no_difference() {
+        let note = |values: &[f64]| values.iter().copied().collect::<Samples>().against_one("x");
+        assert!(note(&[0.99, 1.01, 1.0, 0.98, 1.02, 1.0]).expect("six").ends_with("it does not differ from 1."));
+        assert!(
+            note(&[1.49, 1.51, 1.5, 1.48, 1.52, 1.5]).expect("six").ends_with("1.480 to 1.520; it differs from 1.")
+        );
+        assert_eq!(note(&[1.0; 5]), None);
     }
 
     #[test]

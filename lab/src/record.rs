@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::host::Host;
 use crate::machine::Machine;
-use crate::statistics::Summary;
+use crate::statistics::{Interval, Summary};
 
 /// Everything one run of one experiment leaves behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct Record {
     pub scale: String,
     /// Where it was taken.
     pub machine: Machine,
+    /// What that machine cost at the start; `None` in older records.
+    #[serde(default)]
+    pub host: Option<Host>,
     /// State of the source.
     pub commit: String,
     /// The command line that repeats it.
@@ -42,6 +46,9 @@ pub struct Record {
     pub rows: Vec<Row>,
     /// The numbers that matter, by name.
     pub headline: BTreeMap<String, f64>,
+    /// The 95 % intervals of those that are medians of repetitions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
     /// What a reader must know to read the rows rightly.
     pub notes: Vec<String>,
 }
@@ -121,6 +128,7 @@ mod tests {
             question: "does it survive?".to_owned(),
             scale: "smoke".to_owned(),
             machine: Machine::describe(&Clock::calibrate()),
+            host: Some(Host { line_ns: Some(95.5), ..Host::default() }),
             commit: "unknown".to_owned(),
             command: "namewire-lab run example".to_owned(),
             seed: 1,
@@ -137,6 +145,7 @@ mod tests {
                 remark: None,
             }],
             headline: BTreeMap::from([("exchanges".to_owned(), 1.5)]),
+            intervals: BTreeMap::from([("exchanges".to_owned(), [1.25, 1.75])]),
             notes: Vec::new(),
         };
         let path = record.write(&dir.path().join("deep/er"))?;

@@ -6,8 +6,10 @@ use anyhow::ensure;
 
 use namewire_drawing::figure;
 
+use crate::host::Host;
 use crate::peers::{self, Peers};
 use crate::record::{Record, Row};
+use crate::statistics::Interval;
 
 /// The record as text for a terminal: the headline and the notes, and with `all` every row; figures of others follow
 /// ours for the same case and metric.
@@ -18,9 +20,10 @@ pub fn text(record: &Record, all: bool) -> serde_json::Result<String> {
     let mut out = format!("{}: {}\n", record.experiment, record.question);
     let width = record.headline.keys().map(String::len).max().unwrap_or(0);
     for (key, value) in &record.headline {
-        let _ = writeln!(out, "  {key:width$} {:>14}", figure(*value));
+        let interval = record.intervals.get(key).map(|&interval| "  ".to_owned() + &interval_text(interval));
+        let _ = writeln!(out, "  {key:width$} {:>14}{}", figure(*value), interval.unwrap_or_default());
     }
-    for note in &record.notes {
+    for note in record.host.iter().map(Host::text).chain(record.notes.iter().cloned()) {
         let _ = writeln!(out, "  {note}");
     }
     if all || record.headline.is_empty() {
@@ -30,6 +33,11 @@ pub fn text(record: &Record, all: bool) -> serde_json::Result<String> {
         let _ = writeln!(out, "  {} rows, {refused} of them refused; --all prints them", record.rows.len());
     }
     Ok(out)
+}
+
+/// An interval as text.
+pub fn interval_text([low, high]: Interval) -> String {
+    format!("95 %: {} to {}", figure(low), figure(high))
 }
 
 fn write_rows(out: &mut String, record: &Record) -> serde_json::Result<()> {
@@ -144,6 +152,7 @@ mod tests {
             question: "how many?".to_owned(),
             scale: "smoke".to_owned(),
             machine: Machine::describe(&Clock::calibrate()),
+            host: None,
             commit: "abc".to_owned(),
             command: "namewire-lab run router-sockets".to_owned(),
             seed: 1,
@@ -155,6 +164,7 @@ mod tests {
                 row("cpu", None, Some("3 ns measured")),
             ],
             headline: std::collections::BTreeMap::new(),
+            intervals: std::collections::BTreeMap::new(),
             notes: vec!["a note".to_owned()],
         }
     }

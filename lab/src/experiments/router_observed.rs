@@ -37,7 +37,6 @@ use crate::load::{LoadReport, Transport};
 use crate::process;
 use crate::router_process::{RouterProcess, find_program};
 use crate::sample_table::SampleTable;
-use crate::statistics::interval;
 
 pub(super) const FILE: &str = include_str!("router_observed.toml");
 
@@ -189,16 +188,11 @@ impl Run<'_> {
                 ("scrapes".to_owned(), self.scrapes as f64),
             ]),
             notes: vec!["A packet is an Interest or a Data: an exchange is two.".to_owned()],
+            ..Outcome::default()
         };
         for (watched, key, samples) in ratios {
-            outcome.add_steady(&format!("{key}_over_unobserved"), &samples);
-            if let Some((mean, half)) = interval(samples.taken()) {
-                let (low, high) = (mean - half, mean + half);
-                let costs = if low > 1.0 || high < 1.0 { "differs from" } else { "does not differ from" };
-                let label = watched.label();
-                let note = format!("{label}: mean ratio {mean:.4}, 95 % interval {low:.4} to {high:.4}; it {costs} 1.");
-                outcome.notes.push(note);
-            }
+            outcome.add_ratio(&format!("{key}_over_unobserved"), &samples);
+            outcome.notes.extend(samples.against_one(watched.label()));
         }
         outcome
     }

@@ -7,6 +7,7 @@ use crate::experiments;
 use crate::paper_results::{self, Compared, Paper, PaperResult, Records, Verdict, cells, compare, verdict_text};
 use crate::peers::{self, Peers};
 use crate::record::Record;
+use crate::terminal::interval_text;
 use namewire_drawing::{draw, figure};
 
 const TITLE: &str = "Results of namewire-lab";
@@ -135,6 +136,7 @@ fn section(source: &str, record: &Record, plots: &[Plot], answers: &[Answer<'_>]
                 (format!("{:.0}", record.duration_s)) " s"
                 @if let Some(memory) = record.memory_peak_mib { ", " (memory) " MiB" }
                 ". " code { (record.command) }
+                @if let Some(host) = &record.host { ". " (host.text()) }
             }
             @if missing.len() < of_papers.len() { (comparison(record, &of_papers)) }
             div class="plots" {
@@ -190,7 +192,15 @@ fn headline(record: &Record) -> Markup {
             summary { "Headline" }
             table {
                 thead { tr { th scope="col" { "number" } th scope="col" class="n" { "value" } } }
-                tbody { @for (key, value) in &record.headline { tr { td { code { (key) } } td class="n" { (figure(*value)) } } } }
+                tbody {
+                    @for (key, value) in &record.headline {
+                        tr {
+                            td { code { (key) } }
+                            td class="n" { (figure(*value)) }
+                            td { (record.intervals.get(key).map(|&interval| interval_text(interval)).unwrap_or_default()) }
+                        }
+                    }
+                }
             }
         }
     }

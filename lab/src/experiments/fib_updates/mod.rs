@@ -111,7 +111,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
          {ELSEWHERE_PREFIXES} prefixes and no reader; a wrong answer would have ended the run.",
         size.prefixes, size.rounds, length
     )];
-    let mut outcome = Outcome { rows, headline, notes };
+    let mut outcome = Outcome { rows, headline, notes, ..Outcome::default() };
     context.begin_step("changes of many rules")?;
     large_changes::measure(context, &mut outcome)?;
     Ok(outcome)

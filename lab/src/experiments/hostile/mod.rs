@@ -369,7 +369,7 @@ impl Run<'_> {
             ),
             "Goodput 0 means that the application could not even connect.".to_owned(),
         ];
-        Outcome { rows, headline, notes }
+        Outcome { rows, headline, notes, ..Outcome::default() }
     }
 }
 

@@ -35,10 +35,9 @@
 //! Instruction counts do not depend on the machine's load: two runs of one program agree except for the effect of table
 //! addresses. Where the kernel offers hardware counters, [`pipeline`] has stalls by cause and loads by level (Tables
 //! 3.2-3.5); elsewhere its rows are refused. A repetition during which the processor itself was slower is repeated
-//! ([`disturbance`]). `router-sockets` measures sockets and drivers.
+//! ([`crate::disturbance`]). `router-sockets` measures sockets and drivers.
 
 mod counting;
-mod disturbance;
 mod limits;
 mod memory;
 mod outcome;
@@ -55,12 +54,11 @@ use namewire_engine::{BATCH_PACKETS, Frame, Schedule};
 use namewire_tables::{Fib, HashKey};
 use namewire_testbed::Worker;
 
-use disturbance::{Disturbances, Spins};
-
 use super::prefetch::forwarder::{Finding, Forwarder, Setup, Taken, cycles_of, run_timers};
 use super::prefetch::populate;
 use super::prefetch::regimes::FEW_OUTSTANDING;
 use super::prefetch::traffic::PAYLOAD_BYTES;
+use crate::disturbance::{Disturbances, Spins};
 use crate::experiment::{Context, Outcome};
 use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
@@ -127,6 +125,9 @@ const LARGE_DATA_BYTES: usize = 1143;
 
 const BATCH_SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
+/// Repetitions for each one of the limits of the machine, which takes longer.
+const LIMITS_EVERY: usize = 4;
+
 /// Batches of Interests, and of Data by name, in one turn of an order.
 const BATCHES_BY_NAME: usize = 8;
 const BATCHES_BY_TOKEN: usize = 4;
@@ -160,7 +161,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let not_counted = pipeline::measure(&mut forwarders[0], &fib, size.slices, &mut table)?;
     forwarders.iter().try_for_each(Forwarder::check)?;
     context.begin_step("limits of this machine")?;
-    let rates = limits::measure(context, setups[0], &fib, size.repetitions)?;
+    let rates = limits::measure(context, setups[0], &fib, size.repetitions.div_ceil(LIMITS_EVERY))?;
     // Last: after the copy, each page that it saw faults once more.
     context.begin_step("instructions")?;
     let counted =
@@ -334,7 +335,10 @@ fn repetition(
     let mut by_token: [Taken<Batch>; WAYS.len()] = Default::default();
     let mut hits: [Vec<Batch>; WAYS.len()] = Default::default();
     for slice in 0..slices {
-        for (place, way) in WAYS.into_iter().enumerate() {
+        for turn in 0..WAYS.len() {
+            // A machine that becomes slower favours no way.
+            let place = if slice % 2 == 0 { turn } else { WAYS.len() - 1 - turn };
+            let way = WAYS[place];
             if let Way::Whole(schedule) = way {
                 forwarder.set_schedule(schedule);
             }
@@ -344,7 +348,7 @@ fn repetition(
             forwarder.prepare(BATCHES_BY_TOKEN, Finding::Token);
             by_token[place].append(forwarder.run_prepared_by(fib, BATCH_PACKETS, decide)?);
             if shape.has_hits() {
-                let age = age_of_hits(forwarder, slice * WAYS.len() + place);
+                let age = age_of_hits(forwarder, slice * WAYS.len() + turn);
                 hits[place].append(&mut forwarder.hits_by(fib, BATCH_PACKETS, BATCHES_OF_HITS, age, decide)?);
             }
         }

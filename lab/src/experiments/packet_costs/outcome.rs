@@ -27,7 +27,7 @@ pub(super) fn outcome(table: &SampleTable, forwarders: &[Forwarder], fib: &Fib, 
         headline.extend(bytes.map(|bytes| (format!("{key}_memory_bytes"), bytes)));
     }
     let notes = notes(forwarders, fib, reading_cycles);
-    let mut outcome = Outcome { rows, headline, notes };
+    let mut outcome = Outcome { rows, headline, notes, ..Outcome::default() };
     for (key, case, subject, metric) in [
         ("interest_miss_cycles", MISS, "vector", "whole"),
         ("interest_hit_cycles", HIT, "vector", "whole"),

@@ -7,10 +7,9 @@
 //! strategy, suppression, nonces, timers, records, counters. The thesis has a prototype of the tables. [`regimes`] has
 //! rows in the thesis' regime, with few outstanding Interests, and with a store whose admission is TinyLFU.
 //!
-//! The same engine runs all schedules in turn over the same tables, a slice of packets each. Only due timers and
-//! `Engine::process` are timed, by the time stamp counter. Packets are written into memory shortly before, as a network
-//! card would do. The result of a repetition is its median batch. The verdicts of every batch are checked, and all
-//! counters at the end.
+//! The same engine runs all schedules in turn over the same tables ([`turns`]). Only due timers and `Engine::process` are
+//! timed, by the time stamp counter. Packets are written into memory shortly before, as a network card would do. The
+//! verdicts of every batch are checked, and all counters at the end.
 //!
 //! Threads: each has an engine with its own tables, as the only worker of its router, and all share one FIB; there is
 //! no dispatch and no ring. The threads start together over prepared packets. The wall clock runs from the first start
@@ -26,23 +25,25 @@ mod fib_alone;
 pub(super) mod forwarder;
 pub(super) mod regimes;
 pub(super) mod traffic;
+mod turns;
 
-use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use fib_alone::FibAlone;
-use forwarder::{Cycles, Finding, Forwarder, PRODUCER, Setup};
+use forwarder::{Finding, Forwarder, PRODUCER, Setup};
 use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::{BATCH_PACKETS, FaceId, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 use regimes::Regime;
 use traffic::PAYLOAD_BYTES;
+use turns::{Cases, OVER_NAIVE, OVER_SHTL};
 
 #[cfg(feature = "complete")]
 use super::ring_crossing;
-use crate::experiment::{Context, Outcome};
+use crate::disturbance::Disturbances;
+use crate::experiment::{Context, Outcome, Samples};
 use crate::process;
 use crate::sample_table::SampleTable;
 use crate::statistics::Summary;
@@ -105,10 +106,13 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut fib_alone = FibAlone::new(names, key, &check)?;
 
     let mut table = SampleTable::default();
+    let mut disturbances = Disturbances::new(size.repetitions * size.slices);
     for repetition in 0..size.repetitions {
         context.begin_step("one thread")?;
-        one_thread(&mut forwarders[0], &fib, &size, &mut table)?;
-        regimes.iter_mut().try_for_each(|regime| regime.measure(&fib, size.slices, &mut table))?;
+        one_thread(&mut forwarders[0], &fib, &size, &mut disturbances, &mut table)?;
+        for regime in &mut regimes {
+            regime.measure(&fib, size.slices, &mut disturbances, &mut table)?;
+        }
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
         #[cfg(feature = "complete")]
@@ -131,6 +135,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
         }
     }
     let mut outcome = outcome(&table, &forwarders[0], &fib, names, tsc_hz);
+    outcome.notes.extend(disturbances.note());
     outcome.rows.append(&mut fib_alone.rows(&fib));
     for (key, value) in fib_alone.headline(&fib) {
         outcome.headline.extend(value.map(|value| (key.to_owned(), value)));
@@ -175,44 +180,25 @@ pub(super) fn populate_towards(
     Ok(fib)
 }
 
-/// Every schedule in turn, a slice each, until all slices are done.
-fn one_thread(forwarder: &mut Forwarder, fib: &Fib, size: &Size, table: &mut SampleTable) -> anyhow::Result<()> {
-    let mut by_name: [Cycles; Schedule::ALL.len()] = Default::default();
-    let mut by_token: [Cycles; Schedule::ALL.len()] = Default::default();
-    let mut hits: [Vec<u64>; Schedule::ALL.len()] = Default::default();
+/// Every schedule in turn, until all slices are done.
+fn one_thread(
+    forwarder: &mut Forwarder,
+    fib: &Fib,
+    size: &Size,
+    disturbances: &mut Disturbances,
+    table: &mut SampleTable,
+) -> anyhow::Result<()> {
+    let of_kinds = ["Interest, miss", "Data by name", "Data by token", "Interest, hit"].map(Some);
     // Out of every cache, but still in the store.
     let age = forwarder.stored() as u64 / 2;
-    for slice in 0..size.slices {
-        for (place, schedule) in Schedule::ALL.into_iter().enumerate() {
-            by_name[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
-            by_token[place].append(forwarder.exchange(fib, schedule, BATCHES_PER_SLICE / 4, Finding::Token)?);
-            // Later slices request older Data, so that no name repeats in a row.
-            let offset = ((slice * Schedule::ALL.len() + place) * 256) as u64 % (age / 2).max(1);
-            hits[place].append(&mut forwarder.hits(fib, schedule, 4, age + offset)?);
-        }
-    }
-    for (place, schedule) in Schedule::ALL.into_iter().enumerate() {
-        let name = schedule.name();
-        let (interest, data) = (per_packet(&by_name[place].interests), per_packet(&by_name[place].data));
-        table.add("Interest, miss", name, "cycles", CYCLES, interest);
-        table.add("Interest, hit", name, "cycles", CYCLES, per_packet(&hits[place]));
-        table.add("Data by name", name, "cycles", CYCLES, data);
-        table.add("Data by token", name, "cycles", CYCLES, per_packet(&by_token[place].data));
-        table.add(EXCHANGE, name, "cycles", CYCLES, f64::midpoint(interest, data));
-    }
-    // As in the papers: relative to naive.
-    let naive = 0;
-    for (place, schedule) in Schedule::ALL.into_iter().enumerate().skip(naive + 1) {
-        for (case, batches) in [
-            ("Interest, miss", by_name.each_ref().map(|taken| &taken.interests)),
-            ("Interest, hit", hits.each_ref()),
-            ("Data by name", by_name.each_ref().map(|taken| &taken.data)),
-        ] {
-            let ratio = per_packet(batches[place]) / per_packet(batches[naive]);
-            table.add(case, schedule.name(), "cycles over naive", "ratio", ratio);
-        }
-    }
-    Ok(())
+    turns::measure(&Cases { of_kinds, exchange: EXCHANGE }, size.slices, disturbances, table, |schedule, turn| {
+        let by_name = forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?;
+        let by_token = forwarder.exchange(fib, schedule, BATCHES_PER_SLICE / 4, Finding::Token)?;
+        // Later turns request older Data, so that no name repeats in a row.
+        let offset = (turn * 256) as u64 % (age / 2).max(1);
+        let hits = forwarder.hits(fib, schedule, 4, age + offset)?;
+        Ok([by_name.interests, by_name.data, by_token.data, hits])
+    })
 }
 
 /// Cycles per packet of the median batch, on which single interruptions have little effect.
@@ -275,44 +261,41 @@ const EXCHANGE: &str = "Interest and Data";
 const RING_CROSSING: &str = "ring crossing";
 
 fn outcome(table: &SampleTable, forwarder: &Forwarder, fib: &Fib, names: SyntheticNames, tsc_hz: f64) -> Outcome {
-    let rows = table.rows();
-    let median = |case: &str, subject: &str| {
-        let row = rows.iter().find(|row| row.case == case && row.subject == subject)?;
-        Some(row.value.as_ref()?.median)
-    };
-    let mut headline = BTreeMap::new();
-    let mut put = |key: &str, value: Option<f64>| {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            headline.insert(key.to_owned(), value);
-        }
-    };
-    let ratio = |case: &str, slow: &str, fast: &str| Some(median(case, slow)? / median(case, fast)?);
-    put("vector_over_naive", ratio(EXCHANGE, "naive", "vector"));
-    put("vector_over_shtl", ratio(EXCHANGE, "shtl", "vector"));
-    put("shtl_over_naive", ratio(EXCHANGE, "naive", "shtl"));
-    put("vector_over_naive_papers_regime", ratio(regimes::PAPERS, "naive", "vector"));
-    put("shtl_over_naive_papers_regime", ratio(regimes::PAPERS, "naive", "shtl"));
-    put("vector_over_naive_tiny_lfu", ratio(regimes::TINY_LFU, "naive", "vector"));
-    put("shtl_over_naive_interest_miss", ratio("Interest, miss", "naive", "shtl"));
-    put("naive_cycles", median(EXCHANGE, "naive"));
-    put("vector_cycles", median(EXCHANGE, "vector"));
-    put("vector_mpps", median(EXCHANGE, "vector").map(|cycles| tsc_hz / cycles / 1e6));
-    for (case, key) in [
-        ("Interest, miss", "vector_interest_miss_cycles"),
-        ("Interest, hit", "vector_interest_hit_cycles"),
-        ("Data by name", "vector_data_cycles"),
-        ("Data by token", "vector_data_by_token_cycles"),
+    let of = |case: &str, subject: &str, metric| table.find(case, subject, metric).cloned().unwrap_or_default();
+    let mut outcome = Outcome { rows: table.rows(), ..Outcome::default() };
+    for (key, case, fast, metric) in [
+        ("vector_over_naive", EXCHANGE, "vector", OVER_NAIVE),
+        ("vector_over_shtl", EXCHANGE, "vector", OVER_SHTL),
+        ("shtl_over_naive", EXCHANGE, "shtl", OVER_NAIVE),
+        ("vector_over_naive_papers_regime", regimes::PAPERS, "vector", OVER_NAIVE),
+        ("shtl_over_naive_papers_regime", regimes::PAPERS, "shtl", OVER_NAIVE),
+        ("vector_over_naive_tiny_lfu", regimes::TINY_LFU, "vector", OVER_NAIVE),
+        ("shtl_over_naive_interest_miss", "Interest, miss", "shtl", OVER_NAIVE),
     ] {
-        put(key, median(case, "vector"));
+        outcome.add_ratio(key, &of(case, fast, metric).map(f64::recip));
     }
-    put("ring_crossing_cycles", median(RING_CROSSING, "two threads"));
-    let one = median("1 thread", "vector");
+    for (key, case, subject) in [
+        ("naive_cycles", EXCHANGE, "naive"),
+        ("vector_cycles", EXCHANGE, "vector"),
+        ("vector_interest_miss_cycles", "Interest, miss", "vector"),
+        ("vector_interest_hit_cycles", "Interest, hit", "vector"),
+        ("vector_data_cycles", "Data by name", "vector"),
+        ("vector_data_by_token_cycles", "Data by token", "vector"),
+    ] {
+        outcome.add_steady(key, &of(case, subject, "cycles"));
+    }
+    outcome.add_steady("vector_mpps", &of(EXCHANGE, "vector", "cycles").map(|cycles| tsc_hz / cycles / 1e6));
+    if let Some(samples) = table.find(RING_CROSSING, "two threads", "both") {
+        outcome.add_steady("ring_crossing_cycles", samples);
+    }
+    let one: Samples = of("1 thread", "vector", "throughput");
     for threads in [2, 4, 8, 16] {
-        let several = median(&format!("{threads} threads"), "vector");
-        put(&format!("scaling_{threads}"), several.zip(one).map(|(several, one)| several / one));
+        if let Some(several) = table.find(&format!("{threads} threads"), "vector", "throughput") {
+            outcome.add_ratio(&format!("scaling_{threads}"), &several.over(&one));
+        }
     }
     let (interest_bytes, data_bytes) = forwarder.packet_bytes();
-    let notes = vec![
+    outcome.notes.extend([
         format!(
             "{} FIB entries; names of 7 components, never repeated; Interests of {interest_bytes} bytes, Data of \
              {data_bytes}; {} Data in a full FIFO store.",
@@ -324,6 +307,6 @@ fn outcome(table: &SampleTable, forwarder: &Forwarder, fib: &Fib, names: Synthet
         "Threads are independent engines over one FIB, without dispatch and rings; throughput is measured from the first \
          start to the last end."
             .to_owned(),
-    ];
-    Outcome { rows, headline, notes }
+    ]);
+    outcome
 }

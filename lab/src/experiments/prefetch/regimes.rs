@@ -5,11 +5,12 @@
 //! outstanding. The other, [`TINY_LFU`], has 2^20 outstanding Interests as above, and a store that admits by TinyLFU: a
 //! Data costs look-ups in the sketch, and is rarely stored.
 
-use super::forwarder::{Cycles, Finding, Forwarder, Setup};
-use super::{BATCHES_PER_SLICE, CYCLES, per_packet};
+use super::BATCHES_PER_SLICE;
+use super::forwarder::{Finding, Forwarder, Setup};
+use super::turns::{self, Cases};
+use crate::disturbance::Disturbances;
 use crate::sample_table::SampleTable;
 use namewire_designs::policies::catalogue::{AdmissionName, PolicyChoice};
-use namewire_engine::Schedule;
 use namewire_tables::Fib;
 
 /// Rows with as many outstanding Interests as a batch of the thesis has.
@@ -42,19 +43,19 @@ impl Regime {
             .collect()
     }
 
-    /// Adds a repetition: every schedule in turn, a slice each.
-    pub(super) fn measure(&mut self, fib: &Fib, slices: usize, table: &mut SampleTable) -> anyhow::Result<()> {
-        let mut taken: [Cycles; Schedule::ALL.len()] = Default::default();
-        for _ in 0..slices {
-            for (taken, schedule) in taken.iter_mut().zip(Schedule::ALL) {
-                taken.append(self.forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?);
-            }
-        }
-        for (taken, schedule) in taken.iter().zip(Schedule::ALL) {
-            let cycles = f64::midpoint(per_packet(&taken.interests), per_packet(&taken.data));
-            table.add(self.case, schedule.name(), "cycles", CYCLES, cycles);
-        }
-        Ok(())
+    /// Adds a repetition.
+    pub(super) fn measure(
+        &mut self,
+        fib: &Fib,
+        slices: usize,
+        disturbances: &mut Disturbances,
+        table: &mut SampleTable,
+    ) -> anyhow::Result<()> {
+        let cases = Cases { of_kinds: [None; 2], exchange: self.case };
+        turns::measure(&cases, slices, disturbances, table, |schedule, _| {
+            let taken = self.forwarder.exchange(fib, schedule, BATCHES_PER_SLICE, Finding::Name)?;
+            Ok([taken.interests, taken.data])
+        })
     }
 
     /// Checks what the engine has counted.

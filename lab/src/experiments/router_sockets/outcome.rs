@@ -63,6 +63,6 @@ impl Run<'_> {
         if let (Some(with), Some(without)) = (rate("unix-100-among-routes"), rate("unix-100")) {
             headline.insert("forwarding_with_routes_over_without".to_owned(), with / without);
         }
-        Outcome { rows, headline, notes }
+        Outcome { rows, headline, notes, ..Outcome::default() }
     }
 }

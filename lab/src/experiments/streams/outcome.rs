@@ -9,14 +9,18 @@ use super::traffic::ALPHA;
 use super::{OVER_BEFORE, OVER_RANDOM, THROUGHPUT};
 use crate::experiment::{Outcome, Samples};
 use crate::sample_table::SampleTable;
-use crate::statistics::interval;
 
 const NOW: &str = Program::FlowCache.name();
 const BEFORE: &str = Program::NoFlowCache.name();
 
 /// `entries` of the FIB, and Data in a full store.
 pub(super) fn outcome(table: &SampleTable, cases: &[Case], size: &Size, entries: (usize, usize)) -> Outcome {
-    let mut outcome = Outcome { rows: table.rows(), headline: counted(table), notes: vec![setup(size, entries)] };
+    let mut outcome = Outcome {
+        rows: table.rows(),
+        headline: counted(table),
+        notes: vec![setup(size, entries)],
+        ..Outcome::default()
+    };
     // Rows of one case stay together.
     let cases: Vec<Case> = std::iter::once(RANDOM).chain(cases.iter().copied()).collect();
     let labels: Vec<String> = cases.iter().map(Case::label).collect();
@@ -30,8 +34,8 @@ pub(super) fn outcome(table: &SampleTable, cases: &[Case], size: &Size, entries:
         ("random_mpps_over_before", "names that never repeat, the flow cache over none", &find(&RANDOM, OVER_BEFORE)),
         ("streams_adversarial_over_before", &format!("{}, the flow cache over none", adversarial.0), &adversarial.1),
     ] {
-        outcome.add_steady(key, samples);
-        outcome.notes.extend(interval_note(what, samples));
+        outcome.add_ratio(key, samples);
+        outcome.notes.extend(samples.against_one(what));
     }
     outcome.notes.extend(saving_note(table, &cases));
     outcome
@@ -64,13 +68,6 @@ fn setup(size: &Size, (prefixes, stored): (usize, usize)) -> String {
          exponent {ALPHA}; names of {least} to {most} components if the case has no number of them.",
         size.outstanding
     )
-}
-
-fn interval_note(what: &str, ratios: &Samples) -> Option<String> {
-    let (mean, half) = interval(ratios.taken())?;
-    let (low, high) = (mean - half, mean + half);
-    let differs = if low > 1.0 || high < 1.0 { "differs from" } else { "does not differ from" };
-    Some(format!("{what}: mean ratio {mean:.3}, 95 % interval {low:.3} to {high:.3}; it {differs} 1."))
 }
 
 /// The case in which the flow cache saves most of an Interest's instructions, and the one in which it costs most.
@@ -111,14 +108,6 @@ mod tests {
         assert!(usual.contains("50 more at worst (names that never repeat)"), "{usual}");
         assert!(note([1_000.0, 900.0], [1_000.0, 1_000.0]).contains("100 fewer instructions"));
         assert_eq!(saving_note(&SampleTable::default(), &cases), None);
-    }
-
-    #[test]
-    fn an_interval_that_holds_one_is_no_difference() {
-        let note = |values: &[f64]| interval_note("x", &values.iter().copied().collect()).expect("several");
-        assert!(note(&[0.99, 1.01, 1.0]).ends_with("it does not differ from 1."));
-        assert!(note(&[1.49, 1.51, 1.5]).ends_with("it differs from 1."));
-        assert_eq!(interval_note("x", &Samples::one(1.0)), None);
     }
 
     #[test]

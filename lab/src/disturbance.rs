@@ -1,8 +1,9 @@
 //! Is the processor itself slower for a while?
 //!
 //! A host of virtual machines, or heat, slows a processor down by up to two times, for seconds. Then all code takes
-//! longer, also a loop without memory accesses. Such a loop runs after each slice. If its mean in a repetition exceeds
-//! that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host, and is repeated.
+//! longer, also a loop without memory accesses. Such a loop runs between the parts of a repetition. If its mean in a
+//! repetition exceeds that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host, and
+//! is repeated. That is decided before anybody looks at its result, so that no result can be chosen.
 //! (Without this, one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every headline was
 //! refused. N.B.: the median of the loop misses a burst that is shorter than half a repetition.)
 //!
@@ -20,11 +21,11 @@ const STEPS: u32 = 4096;
 
 /// The loop's times in one repetition, in cycles of the time stamp counter.
 #[derive(Default)]
-pub(super) struct Spins(Vec<f64>);
+pub struct Spins(Vec<f64>);
 
 impl Spins {
     /// Runs the loop once.
-    pub(super) fn spin(&mut self) {
+    pub fn spin(&mut self) {
         let before = tsc::read_in_order().unwrap_or(0);
         let mut state = black_box(1_u64);
         for _ in 0..STEPS {
@@ -36,7 +37,7 @@ impl Spins {
 }
 
 /// Decides which repetitions count.
-pub(super) struct Disturbances {
+pub struct Disturbances {
     fastest: f64,
     repeats_left: usize,
     repeated: usize,
@@ -44,12 +45,12 @@ pub(super) struct Disturbances {
 
 impl Disturbances {
     /// At most `repeats_max` repetitions are repeated.
-    pub(super) const fn new(repeats_max: usize) -> Self {
+    pub const fn new(repeats_max: usize) -> Self {
         Self { fastest: f64::INFINITY, repeats_left: repeats_max, repeated: 0 }
     }
 
     /// True if this repetition counts.
-    pub(super) fn accepts(&mut self, spins: &Spins) -> bool {
+    pub fn accepts(&mut self, spins: &Spins) -> bool {
         if spins.0.is_empty() {
             return true;
         }
@@ -63,7 +64,7 @@ impl Disturbances {
     }
 
     /// The note for the record, if a repetition was repeated.
-    pub(super) fn note(&self) -> Option<String> {
+    pub fn note(&self) -> Option<String> {
         (self.repeated > 0).then(|| {
             format!(
                 "{} repetitions were repeated: a loop without memory accesses took over {:.0} % longer in them than in the \
