@@ -40,6 +40,7 @@ mod tag_locators;
 mod tag_matching;
 #[cfg(feature = "complete")]
 mod tag_traffic;
+mod trie_depth;
 
 pub use fib_all::own_design;
 
@@ -76,6 +77,7 @@ const ALL: &[Entry] = &[
     Entry::new::<NoSize>(dram_model::FILE, dram_model::run),
     Entry::new::<NoSize>(power::FILE, power::run),
     Entry::new::<string_differentiation::Size>(string_differentiation::FILE, string_differentiation::run),
+    Entry::new::<trie_depth::Size>(trie_depth::FILE, trie_depth::run),
     Entry::new::<distributed_fib::Size>(distributed_fib::FILE, distributed_fib::run),
     Entry::new::<hash_flood::Size>(hash_flood::FILE, hash_flood::run),
     Entry::new::<nametrie::Size>(nametrie::FILE, nametrie::run),
