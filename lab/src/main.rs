@@ -44,6 +44,9 @@ enum Command {
         /// Write the table between its marks in this document
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
+        /// Fail if a number of a paper does not stand in the line that we name; without the papers' texts in DIR, say so
+        #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "../shared/papers", conflicts_with = "write")]
+        check: Option<PathBuf>,
         /// Folder with records
         #[arg(long, value_name = "DIR", default_value = "lab/record")]
         records: PathBuf,
@@ -169,7 +172,8 @@ fn main() -> ExitCode {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
         Command::Report { dir, out } => make_report(&dir, out.as_deref().unwrap_or(&dir)),
-        Command::Papers { write, records } => papers(&records, write.as_deref()),
+        Command::Papers { check: Some(texts), .. } => check_papers(&texts),
+        Command::Papers { write, records, .. } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
         Command::Figure { id, records } => table(&figure_id(&id), &records),
         Command::Compare { a, b, all } => compare(&a, &b, all),
@@ -335,6 +339,17 @@ fn papers(dir: &Path, document: Option<&Path>) -> anyhow::Result<()> {
     write_whole(document, with_table(&old, dir, &records)?.as_bytes())
 }
 
+/// Looks for the papers' numbers in their texts, which only a checkout of the project's own has beside it.
+fn check_papers(texts: &Path) -> anyhow::Result<()> {
+    let checked = paper_results::check(&paper_results::all()?, texts)?;
+    for absent in &checked.absent {
+        println!("{absent}: its text is not in {}, so its numbers are not checked", texts.display());
+    }
+    println!("{} numbers stand in the line of the paper that we name", checked.right);
+    ensure!(checked.wrong.is_empty(), "{} do not:\n{}", checked.wrong.len(), checked.wrong.join("\n"));
+    Ok(())
+}
+
 /// Prints a text that a reader may leave early, as `head` does.
 fn print_long(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
@@ -347,7 +362,7 @@ fn print_long(text: &str) -> anyhow::Result<()> {
 fn with_table(document: &str, dir: &Path, records: &Records) -> anyhow::Result<String> {
     let kept = KeptRecords::open(dir)?;
     let mut stale = BTreeSet::new();
-    for record in records.0.values() {
+    for record in records.kept.values() {
         if kept.age(record)? != Age::Fresh {
             stale.insert(record.experiment.as_str());
         }
@@ -386,7 +401,7 @@ fn records(arguments: &RecordsArguments) -> anyhow::Result<()> {
     let kept = KeptRecords::open(&arguments.records)?;
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut stale = 0;
-    for record in records.0.values() {
+    for record in records.kept.values() {
         let memory = record.memory_peak_mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB"));
         let age = kept.age(record)?;
         let age_text = match age {
@@ -419,7 +434,7 @@ fn records(arguments: &RecordsArguments) -> anyhow::Result<()> {
 
 fn make_report(dir: &Path, out: &Path) -> anyhow::Result<()> {
     let records = Records::read(dir)?;
-    ensure!(!records.0.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
+    ensure!(!records.kept.is_empty(), "no records in {}: `namewire-lab run ID --out {0}` makes them", dir.display());
     println!("written to {}", report::write(&records, out)?.display());
     Ok(())
 }

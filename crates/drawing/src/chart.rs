@@ -23,9 +23,11 @@ pub struct Chart {
 pub struct Axis {
     /// What it shows, with the unit.
     pub label: String,
-    /// Whether it is logarithmic.
+    /// Whether it is logarithmic. Then points that are not positive, or too small to be told from nothing, are left out.
     #[serde(default)]
     pub log: bool,
+    /// A value that others are compared with, for example 1 in a chart of ratios: a line crosses the chart there.
+    pub mark: Option<f64>,
 }
 
 /// One curve.
@@ -55,7 +57,7 @@ pub struct Point {
 impl Axis {
     /// A linear axis.
     pub fn linear(label: &str) -> Self {
-        Axis { label: label.to_owned(), log: false }
+        Axis { label: label.to_owned(), ..Axis::default() }
     }
 }
 

@@ -377,7 +377,7 @@ fn number(value: &str) -> Option<f64> {
 fn axis_over(variants: &[Variant], place: usize) -> Axis {
     let numbers = || variants.iter().filter_map(|variant| number(&variant.values[place].1));
     let (least, most) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
-    Axis { label: variants[0].values[place].0.clone(), log: least > 0.0 && most >= 100.0 * least }
+    Axis { log: least > 0.0 && most >= 100.0 * least, ..Axis::linear(&variants[0].values[place].0) }
 }
 
 fn charts_by_variant(rows: &[Row<'_>], variants: &[Variant]) -> Vec<Section> {

@@ -1,53 +1,13 @@
 //! The paper's number, ours, and whether they agree.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use anyhow::Context as _;
 
-use super::{Agreement, Figure, OurValue, Ours, Paper, PaperFigure, PaperResult};
+use super::printed::PaperFigure;
+use super::verdict::{Agreement, Cell, Origin, Theirs, Verdict};
+use super::{Figure, OurValue, Ours, Paper, PaperResult, Records};
 use crate::experiment::SPREAD_PERCENT_MAX;
-use crate::papers;
-use crate::peers;
 use crate::record::Record;
 use crate::statistics::Summary;
-
-/// The records of a folder, by experiment.
-#[derive(Debug, Default)]
-pub struct Records(pub BTreeMap<String, Record>);
-
-impl Records {
-    /// Reads every record of `dir`.
-    ///
-    /// # Errors
-    /// If the folder cannot be read, or a file in it is not a record.
-    pub fn read(dir: &Path) -> anyhow::Result<Self> {
-        let mut records = BTreeMap::new();
-        for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                let record = Record::read(&path)?;
-                records.insert(record.experiment.clone(), record);
-            }
-        }
-        Ok(Self(records))
-    }
-}
-
-/// What became of a table or figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// All numbers agree.
-    FoundAgain,
-    /// At least one does not agree.
-    Differs,
-    /// The paper's text gives no number: ours is shown alone.
-    OursAlone,
-    /// There is no number of ours.
-    NotHere,
-    /// A drawing or an example.
-    Explains,
-}
 
 /// One number of the paper beside ours.
 #[derive(Clone, Debug)]
@@ -55,18 +15,42 @@ pub struct ComparedFigure {
     pub what: String,
     pub unit: String,
     pub paper: Option<f64>,
-    pub ours: f64,
+    /// The upper end, if the text gives a range.
+    pub paper_most: Option<f64>,
+    /// Words of the text, if it gives no number.
+    pub words: Option<String>,
+    /// Line of the paper's text.
+    pub line: Option<usize>,
+    pub ours: Option<f64>,
     /// Of the repetitions of our row, or of the ratio of two rows; `None` for a headline.
     pub spread_percent: Option<f64>,
-    /// `None` if the paper gives no number, or if our repetitions spread over [`SPREAD_PERCENT_MAX`] and some of them
-    /// agree.
-    pub agrees: Option<bool>,
+    pub cell: Cell,
+    /// Our record, if it is not that of the table's experiment.
+    pub record: Option<String>,
+}
+
+impl Default for ComparedFigure {
+    fn default() -> Self {
+        Self {
+            what: String::new(),
+            unit: String::new(),
+            paper: None,
+            paper_most: None,
+            words: None,
+            line: None,
+            ours: None,
+            spread_percent: None,
+            cell: Cell::NotHere,
+            record: None,
+        }
+    }
 }
 
 impl ComparedFigure {
     /// Ours over the paper's.
     pub fn ratio(&self) -> Option<f64> {
-        self.paper.filter(|paper| *paper != 0.0).map(|paper| self.ours / paper)
+        let (paper, ours) = self.paper.zip(self.ours)?;
+        (paper != 0.0 && self.words.is_none() && self.paper_most.is_none()).then(|| ours / paper)
     }
 }
 
@@ -86,44 +70,58 @@ pub fn compare(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow
         .figures
         .iter()
         .map(|figure| {
-            compare_figure(paper, result, figure, records).with_context(|| format!("{}, {}", result.id, figure.what))
+            compare_figure(result, figure, records)
+                .with_context(|| format!("{}, {}, {}", paper.name, result.id, figure.what))
         })
-        .collect::<anyhow::Result<_>>()
-        // What this machine could not measure has a reason.
-        .or_else(|error| if result.not_here.is_some() { Ok(Vec::new()) } else { Err(error) })?;
-    let verdict = if result.explains.is_some() {
-        Verdict::Explains
-    } else if figures.is_empty() {
-        Verdict::NotHere
-    } else if figures.iter().any(|figure| figure.agrees == Some(false)) {
-        Verdict::Differs
-    } else if figures.iter().any(|figure| figure.agrees == Some(true)) {
-        Verdict::FoundAgain
-    } else {
-        Verdict::OursAlone
-    };
+        .collect::<anyhow::Result<_>>()?;
+    let verdict = if result.explains.is_some() { Verdict::Explains } else { Verdict::of(&figures) };
     Ok(Compared { verdict, figures })
 }
 
-fn compare_figure(
-    paper: &Paper,
-    result: &PaperResult,
-    figure: &Figure,
-    records: &Records,
-) -> anyhow::Result<ComparedFigure> {
-    let experiment = result.experiment.as_deref().context("no experiment is named")?;
-    let record = records.0.get(experiment).with_context(|| format!("there is no record of {experiment}"))?;
-    let number = our_number(record, &figure.ours)?;
-    let theirs = figure.paper.as_ref().map(|place| paper_number(paper.text, place)).transpose()?;
-    let agrees = theirs.zip(figure.agrees).and_then(|(theirs, agreement)| number.agrees(agreement, theirs));
+fn compare_figure(result: &PaperResult, figure: &Figure, records: &Records) -> anyhow::Result<ComparedFigure> {
+    let number = match our_figure(result, figure, records) {
+        // What this machine could not measure has a reason.
+        Err(_) if result.not_here.is_some() => None,
+        number => number?,
+    };
+    let paper = figure.paper.as_ref().map(PaperFigure::value).transpose()?;
+    let words = figure.paper.as_ref().and_then(PaperFigure::words);
+    let cell = match (&number, &figure.paper, figure.agrees) {
+        (None, _, _) => Cell::NotHere,
+        (Some(number), Some(printed), Some(agreement)) => {
+            let (value, most, last_digit) = (printed.value()?, printed.most()?, printed.last_digit()?);
+            let theirs = Theirs { value, most, last_digit, is_in_words: words.is_some() };
+            number.cell(agreement, figure.origin.unwrap_or(result.origin), theirs)
+        }
+        (Some(_), _, _) => Cell::OursAlone,
+    };
     Ok(ComparedFigure {
         what: figure.what.clone(),
         unit: figure.unit.clone(),
-        paper: theirs,
-        ours: number.value,
-        spread_percent: number.spread_percent,
-        agrees,
+        paper,
+        paper_most: figure.paper.as_ref().map(PaperFigure::most).transpose()?.flatten(),
+        words: words.map(str::to_owned),
+        line: figure.paper.as_ref().map(|printed| printed.printed.line),
+        ours: number.as_ref().map(|number| number.value),
+        spread_percent: number.and_then(|number| number.spread_percent),
+        cell,
+        record: figure.record.clone(),
     })
+}
+
+fn our_figure(result: &PaperResult, figure: &Figure, records: &Records) -> anyhow::Result<Option<Number>> {
+    let Some(ours) = &figure.ours else { return Ok(None) };
+    let experiment = result.experiment.as_deref().context("no experiment is named")?;
+    let (records, name) = match &figure.record {
+        Some(other) => (&records.elsewhere, other.as_str()),
+        None => (&records.kept, experiment),
+    };
+    match records.get(name) {
+        Some(record) => our_number(record, ours).map(Some),
+        // A user's own records have no other machines beside them.
+        None if figure.record.is_some() => Ok(None),
+        None => Err(anyhow::anyhow!("there is no record of {name}")),
+    }
 }
 
 /// A number of ours.
@@ -155,43 +153,25 @@ impl Number {
         Self::new(value, samples)
     }
 
+    /// A time as a speed. Medians of both are the same repetition.
+    fn inverse(&self) -> Self {
+        Self::new(1.0 / self.value, self.samples.iter().map(|sample| 1.0 / sample).collect())
+    }
+
     /// The same in another form, which spreads as this one does.
     fn map(self, change: impl Fn(f64) -> f64) -> Self {
         let Self { value, samples, spread_percent } = self;
         Self { value: change(value), samples: samples.into_iter().map(change).collect(), spread_percent }
     }
 
-    fn agrees(&self, agreement: Agreement, theirs: f64) -> Option<bool> {
+    fn cell(&self, agreement: Agreement, origin: Origin, theirs: Theirs) -> Cell {
         let holds = agreement.holds(self.value, theirs);
         let is_steady = self.spread_percent.is_none_or(|spread| spread.abs() <= SPREAD_PERCENT_MAX);
         let all_say_so = || self.samples.iter().all(|&sample| agreement.holds(sample, theirs) == holds);
-        (is_steady || all_say_so()).then_some(holds)
-    }
-}
-
-impl Agreement {
-    fn holds(self, ours: f64, theirs: f64) -> bool {
-        match self {
-            // Two zeros agree, too.
-            Self::Within(factor) => ours <= theirs * factor && theirs <= ours * factor,
-            Self::AtLeast => ours >= theirs,
-            Self::AtMost => ours <= theirs,
-        }
-    }
-}
-
-fn paper_number(text: &str, place: &PaperFigure) -> anyhow::Result<f64> {
-    match place {
-        PaperFigure::Number(number) => Ok(*number),
-        PaperFigure::Place(pointer) => papers::figures(text, pointer),
-        PaperFigure::Beside { case, metric, subject } => {
-            let beside: Vec<peers::Peers> = papers::figures(text, "/beside_ours")?;
-            beside
-                .iter()
-                .flat_map(|peers| &peers.figures)
-                .find(|figure| (&figure.case, &figure.metric) == (case, metric) && figure.values.contains_key(subject))
-                .and_then(|figure| figure.values.get(subject).copied())
-                .with_context(|| format!("the paper has no {case}, {metric}, {subject}"))
+        match holds {
+            _ if !is_steady && !all_say_so() => Cell::Unsteady,
+            true => agreement.cell(origin, self.value, theirs),
+            false => Cell::Differs,
         }
     }
 }
@@ -203,6 +183,9 @@ fn our_number(record: &Record, ours: &Ours) -> anyhow::Result<Number> {
     }
     if let Some(divisor) = &ours.over {
         number = number.with(&measured(record, divisor)?, |one, other| one / other);
+    }
+    if ours.inverse {
+        number = number.inverse();
     }
     if ours.saved_percent {
         number = number.map(|ratio| 100.0 * (1.0 - ratio));
@@ -230,33 +213,20 @@ fn measured(record: &Record, value: &OurValue) -> anyhow::Result<Number> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_agree_within_a_factor_or_on_one_side() {
-        for (agreement, ours, theirs, expected) in [
-            (Agreement::Within(1.1), 1.09, 1.0, true),
-            (Agreement::Within(1.1), 1.0, 1.09, true),
-            (Agreement::Within(1.1), 1.11, 1.0, false),
-            (Agreement::Within(1.1), 0.0, 0.0, true),
-            (Agreement::Within(1.1), 0.0, 1.0, false),
-            (Agreement::AtLeast, 2.0, 1.0, true),
-            (Agreement::AtLeast, 0.9, 1.0, false),
-            (Agreement::AtMost, 2.0, 1.0, false),
-            (Agreement::AtMost, 1.0, 1.0, true),
-        ] {
-            assert_eq!(agreement.holds(ours, theirs), expected, "{agreement:?} {ours} {theirs}");
-        }
+    fn cell(number: &Number, value: f64) -> Cell {
+        number.cell(Agreement::AtLeast, Origin::Measured, Theirs { value, most: None, last_digit: 0.0, is_in_words: false })
     }
 
     #[test]
     fn a_number_that_spreads_has_a_verdict_only_if_all_repetitions_say_the_same() {
         let number = |samples: &[f64]| Number::new(samples[1], samples.to_vec());
         for (samples, theirs, expected) in [
-            ([0.91, 1.0, 1.1], 0.95, Some(true)),
-            ([0.8, 1.0, 1.1], 0.95, None),
-            ([0.8, 1.0, 1.1], 0.5, Some(true)),
-            ([0.8, 1.0, 1.1], 2.0, Some(false)),
+            ([0.91, 1.0, 1.1], 0.95, Cell::Agrees),
+            ([0.8, 1.0, 1.1], 0.95, Cell::Unsteady),
+            ([0.8, 1.0, 1.1], 0.5, Cell::Beyond),
+            ([0.8, 1.0, 1.1], 2.0, Cell::Differs),
         ] {
-            assert_eq!(number(&samples).agrees(Agreement::AtLeast, theirs), expected, "{samples:?} {theirs}");
+            assert_eq!(cell(&number(&samples), theirs), expected, "{samples:?} {theirs}");
         }
         let ratio = number(&[2.0, 4.0, 8.0]).with(&number(&[1.0, 2.0, 4.0]), |one, other| one / other);
         assert_eq!((ratio.value, ratio.spread_percent), (2.0, Some(0.0)));
@@ -265,8 +235,8 @@ mod tests {
         // A ratio near 1 is steady, although what it saves is near nothing.
         let saved = number(&[0.98, 1.0, 1.02]).map(|ratio| 100.0 * (1.0 - ratio));
         assert_eq!(
-            (saved.agrees(Agreement::AtLeast, 4.0), saved.spread_percent.map(f64::round)),
-            (Some(false), Some(4.0))
+            (cell(&saved, 4.0), saved.spread_percent.map(f64::round)),
+            (Cell::Differs, Some(4.0))
         );
     }
 }

@@ -2,23 +2,33 @@
 //!
 //! Question answered: which results of the papers did we reproduce, which not, and why?
 //!
-//! Each file of `lab/papers/` lists the tables and figures of its paper under `results`. An entry says which of our
-//! measurements answers it ([`Ours`]: a headline or a row of a record, or a ratio of two), where the paper's number
-//! is, and when the two agree ([`Agreement`]). Whether they agree is computed from the record ([`Verdict`]). Only the
-//! reason for a difference is written by hand, and a test asks for one wherever there is a difference.
+//! Each file of `lab/papers/` lists the tables and figures of its paper under `results`, with a number for every cell
+//! that the paper's text prints. A number says in which line of the text it stands ([`PaperFigure`]), which of our
+//! measurements answers it ([`Ours`]: a headline or a row of a record, or a ratio of two), and when the two agree
+//! ([`Agreement`]). Whether they agree is computed from the record ([`Cell`], [`Verdict`]). Only the reason for a
+//! difference is written by hand, and a test asks for one wherever there is a difference.
 //!
+//! * `printed`: the paper's number, and whether the paper's text has it where we say.
+//! * `records`: our records, of this machine and of others.
 //! * `comparison`: the paper's number, ours, their ratio.
+//! * `verdict`: what follows from them.
 //! * `table`: all of them as one table for `lab/README.md`, or one for the terminal.
 
 mod comparison;
+mod printed;
+mod records;
 mod table;
+mod verdict;
 
 use serde::Deserialize;
 
 use crate::papers;
 
-pub use comparison::{Compared, Records, Verdict, compare};
-pub use table::{cells, markdown, one, verdict_text, write_between_marks};
+pub use comparison::{Compared, ComparedFigure, compare};
+pub use printed::{Checked, PaperFigure, check};
+pub use records::Records;
+pub use table::{CELLS, cells, counted, markdown, one, verdict_text, write_between_marks};
+pub use verdict::{Agreement, Cell, Origin, Verdict};
 
 /// One table or figure of a paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,12 +40,15 @@ pub struct PaperResult {
     pub shows: String,
     /// Our experiment for it; none if there is nothing to measure, or nothing that could be measured here.
     pub experiment: Option<String>,
+    /// Where our numbers come from, unless a number says otherwise.
+    #[serde(default)]
+    pub origin: Origin,
     /// Numbers to compare.
     #[serde(default)]
     pub figures: Vec<Figure>,
     /// Why ours differs, if it does.
     pub difference: Option<String>,
-    /// Why there is no number of ours; beside numbers, why a record may lack them.
+    /// Why there is no number of ours, or why some are missing.
     pub not_here: Option<String>,
     /// The result is a drawing or an example: it has no measured number. Says where the code or a document has it.
     pub explains: Option<String>,
@@ -49,20 +62,12 @@ pub struct Figure {
     pub unit: String,
     /// The paper's number; `None` if its text does not give it (a curve without values).
     pub paper: Option<PaperFigure>,
-    pub ours: Ours,
+    /// `None` if nothing here measures it: the result's `not_here` says why.
+    pub ours: Option<Ours>,
     pub agrees: Option<Agreement>,
-}
-
-/// Where the paper's number is.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum PaperFigure {
-    /// Here.
-    Number(f64),
-    /// At this place of the same file (a JSON pointer).
-    Place(String),
-    /// Among the figures that stand beside our rows.
-    Beside { case: String, metric: String, subject: String },
+    pub origin: Option<Origin>,
+    /// Another machine's record, `FOLDER/EXPERIMENT` beside the folder of kept records.
+    pub record: Option<String>,
 }
 
 /// One measurement of ours.
@@ -77,6 +82,9 @@ pub struct Ours {
     pub times: f64,
     /// Divide by this one.
     pub over: Option<OurValue>,
+    /// Show 1 / value: a time as a speed.
+    #[serde(default)]
+    pub inverse: bool,
     /// Show 100 · (1 − value / over): what was saved, in percent.
     #[serde(default)]
     pub saved_percent: bool,
@@ -90,18 +98,6 @@ pub enum OurValue {
     Row { case: String, subject: String, metric: String },
 }
 
-/// When ours agrees with the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Agreement {
-    /// Neither is more than this factor above the other.
-    Within(f64),
-    /// Ours is at least the paper's: a speed.
-    AtLeast,
-    /// Ours is at most the paper's: a time, a number of bytes.
-    AtMost,
-}
-
 const fn one_time() -> f64 {
     1.0
 }
@@ -111,8 +107,8 @@ pub struct Paper {
     /// Short name, for example `Yuan15`.
     pub name: &'static str,
     pub title: String,
-    /// The data file.
-    pub text: &'static str,
+    /// File of its text, which is not in this repository.
+    pub text_file: String,
     pub results: Vec<PaperResult>,
 }
 
@@ -130,7 +126,8 @@ pub fn all() -> anyhow::Result<Vec<Paper>> {
     ]
     .into_iter()
     .map(|(name, text)| {
-        Ok(Paper { name, title: papers::figures(text, "/title")?, text, results: papers::figures(text, "/results")? })
+        let [title, text_file] = ["/title", "/text"].map(|place| papers::figures(text, place));
+        Ok(Paper { name, title: title?, text_file: text_file?, results: papers::figures(text, "/results")? })
     })
     .collect()
 }
@@ -155,24 +152,39 @@ mod tests {
             let without_numbers = result.not_here.is_some() || result.explains.is_some();
             assert!(!result.figures.is_empty() || without_numbers, "{id}: numbers or a reason");
             assert!(result.figures.is_empty() || result.explains.is_none(), "{id}: a drawing has no numbers");
-            assert_eq!(result.experiment.is_some(), !result.figures.is_empty(), "{id}");
+            let measured = result.figures.iter().filter(|figure| figure.ours.is_some());
+            assert_eq!(result.experiment.is_some(), measured.count() > 0, "{id}");
             for figure in &result.figures {
-                assert_eq!(figure.paper.is_some(), figure.agrees.is_some(), "{id}, {}", figure.what);
+                let is_pair = figure.paper.is_some() && figure.ours.is_some();
+                assert_eq!(is_pair, figure.agrees.is_some(), "{id}, {}", figure.what);
+                assert!(figure.paper.is_some() || figure.ours.is_some(), "{id}, {}: a number", figure.what);
             }
         }
         Ok(())
     }
 
+    /// Numbers that spread may have one, too: what their medians suggest.
     #[test]
     fn a_difference_has_a_reason_and_only_a_difference_has_one() -> anyhow::Result<()> {
         let records = kept_records()?;
+        let mut faults = Vec::new();
         for paper in all()? {
             for result in &paper.results {
                 let compared = compare(&paper, result, &records)?;
-                let differs = compared.verdict == Verdict::Differs;
-                assert_eq!(differs, result.difference.is_some(), "{}: {compared:?}", result.id);
+                let has = |cell: Cell| compared.figures.iter().any(|figure| figure.cell == cell);
+                let id = &result.id;
+                match result.difference {
+                    None if has(Cell::Differs) => faults.push(format!("{id} differs, and says not why")),
+                    Some(_) if !has(Cell::Differs) && !has(Cell::Unsteady) => faults.push(format!("{id}: no difference")),
+                    _ => {}
+                }
+                let lacks_some = has(Cell::NotHere) || compared.verdict == Verdict::NotHere;
+                if lacks_some != result.not_here.is_some() {
+                    faults.push(format!("{id} lacks some numbers: {lacks_some}"));
+                }
             }
         }
+        assert_eq!(faults, [] as [String; 0]);
         Ok(())
     }
 

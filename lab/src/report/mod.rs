@@ -31,7 +31,7 @@ pub const PAGE_BYTES_MAX: usize = 5 << 20;
 /// # Errors
 /// If a record or a data file is malformed, or a file cannot be written.
 pub fn write(records: &Records, dir: &Path) -> anyhow::Result<PathBuf> {
-    ensure!(!records.0.is_empty(), "there is no record");
+    ensure!(!records.kept.is_empty(), "there is no record");
     let plots = plots::ratios(records)?.into_iter().chain(plots::all(records)?).collect::<Vec<_>>();
     let folder = dir.join("report");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -40,7 +40,7 @@ pub fn write(records: &Records, dir: &Path) -> anyhow::Result<PathBuf> {
         write_whole(&file("svg"), draw::svg(&plot.chart).as_bytes())?;
         write_whole(&file("png"), &draw::png(&plot.chart).map_err(anyhow::Error::msg)?)?;
     }
-    for record in records.0.values() {
+    for record in records.kept.values() {
         write_whole(&folder.join(format!("{}.csv", record.experiment)), &rows_as_csv(record)?)?;
     }
     let page = page::page(records, &plots)?;
@@ -104,7 +104,7 @@ mod tests {
         // Plots refer to their own clip paths.
         assert_eq!(page.matches("url(").count(), page.matches("url(#").count());
         assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
-        for experiment in records.0.keys() {
+        for experiment in records.kept.keys() {
             assert!(page.contains(&format!("<section id=\"{experiment}\"")), "{experiment}");
             let csv = fs::read_to_string(dir.path().join("report").join(format!("{experiment}.csv")))?;
             assert_eq!(csv.lines().next().map(|line| line.starts_with("case,")), Some(true));
@@ -128,6 +128,10 @@ mod tests {
             assert!(plots.iter().any(|plot| plot.spec.experiment == experiment.id), "{}", experiment.id);
         }
         assert_eq!(plots.len(), plots::count_specs());
+        for plot in &plots {
+            let ours = plot.chart.series.iter().filter(|series| series.is_ours).count();
+            assert!(ours <= plots::CURVES_MAX, "{} has {ours} curves", plot.spec.id);
+        }
         // A pattern that finds one size of several makes a line of one point.
         for plot in plots.iter().filter(|plot| !plot.chart.is_by_category()) {
             assert!(plot.chart.series.iter().any(|series| series.points.len() > 1), "{}", plot.spec.id);
@@ -139,16 +143,16 @@ mod tests {
     #[test]
     fn a_record_without_the_rows_of_a_paper_becomes_a_page() -> anyhow::Result<()> {
         let (mut records, dir) = (kept()?, tempfile::tempdir()?);
-        records.0.retain(|experiment, _| experiment == "packet-costs");
-        if let Some(record) = records.0.get_mut("packet-costs") {
+        records.kept.retain(|experiment, _| experiment == "packet-costs");
+        if let Some(record) = records.kept.get_mut("packet-costs") {
             record.rows.truncate(1);
         }
         // As `namewire-sim` makes one.
         let own = records
-            .0
+            .kept
             .get("packet-costs")
             .map(|record| Record { experiment: "my-scenario".to_owned(), ..record.clone() });
-        records.0.extend(own.map(|record| (record.experiment.clone(), record)));
+        records.kept.extend(own.map(|record| (record.experiment.clone(), record)));
         let page = fs::read_to_string(write(&records, dir.path())?)?;
         assert!(page.contains("Not in this record: "), "{page}");
         assert!(page.contains("<section id=\"my-scenario\"") && page.contains("href=\"#my-scenario\""));

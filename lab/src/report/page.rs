@@ -4,7 +4,9 @@ use maud::{Markup, PreEscaped, html};
 
 use super::plots::Plot;
 use crate::experiments;
-use crate::paper_results::{self, Compared, Paper, PaperResult, Records, Verdict, cells, compare, verdict_text};
+use crate::paper_results::{
+    self, CELLS, Compared, Paper, PaperResult, Records, Verdict, cells, compare, counted, verdict_text,
+};
 use crate::peers::{self, Peers};
 use crate::record::Record;
 use crate::terminal::interval_text;
@@ -44,8 +46,8 @@ pub fn page(records: &Records, plots: &[Plot]) -> anyhow::Result<String> {
 /// experiments and scenarios.
 fn in_order(records: &Records) -> Vec<(&'static str, &Record)> {
     let of_the_lab =
-        experiments::TABLE.iter().filter_map(|experiment| Some((experiment.source, records.0.get(experiment.id)?)));
-    let own = records.0.values().filter(|record| experiments::find(&record.experiment).is_none());
+        experiments::TABLE.iter().filter_map(|experiment| Some((experiment.source, records.kept.get(experiment.id)?)));
+    let own = records.kept.values().filter(|record| experiments::find(&record.experiment).is_none());
     of_the_lab.chain(own.map(|record| ("own", record))).collect()
 }
 
@@ -53,23 +55,13 @@ fn in_order(records: &Records) -> Vec<(&'static str, &Record)> {
 fn answers<'p>(papers: &'p [Paper], records: &Records) -> Vec<Answer<'p>> {
     let all = papers.iter().flat_map(|paper| paper.results.iter().map(move |result| (paper, result)));
     let answered = all
-        .filter(|(_, result)| result.experiment.as_ref().is_none_or(|experiment| records.0.contains_key(experiment)));
+        .filter(|(_, result)| result.experiment.as_ref().is_none_or(|experiment| records.kept.contains_key(experiment)));
     answered.map(|(paper, result)| Answer { paper, result, compared: compare(paper, result, records).ok() }).collect()
 }
 
 fn summary(answers: &[Answer<'_>]) -> String {
-    let verdicts = || answers.iter().filter_map(|answer| Some(answer.compared.as_ref()?.verdict));
-    let count = |of: Verdict| verdicts().filter(|verdict| *verdict == of).count();
-    format!(
-        "Of {} tables and figures of five papers, {} are found again, {} are found with a difference, {} have no number in \
-         the paper's text beside ours, {} have no number of ours, and {} are drawings or examples.",
-        verdicts().count(),
-        count(Verdict::FoundAgain),
-        count(Verdict::Differs),
-        count(Verdict::OursAlone),
-        count(Verdict::NotHere),
-        count(Verdict::Explains)
-    )
+    let compared: Vec<Compared> = answers.iter().filter_map(|answer| answer.compared.clone()).collect();
+    counted(&compared)
 }
 
 fn contents(records: &Records, papers: &[Paper], answers: &[Answer<'_>]) -> Markup {
@@ -167,16 +159,17 @@ fn comparison(record: &Record, answers: &[&Answer<'_>]) -> Markup {
         div class="scroll" tabindex="0" role="region" aria-label={ "Numbers of the papers beside those of " (record.experiment) } {
             table {
                 thead { tr {
-                    th scope="col" { "result" } th scope="col" { "number" }
-                    @for name in ["paper", "ours", "ratio", "spread"] { th scope="col" class="n" { (name) } }
+                    th scope="col" { "result" }
+                    @for (place, name) in CELLS.iter().enumerate() { th scope="col" class=(column(place)) { (name) } }
                 } }
                 tbody {
                     @for answer in answers {
                         @for compared in answer.compared.iter().flat_map(|compared| &compared.figures) {
-                            @let [what, paper, ours, ratio, spread] = cells(compared);
                             tr {
-                                td { (answer.result.id) } td { (what) }
-                                @for number in [paper, ours, ratio, spread] { td class="n" { (number) } }
+                                td { (answer.result.id) }
+                                @for (place, cell) in cells(compared).iter().enumerate() {
+                                    td class=(column(place)) { (cell.replace("**", "")) }
+                                }
                             }
                         }
                     }
@@ -184,6 +177,11 @@ fn comparison(record: &Record, answers: &[&Answer<'_>]) -> Markup {
             }
         }
     }
+}
+
+/// Numbers are aligned to the right; the first and the last of [`CELLS`] are text.
+const fn column(place: usize) -> &'static str {
+    if place == 0 || place + 1 == CELLS.len() { "" } else { "n" }
 }
 
 fn headline(record: &Record) -> Markup {

@@ -9,8 +9,10 @@
 //! | `category` | instead of `x`: the row's line in a plot by category |
 //! | `series`, `series2` | the curve that the row belongs to |
 //!
-//! The figures of papers and peers for comparison ([`crate::peers`]) are matched in the same way, and become separate
-//! curves.
+//! The figures of papers and peers for comparison ([`crate::peers`]) are matched in the same way, and so are the numbers
+//! of the papers' tables and figures that stand beside a row ([`crate::paper_results`]). They become separate curves.
+//!
+//! A plot has at most six curves of ours, as a test says: more cannot be told apart.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,7 +21,7 @@ use namewire_drawing::{Axis, Chart, Point, Series};
 use regex_lite::Regex;
 use serde::Deserialize;
 
-use crate::paper_results::{self, Records, compare};
+use crate::paper_results::{self, Cell, Figure, OurValue, Records, compare};
 use crate::peers;
 
 /// One plot of `lab/plots.json`.
@@ -52,6 +54,10 @@ impl Plot {
     }
 }
 
+/// Most curves of ours in a plot of `lab/plots.json`.
+#[cfg(test)]
+pub const CURVES_MAX: usize = 6;
+
 const PLOTS: &str = include_str!("../../plots.json");
 
 /// Every plot whose experiment has a record with such rows.
@@ -77,29 +83,45 @@ pub fn ratios(records: &Records) -> anyhow::Result<Vec<Plot>> {
     let papers = paper_results::all()?;
     let results = || papers.iter().flat_map(|paper| paper.results.iter().map(move |result| (paper, result)));
     let of_experiment = |experiment: &String| {
-        let (mut points, mut categories): (Vec<Point>, Vec<String>) = Default::default();
+        let mut categories: Vec<String> = Vec::new();
+        let mut series: Vec<Series> = RATIO_CELLS
+            .iter()
+            .map(|cell| Series { name: cell.text().replace('*', ""), is_ours: true, points: Vec::new() })
+            .collect();
         for (paper, result) in results().filter(|(_, result)| result.experiment.as_ref() == Some(experiment)) {
             let Ok(compared) = compare(paper, result, records) else { continue };
             for figure in &compared.figures {
                 let Some(ratio) = figure.ratio().filter(|ratio| *ratio > 0.0) else { continue };
-                points.push(Point { at: categories.len() as f64, value: ratio, low: ratio, high: ratio });
+                let Some(place) = RATIO_CELLS.iter().position(|cell| *cell == figure.cell) else { continue };
+                series[place].points.push(Point::single(categories.len() as f64, ratio));
                 categories.push(format!("{}, {}", result.id, figure.what));
             }
         }
-        let axis = |label: &str, log| Axis { label: label.to_owned(), log };
+        series.retain(|series| !series.points.is_empty());
         let spec = PlotSpec {
             id: format!("{experiment}-over-paper"),
             experiment: experiment.clone(),
             title: format!("{experiment}: our number over the paper's"),
             rows: String::new(),
-            x: axis("times the paper's number", true),
-            y: axis("number", false),
+            x: Axis { log: true, mark: Some(1.0), ..Axis::linear("times the paper's number") },
+            y: Axis::linear("number"),
             like: None,
         };
-        let series = vec![Series { name: "ours over the paper's".to_owned(), is_ours: true, points }];
         Plot::new(spec, series, categories)
     };
-    Ok(records.0.keys().map(of_experiment).filter(|plot| !plot.chart.categories.is_empty()).collect())
+    Ok(records.kept.keys().map(of_experiment).filter(|plot| !plot.chart.categories.is_empty()).collect())
+}
+
+/// What was measured; what was computed or made so is 1.
+const RATIO_CELLS: [Cell; 4] = [Cell::Agrees, Cell::Beyond, Cell::Differs, Cell::Unsteady];
+
+/// The paper's number as a row beside ours, if ours is a row as it is.
+fn paper_row(figure: &Figure) -> Option<(String, f64)> {
+    let (ours, paper) = (figure.ours.as_ref()?, figure.paper.as_ref()?);
+    let is_plain = ours.plus.is_none() && ours.over.is_none() && !ours.saved_percent && !ours.inverse;
+    let OurValue::Row { case, subject, metric } = &ours.value else { return None };
+    let value = paper.value().ok().filter(|_| is_plain && paper.words().is_none() && figure.record.is_none())?;
+    Some((text(metric, case, subject), value / ours.times))
 }
 
 /// `None` without a row of ours.
@@ -107,7 +129,7 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
     let pattern = Regex::new(&spec.rows)?;
     let names: Vec<&str> = pattern.capture_names().flatten().collect();
     ensure!(names.contains(&"x") != names.contains(&"category"), "a pattern has `x` or `category`");
-    let Some(record) = records.0.get(&spec.experiment) else { return Ok(None) };
+    let Some(record) = records.kept.get(&spec.experiment) else { return Ok(None) };
     let ours = record.rows.iter().filter_map(|row| {
         let value = row.value.as_ref()?;
         Some((text(&row.metric, &row.case, &row.subject), true, (value.median, value.low, value.high)))
@@ -118,9 +140,15 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
         let values = figure.values.iter();
         values.map(|(subject, &value)| (text(&figure.metric, &figure.case, subject), false, (value, value, value)))
     });
+    let papers = paper_results::all()?;
+    let results = papers.iter().flat_map(|paper| &paper.results);
+    let of_papers = results
+        .filter(|result| result.experiment.as_ref() == Some(&spec.experiment))
+        .flat_map(|result| result.figures.iter().filter_map(paper_row))
+        .map(|(row, value)| (row, false, (value, value, value)));
     let (mut series, mut categories): (Vec<Series>, Vec<String>) = Default::default();
     let mut rows = HashSet::new();
-    for (row, is_ours, (value, low, high)) in ours.chain(theirs) {
+    for (row, is_ours, (value, low, high)) in ours.chain(theirs).chain(of_papers) {
         // A record may measure something twice; the first time counts.
         if !rows.insert((row.clone(), is_ours)) {
             continue;
@@ -138,6 +166,11 @@ fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
                 }) as f64
             }
         };
+        let has_it = |series: &Series| series.points.iter().any(|point| (point.at, point.value) == (at, value));
+        // A paper's number may be among the peers' figures, too.
+        if !is_ours && series.iter().any(|known| !known.is_ours && has_it(known)) {
+            continue;
+        }
         let name = [part("series"), part("series2")].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let place = series.iter().position(|known| known.name == name && known.is_ours == is_ours);
         let place = place.unwrap_or_else(|| {
@@ -213,11 +246,11 @@ mod tests {
             serde_json::to_string(&outcome.rows)?
         );
         let record: Record = serde_json::from_str(&text)?;
-        Ok(Records([(record.experiment.clone(), record)].into()))
+        Ok(Records { kept: [(record.experiment.clone(), record)].into(), ..Records::default() })
     }
 
     fn spec(rows: &str) -> PlotSpec {
-        let axis = Axis { label: "x".to_owned(), log: false };
+        let axis = Axis::linear("x");
         PlotSpec {
             id: "p".to_owned(),
             experiment: "dram-model".to_owned(),
