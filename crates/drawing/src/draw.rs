@@ -26,13 +26,16 @@ const AROUND_HEIGHT: f64 = 110.0;
 /// Of a line in the legend, and of what is above and below them.
 const LEGEND_LINE_HEIGHT: f64 = 18.0;
 const LEGEND_AROUND_HEIGHT: f64 = 60.0;
-/// A character of a category's name, and of the title.
+/// A character of a category's name, of a name in the legend, and of the title.
 const CATEGORY_CHARACTER_WIDTH: f64 = 6.4;
+const LEGEND_CHARACTER_WIDTH: f64 = 6.4;
 const TITLE_CHARACTER_WIDTH: f64 = 7.6;
 /// Longer names of categories end in an ellipsis; the table of values has them in full.
 const CATEGORY_CHARACTERS_MAX: usize = 76;
 /// What is left beside the names of categories, if they are long.
 const BESIDE_CATEGORIES_WIDTH: f64 = 440.0;
+/// Of a mark in the legend, and of what is around it and its name.
+const LEGEND_AROUND_WIDTH: f64 = 56.0;
 /// Smaller values are not drawn on a logarithmic axis: the library draws none below 1e-10.
 const LOG_LEAST: f64 = 1e-9;
 /// A logarithmic axis of more decades has names at powers of ten alone.
@@ -91,7 +94,8 @@ fn layout(chart: &Chart) -> Layout {
         .with_width(WIDTH)
         .with_height(legend_height.max(HEIGHT))
         .with_x_label(chart.x.label.clone())
-        .with_legend_position(LegendPosition::OutsideRightTop);
+        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_legend_width(legend_width(chart));
     if by_category {
         layout = with_categories(layout, chart, legend_height);
     } else {
@@ -107,7 +111,8 @@ fn layout(chart: &Chart) -> Layout {
     if let (true, false, Some((least, most))) = (chart.y.log, by_category, y_range) {
         layout = layout.with_log_y().with_y_axis_min(least).with_y_axis_max(most);
     }
-    layout = chart.x.mark.into_iter().fold(layout, |layout, at| layout.with_reference_line(ReferenceLine::vertical(at)));
+    layout =
+        chart.x.mark.into_iter().fold(layout, |layout, at| layout.with_reference_line(ReferenceLine::vertical(at)));
     chart.y.mark.into_iter().fold(layout, |layout, at| layout.with_reference_line(ReferenceLine::horizontal(at)))
 }
 
@@ -116,12 +121,18 @@ fn with_categories(layout: Layout, chart: &Chart, legend_height: f64) -> Layout 
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as f64;
     let lines = names.len() as f64;
     layout
-        .with_width(WIDTH.max(BESIDE_CATEGORIES_WIDTH + longest * CATEGORY_CHARACTER_WIDTH))
+        .with_width(WIDTH.max(BESIDE_CATEGORIES_WIDTH + longest * CATEGORY_CHARACTER_WIDTH + legend_width(chart) / 2.0))
         .with_height(legend_height.max(AROUND_HEIGHT + CATEGORY_HEIGHT * lines))
         // The library names lines from below.
         .with_y_categories(names.into_iter().rev().collect())
         .with_y_axis_min(0.5)
         .with_y_axis_max(lines + 0.5)
+}
+
+/// The library's own width cuts the legend's box at the right edge.
+fn legend_width(chart: &Chart) -> f64 {
+    let longest = chart.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0) as f64;
+    LEGEND_AROUND_WIDTH + longest * LEGEND_CHARACTER_WIDTH
 }
 
 fn shortened(name: &str) -> String {
@@ -214,9 +225,8 @@ fn curve(chart: &Chart, place: usize, series: &Series) -> Vec<KuvaPlot> {
     let spread: Vec<(f64, f64)> =
         drawn.iter().map(|point| (point.value - point.low, point.high - point.value)).collect();
     let is_spread = spread.iter().any(|&(below, above)| below > 0.0 || above > 0.0);
-    let told = drawn
-        .iter()
-        .map(|point| format!("{}, {}: {}", series.name, chart.place_name(point), figure(point.value)));
+    let told =
+        drawn.iter().map(|point| format!("{}, {}: {}", series.name, chart.place_name(point), figure(point.value)));
     let mut marks = ScatterPlot::new()
         .with_data(points.clone())
         .with_color(color)

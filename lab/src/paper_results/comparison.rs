@@ -214,7 +214,11 @@ mod tests {
     use super::*;
 
     fn cell(number: &Number, value: f64) -> Cell {
-        number.cell(Agreement::AtLeast, Origin::Measured, Theirs { value, most: None, last_digit: 0.0, is_in_words: false })
+        number.cell(
+            Agreement::AtLeast,
+            Origin::Measured,
+            Theirs { value, most: None, last_digit: 0.0, is_in_words: false },
+        )
     }
 
     #[test]
@@ -234,9 +238,6 @@ mod tests {
         assert_eq!((apart.value, apart.spread_percent), (2.0, None));
         // A ratio near 1 is steady, although what it saves is near nothing.
         let saved = number(&[0.98, 1.0, 1.02]).map(|ratio| 100.0 * (1.0 - ratio));
-        assert_eq!(
-            (cell(&saved, 4.0), saved.spread_percent.map(f64::round)),
-            (Cell::Differs, Some(4.0))
-        );
+        assert_eq!((cell(&saved, 4.0), saved.spread_percent.map(f64::round)), (Cell::Differs, Some(4.0)));
     }
 }

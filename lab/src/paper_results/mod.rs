@@ -175,7 +175,9 @@ mod tests {
                 let id = &result.id;
                 match result.difference {
                     None if has(Cell::Differs) => faults.push(format!("{id} differs, and says not why")),
-                    Some(_) if !has(Cell::Differs) && !has(Cell::Unsteady) => faults.push(format!("{id}: no difference")),
+                    Some(_) if !has(Cell::Differs) && !has(Cell::Unsteady) => {
+                        faults.push(format!("{id}: no difference"))
+                    }
                     _ => {}
                 }
                 let lacks_some = has(Cell::NotHere) || compared.verdict == Verdict::NotHere;

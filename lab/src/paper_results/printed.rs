@@ -246,7 +246,10 @@ mod tests {
     #[test]
     fn a_wrong_line_is_found() -> anyhow::Result<()> {
         let dir = tempfile::tempdir()?;
-        std::fs::write(dir.path().join("x.txt"), "An invented paper.\nIt makes 42 things a second,\nand half as much.\n")?;
+        std::fs::write(
+            dir.path().join("x.txt"),
+            "An invented paper.\nIt makes 42 things a second,\nand half as much.\n",
+        )?;
         let right = check(&[invented(2)?], dir.path())?;
         assert_eq!((right.right, right.wrong.len(), right.absent.len()), (2, 0, 0));
         for line in [1, 3, 4] {

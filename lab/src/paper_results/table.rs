@@ -157,7 +157,9 @@ fn record_text(
     records: &Records,
     is_stale: &dyn Fn(&str) -> bool,
 ) -> String {
-    let Some(experiment) = result.experiment.as_deref().filter(|_| figure.ours.is_some()) else { return "–".to_owned() };
+    let Some(experiment) = result.experiment.as_deref().filter(|_| figure.ours.is_some()) else {
+        return "–".to_owned();
+    };
     if let Some(other) = &figure.record {
         let scale = records.elsewhere.get(other).map_or("no record", |record| record.scale.as_str());
         return format!("[{other}]({other}.json), {scale}");
@@ -188,7 +190,8 @@ pub fn one(paper: &Paper, result: &PaperResult, records: &Records) -> anyhow::Re
         }
     }
     let _ = writeln!(out, "{}", verdict_text(result, &compared).replace("**", ""));
-    let measured_by = result.experiment.as_ref().filter(|_| compared.figures.iter().any(|figure| figure.ours.is_some()));
+    let measured_by =
+        result.experiment.as_ref().filter(|_| compared.figures.iter().any(|figure| figure.ours.is_some()));
     if let Some(record) = measured_by.and_then(|id| records.kept.get(id)) {
         let _ =
             writeln!(out, "measured by {} ({:.0} s, {})", record.command, record.duration_s, record.machine.processor);

@@ -54,8 +54,9 @@ fn in_order(records: &Records) -> Vec<(&'static str, &Record)> {
 /// Results whose experiment has a record, and those without an experiment.
 fn answers<'p>(papers: &'p [Paper], records: &Records) -> Vec<Answer<'p>> {
     let all = papers.iter().flat_map(|paper| paper.results.iter().map(move |result| (paper, result)));
-    let answered = all
-        .filter(|(_, result)| result.experiment.as_ref().is_none_or(|experiment| records.kept.contains_key(experiment)));
+    let answered = all.filter(|(_, result)| {
+        result.experiment.as_ref().is_none_or(|experiment| records.kept.contains_key(experiment))
+    });
     answered.map(|(paper, result)| Answer { paper, result, compared: compare(paper, result, records).ok() }).collect()
 }
 

@@ -120,6 +120,10 @@ fn paper_row(figure: &Figure) -> Option<(String, f64)> {
     let (ours, paper) = (figure.ours.as_ref()?, figure.paper.as_ref()?);
     let is_plain = ours.plus.is_none() && ours.over.is_none() && !ours.saved_percent && !ours.inverse;
     let OurValue::Row { case, subject, metric } = &ours.value else { return None };
+    // Our nanoseconds become cycles at the clock of our machine, which is not the paper's.
+    if figure.unit == "cycles" && ours.times != 1.0 {
+        return None;
+    }
     let value = paper.value().ok().filter(|_| is_plain && paper.words().is_none() && figure.record.is_none())?;
     Some((text(metric, case, subject), value / ours.times))
 }
