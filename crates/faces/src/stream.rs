@@ -25,6 +25,7 @@ use arrayvec::ArrayVec;
 use namewire_links::{LinkService, Received};
 use namewire_packet::{
     FaceId, MAX_PACKET_BYTES,
+    lp::LpHeaders,
     tlv::{self, types},
 };
 use namewire_shares::{Groups, HolderId};
@@ -346,7 +347,9 @@ impl Stream {
         if self.output.capacity() == 0 {
             self.output = pool.take();
         }
-        self.output.extend_from_slice(header);
+        if !header.is_empty() {
+            self.output.extend_from_slice(header);
+        }
         self.output.extend_from_slice(slice);
     }
 
@@ -497,15 +500,13 @@ fn cut_elements(
             return cut;
         };
         *left = left_after;
-        // Fragments are refused on streams, so nothing is ever reassembled here.
-        if let Ok(Received::Packet { headers, start, len }) = link.receive(now_ns, &rest[..size]) {
-            out.push(RxPacket {
-                face,
-                headers,
-                start: (base + cut.consumed + start) as u32,
-                len: len as u32,
-                is_paid: false,
-            });
+        let (frame, at) = (&rest[..size], base + cut.consumed);
+        if link.receive_bare(frame) {
+            let (start, len) = (at as u32, size as u32);
+            out.push(RxPacket { face, headers: LpHeaders::default(), start, len, is_paid: false });
+        } else if let Ok(Received::Packet { headers, start, len }) = link.receive(now_ns, frame) {
+            // Fragments are refused on streams, so nothing is ever reassembled here.
+            out.push(RxPacket { face, headers, start: (at + start) as u32, len: len as u32, is_paid: false });
         }
         cut.consumed += size;
     }

@@ -15,6 +15,29 @@ const HEADER_BYTES_MAX: usize = 128;
 type Headers<'a> = (&'a LpHeaders, Option<&'a [u8]>);
 
 impl LinkService {
+    /// Counts an Interest or Data that goes as one bare frame. False: it needs a link header, several frames or an
+    /// acknowledgement, or a capture must see it; then the caller passes it to [`LinkService::encode`], which takes
+    /// what this function takes, and all else.
+    ///
+    /// Cost: about 20 instructions, where [`LinkService::encode`] takes 200.
+    #[inline]
+    pub fn send_bare(&mut self, headers: &LpHeaders, packet: &[u8]) -> bool {
+        let is_plain = self.taps.is_empty() && self.reliability.is_none() && !self.congestion.is_long();
+        if self.sends_header(headers) || !is_plain || packet.len() > self.options.mtu {
+            return false;
+        }
+        let counters = &mut self.counters;
+        let count = match packet.first().map(|&byte| u32::from(byte)) {
+            Some(types::INTEREST) => &mut counters.out_interests,
+            Some(types::DATA) => &mut counters.out_data,
+            _ => return false,
+        };
+        *count += 1;
+        counters.out_bytes += packet.len() as u64;
+        self.congestion.note_written(packet.len() as u64);
+        true
+    }
+
     /// Calls `emit` with each frame of one network packet, as header bytes and a slice of `packet`. A lead
     /// (announcement or path label) goes into the header bytes. A packet that needs no header is sent bare.
     /// IncomingFaceId is sent only with local fields on; NextHopFaceId and CachePolicy, which only applications set,
@@ -184,6 +207,26 @@ impl LinkService {
         reliability.pump(now_ns, self.options.mtu, may_retransmit, memory, &mut count_and_emit);
         self.counters.out_bytes += out_bytes;
         self.congestion.note_written(out_bytes);
+    }
+
+    /// Whether [`LinkService::headers_to_send`] leaves a header. The pattern has every field, so that a new one is not
+    /// forgotten.
+    #[inline]
+    fn sends_header(&self, headers: &LpHeaders) -> bool {
+        let &LpHeaders {
+            pit_token,
+            nack,
+            incoming_face_id,
+            next_hop_face_id: _,
+            no_cache: _,
+            congestion_mark,
+            non_discovery,
+            collided,
+            lead_bytes,
+        } = headers;
+        let is_for_application = self.options.local_fields && incoming_face_id.is_some();
+        let has_field = pit_token.is_some() || nack.is_some() || congestion_mark != 0 || lead_bytes != 0;
+        has_field || non_discovery || collided || is_for_application
     }
 
     fn headers_to_send(&self, headers: &LpHeaders) -> LpHeaders {
