@@ -42,6 +42,25 @@ fn link(options: LinkOptions, is_congested: bool) -> LinkService {
     link
 }
 
+/// The same in a capture, whose links use the general ways only.
+fn captured_link(options: LinkOptions, is_congested: bool) -> LinkService {
+    let options_of_capture =
+        CaptureOptions { id: 1, scope: CaptureScope::All, one_in: 1, snap_bytes: 100, queue_bytes: 1_000 };
+    let (tap, _) = capture(options_of_capture);
+    let info = FaceInfo {
+        remote: FaceUri::Internal,
+        local: FaceUri::Internal,
+        scope: FaceScope::Local,
+        persistency: FacePersistency::OnDemand,
+        link_type: LinkType::PointToPoint,
+        mtu: MAX_PACKET_BYTES,
+        credentials: None,
+    };
+    let mut link = link(options, is_congested);
+    link.add_tap(tap.of_face(FaceId(300), &info));
+    link
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -62,7 +81,7 @@ proptest! {
         is_congested in any::<bool>(),
     ) {
         let packet = element(type_number, value_bytes);
-        let (mut short, mut general) = (link(options, is_congested), link(options, is_congested));
+        let (mut short, mut general) = (link(options, is_congested), captured_link(options, is_congested));
         let mut frames: Vec<Vec<u8>> = Vec::new();
         let sent = general.encode(0, &headers, &packet, |header, slice| frames.push([header, slice].concat()));
         let is_bare = sent.is_ok() && frames == [&packet[..]];
@@ -87,7 +106,8 @@ fn what_is_received_the_short_way_is_a_bare_packet() {
     let (interest, data) = (element(5, 20), element(6, MAX_PACKET_BYTES - 4));
     for (frame, is_bare) in [(&interest, true), (&data, true), (&wrapped(&interest), false), (&element(800, 5), false)]
     {
-        let (mut short, mut general) = (link(LinkOptions::default(), false), link(LinkOptions::default(), false));
+        let options = LinkOptions::default();
+        let (mut short, mut general) = (link(options, false), captured_link(options, false));
         assert_eq!(short.receive_bare(frame), is_bare, "{frame:02X?}");
         let received = general.receive(0, frame);
         let whole = Received::Packet { headers: LpHeaders::default(), start: 0, len: frame.len() };
@@ -100,18 +120,6 @@ fn what_is_received_the_short_way_is_a_bare_packet() {
 
 #[test]
 fn a_capture_sees_every_frame() {
-    let options = CaptureOptions { id: 1, scope: CaptureScope::All, one_in: 1, snap_bytes: 100, queue_bytes: 1_000 };
-    let (tap, _reader) = capture(options);
-    let info = FaceInfo {
-        remote: FaceUri::Internal,
-        local: FaceUri::Internal,
-        scope: FaceScope::Local,
-        persistency: FacePersistency::OnDemand,
-        link_type: LinkType::PointToPoint,
-        mtu: MAX_PACKET_BYTES,
-        credentials: None,
-    };
-    let mut link = link(LinkOptions::default(), false);
-    link.add_tap(tap.of_face(FaceId(300), &info));
+    let mut link = captured_link(LinkOptions::default(), false);
     assert!(!link.receive_bare(&element(5, 20)) && !link.send_bare(&LpHeaders::default(), &element(5, 20)));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use namewire_links::{Received, check_introduction};
-use namewire_packet::{FaceId, nfd::FacePersistency};
+use namewire_packet::{FaceId, MAX_PACKET_BYTES, lp::LpHeaders, nfd::FacePersistency, tlv};
 use namewire_shares::{Payer, Refusal};
 
 use super::SocketDriver;
@@ -314,6 +314,12 @@ impl SocketDriver {
             face.last_received_ns = self.now_ns;
             if !self.inlet.tally.admit(face.holder, || face.spend_prepaid(1) == 1) {
                 face.link.count_drop(LinkDrop::TurnShare);
+                continue;
+            }
+            let is_whole = bytes.len() <= MAX_PACKET_BYTES && tlv::element_size(bytes) == Ok(Some(bytes.len()));
+            if is_whole && face.link.receive_bare(bytes) {
+                let (headers, start, len) = (LpHeaders::default(), start as u32, bytes.len() as u32);
+                batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
                 continue;
             }
             let received = face.link.receive_from(self.now_ns, remote.sender(), bytes);

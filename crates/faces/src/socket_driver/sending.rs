@@ -56,11 +56,6 @@ impl SocketDriver {
         let wants_scout = &mut face.path.wants_scout;
         match &mut face.channel {
             Channel::Stream(stream) => {
-                // Most packets of applications, which speak no NDNLPv2.
-                if outlet.takes_lent(stream, 0) && link.send_bare(headers, packet) {
-                    outlet.queue_on_stream(stream, None, &[], packet);
-                    return Ok(());
-                }
                 let room = outlet.make_room_on_stream(&self.poller, id, stream);
                 let cause = if stream.is_blocked { cause(headers, packet, holder_of) } else { None };
                 if let Err(reason) = room {
