@@ -91,23 +91,22 @@ impl Worker {
             self.io.driver.flush();
             self.note_face_events();
 
-            let is_idle = received == 0;
-            let may_sleep = is_idle && !self.io.driver.never_sleeps();
+            if received > 0 || records > 0 {
+                self.note_busy_turn(now_ns);
+            }
+            let is_over = received == 0 || !self.look();
             if now_ns >= upstreams_due_ns {
                 self.publish_upstreams();
                 upstreams_due_ns = now_ns + UPSTREAM_PERIOD_MS * 1_000_000;
             }
+            let may_sleep = is_over && !self.io.driver.never_sleeps();
             if may_sleep || now_ns >= status_due_ns {
                 self.publish_status();
                 status_due_ns = now_ns + STATUS_INTERVAL_NS;
             }
-            if !is_idle || records > 0 {
-                self.note_busy_turn(now_ns);
+            if is_over && !self.poll() {
+                self.sleep();
             }
-            if is_idle && self.poll() {
-                continue;
-            }
-            self.sleep(is_idle);
         }
     }
 

@@ -20,8 +20,7 @@ impl Worker {
         let deadline_ns = self.next_deadline_ns();
         let Some(mut look) = self.busy_polling.begin(self.shared.now_ns(), deadline_ns) else { return false };
         loop {
-            // The next look will report an error (no memory for epoll's answer).
-            let has_found = self.has_records() || self.io.driver.wait(Some(Duration::ZERO)).unwrap_or(false);
+            let has_found = self.has_records() || self.look();
             match self.busy_polling.note_look(&mut look, self.shared.now_ns(), has_found) {
                 Next::LookAgain => std::hint::spin_loop(),
                 Next::Yield => rustix::thread::sched_yield(),
@@ -38,20 +37,25 @@ impl Worker {
         deadlines_ns.into_iter().flatten().min()
     }
 
-    /// Sleeps until a socket, another worker, control or a timer has something. If this turn had packets, it only looks
-    /// and does not sleep.
-    pub(super) fn sleep(&mut self, is_idle: bool) {
+    /// Whether a socket or control has something for the next turn.
+    pub(super) fn look(&mut self) -> bool {
+        // The next look will report an error (no memory for epoll's answer).
+        self.io.driver.wait(Some(Duration::ZERO)).unwrap_or(false)
+    }
+
+    /// Sleeps until a socket, another worker, control or a timer has something.
+    pub(super) fn sleep(&mut self) {
         let until_deadline = self.next_deadline_ns().map(|at_ns| {
             // Rounded up to the clock of epoll, or the last millisecond would be spent spinning.
             Duration::from_millis(at_ns.saturating_sub(self.shared.now_ns()).div_ceil(1_000_000))
         });
-        // An error of a wait (no memory for epoll's answer) passes; the next turn asks again.
-        if is_idle && self.may_sleep() {
+        if self.may_sleep() {
             let Worker { io, busy_polling, .. } = self;
+            // An error of a wait passes, as in a look.
             let _ = busy_polling.sleep(|| io.driver.wait(until_deadline));
             self.io.outbox.bell(self.io.index).doorbell.awake();
         } else {
-            let _ = self.io.driver.wait(Some(Duration::ZERO));
+            self.look();
         }
     }
 
