@@ -38,7 +38,7 @@ help:
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make records   renews the records of lab/record whose code has changed, and the table of the papers (hours)'
-	@echo 'make papers    writes the table of the papers into lab/README.md'
+	@echo 'make papers    checks the numbers of the papers and writes their table into lab/README.md'
 	@echo 'make unit      unit, property and simulation tests; those of DPDK ports say so where DPDK cannot be had'
 	@echo 'make lint      rustfmt and clippy'
 	@echo 'make tidy      house rules: documents, unsafe allow-list, crate arrows, shape of files and functions'
@@ -313,7 +313,8 @@ records: build lab
 	$(TARGET)/release/namewire-lab papers --write lab/README.md
 
 papers: lab
-	$(call say,papers: the table of lab/README.md from the records)
+	$(call say,papers: every number against the papers where they are; the table of lab/README.md from the records)
+	$(TARGET)/release/namewire-lab papers --check
 	$(TARGET)/release/namewire-lab papers --write lab/README.md
 
 # The program of the demos: built in a fraction of the time (profile `quick` in Cargo.toml), a little slower.
