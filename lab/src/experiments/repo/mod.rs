@@ -64,6 +64,7 @@ const STACK_TWO: &str = "whole stack, 2 clients";
 const BULK_STACK: &str = "bulk insertion, 1 client";
 const THREE: &str = "3 routers and repositories, 1 server";
 const UNPIPELINED: &str = "Redis alone, 50 connections, no pipelining";
+const UNPIPELINED_TCP: &str = "Redis alone, 50 connections, no pipelining, TCP";
 /// Subjects beside the stores.
 const HOSTED: &str = "embedded, inside the router";
 const BENCHMARK: &str = "redis-benchmark";
@@ -203,13 +204,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `redis-benchmark` with as many requests in flight as a store alone, and then as in the paper.
+    /// `redis-benchmark` with as many requests in flight as a store alone, and then as in the paper: over a Unix socket
+    /// and over TCP.
     fn redis_benchmark(&mut self) -> anyhow::Result<()> {
         let Some(programs) = &self.redis else {
             self.refuse_redis(ALONE, BENCHMARK);
             return Ok(());
         };
-        let server = programs.start()?;
+        let (server, tcp_server) = (programs.start()?, programs.start_on_tcp()?);
         let pipelined = BenchmarkPlan {
             keys: self.data,
             requests_per_key: 4,
@@ -219,8 +221,10 @@ impl Run<'_> {
         };
         let as_paper =
             BenchmarkPlan { requests_per_key: 1, connections: 50, sets_together: 1, gets_together: 1, ..pipelined };
-        for (case, plan) in [(ALONE, pipelined), (UNPIPELINED, as_paper)] {
-            let rate = programs.benchmark(&server, plan)?;
+        let ways =
+            [(ALONE, &server, pipelined), (UNPIPELINED, &server, as_paper), (UNPIPELINED_TCP, &tcp_server, as_paper)];
+        for (case, server, plan) in ways {
+            let rate = programs.benchmark(server, plan)?;
             let case = format!("{case}{}", self.suffix);
             self.table.add(&case, BENCHMARK, WRITES, PER_S, rate.sets_per_s);
             self.table.add(&case, BENCHMARK, READS, PER_S, rate.gets_per_s);

@@ -1,9 +1,10 @@
 //! A Redis server that the experiment starts, and `redis-benchmark`.
 //!
-//! The server listens on a Unix socket only, in a folder that is removed with it. It writes nothing to the disk, as in
-//! Yuan15 §6.2: acknowledged Data are in its memory.
+//! The server listens on a Unix socket, in a folder that is removed with it, and on a TCP port of this machine if it is
+//! asked to. It writes nothing to the disk, as in Yuan15 §6.2: acknowledged Data are in its memory.
 
 use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -53,18 +54,34 @@ impl RedisPrograms {
         Some(Self { server: find("redis-server")?, benchmark: find("redis-benchmark")? })
     }
 
-    /// Starts a server.
+    /// Starts a server on a Unix socket.
     ///
     /// # Errors
     /// If it does not answer.
     pub(super) fn start(&self) -> anyhow::Result<RedisServer> {
+        self.start_with(None)
+    }
+
+    /// Starts a server that `redis-benchmark` reaches over TCP.
+    ///
+    /// # Errors
+    /// If no port is free, or it does not answer.
+    pub(super) fn start_on_tcp(&self) -> anyhow::Result<RedisServer> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        self.start_with(Some(port))
+    }
+
+    fn start_with(&self, port: Option<u16>) -> anyhow::Result<RedisServer> {
         let folder = tempfile::Builder::new().prefix("namewire-lab-").tempdir()?;
         let socket = folder.path().join("redis.sock");
         let mut command = Command::new(&self.server);
-        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--dir"]).arg(folder.path());
+        // Port 0 is none.
+        command.args(["--bind", &Ipv4Addr::LOCALHOST.to_string(), "--port", &port.unwrap_or(0).to_string()]);
+        command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder.path());
         command.arg("--unixsocket").arg(&socket);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut server = RedisServer { process: BoundProcess::start(&mut command, None)?, socket, _folder: folder };
+        let mut server =
+            RedisServer { process: BoundProcess::start(&mut command, None)?, socket, port, _folder: folder };
         server.wait_for_answer()?;
         Ok(server)
     }
@@ -76,7 +93,11 @@ impl RedisPrograms {
     pub(super) fn benchmark(&self, server: &RedisServer, plan: BenchmarkPlan) -> anyhow::Result<BenchmarkRate> {
         let rate = |test: &str, together: usize| -> anyhow::Result<f64> {
             let mut command = Command::new(&self.benchmark);
-            command.arg("-s").arg(&server.socket).args(["-t", test, "--csv"]);
+            match server.port {
+                Some(port) => command.args(["-h", &Ipv4Addr::LOCALHOST.to_string(), "-p", &port.to_string()]),
+                None => command.arg("-s").arg(&server.socket),
+            };
+            command.args(["-t", test, "--csv"]);
             let numbers = [
                 ("-n", plan.keys * plan.requests_per_key),
                 ("-r", plan.keys),
@@ -108,6 +129,8 @@ fn read_rate(text: &str, test: &str) -> anyhow::Result<f64> {
 pub(super) struct RedisServer {
     process: BoundProcess,
     socket: PathBuf,
+    /// Of TCP, if it has one.
+    port: Option<u16>,
     _folder: tempfile::TempDir,
 }
 
