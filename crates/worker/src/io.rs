@@ -12,7 +12,7 @@ use crate::{
     tags::TagForwarding,
     trace::Traces,
 };
-use namewire_engine::{Engine, FaceId, FaceTable, Frame, Output, RouteRequest, View, dispatch::Visits};
+use namewire_engine::{Engine, FaceId, FaceTable, Frame, Output, RouteRequest, Transmit, View, dispatch::Visits};
 use namewire_faces::{Lent, RxPacket, SocketDriver};
 use namewire_packet::{lp::LpHeaders, tlv};
 use namewire_shares::HolderId;
@@ -46,21 +46,28 @@ impl WorkerIo {
         }
         let holder_of = |face| holder_of(view.faces, face);
         let mut lent = Lent::default();
-        for transmit in &output.transmits {
-            let packet = engine.packet(frames, output, transmit.packet);
-            if transmit.face == FaceId::INTERNAL {
-                self.transmit_to_management(view.faces, &transmit.headers, packet);
+        let mut rest = &output.transmits[..];
+        while let Some((transmit, after)) = rest.split_first() {
+            let Transmit { face, ref headers, .. } = *transmit;
+            let packet_of = |transmit: &Transmit| engine.packet(frames, output, transmit.packet);
+            rest = after;
+            if face == FaceId::INTERNAL {
+                self.transmit_to_management(view.faces, headers, packet_of(transmit));
                 continue;
             }
-            match view.faces.get(transmit.face) {
-                Some(face) if face.owner != self.index => {
-                    self.push(face.owner, Task::Transmit, transmit.face, &transmit.headers, packet);
-                }
-                _ => {
+            if let Some(owner) = view.faces.get(face).map(|face| face.owner).filter(|owner| *owner != self.index) {
+                self.push(owner, Task::Transmit, face, headers, packet_of(transmit));
+                continue;
+            }
+            let to_face = std::iter::once(transmit).chain(after.iter().take_while(|next| next.face == face));
+            let packets = to_face.map(|transmit| (&transmit.headers, packet_of(transmit)));
+            match self.driver.send_run(self.now_ns, face, packets, &lent) {
+                0 => {
                     // The driver counts a refusal under its own name.
-                    let (face, headers) = (transmit.face, &transmit.headers);
+                    let packet = packet_of(transmit);
                     let _ = self.driver.lend(self.now_ns, face, headers, packet, &holder_of, &mut lent);
                 }
+                sent => rest = &after[sent - 1..],
             }
         }
         self.driver.finish(&mut lent);

