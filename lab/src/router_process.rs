@@ -184,6 +184,16 @@ impl RouterProcess {
             .args(options);
         run_load(&mut command, cpu)
     }
+
+    /// Puts a load on a line of routers of which this one is the consumer's. `options` say which is the producer's
+    /// (`--producer-socket`), and which process is watched (`--watch`).
+    ///
+    /// # Errors
+    /// If the load cannot be made.
+    pub fn load_line(&self, lab: Command, cpu: Option<usize>, options: &[String]) -> anyhow::Result<LoadReport> {
+        let mut command = load_command(lab, Transport::Unix);
+        run_load(command.arg("--socket").arg(&self.socket).args(options), cpu)
+    }
 }
 
 /// A running bare relay, good for one load.

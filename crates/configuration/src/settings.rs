@@ -42,7 +42,8 @@ pub use pit::{FaceListChoice, PitSection, Role};
 pub use privileges::Privileges;
 pub use probes::ProbesSection;
 use ranges::{
-    dead_nonces, fib_capacity, flow_cache, max_lifetime, measurement_capacity, pit_capacity, pit_face_share, workers,
+    dead_nonces, fib_capacity, flow_cache, io_threads, max_lifetime, measurement_capacity, pit_capacity,
+    pit_face_share, workers,
 };
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
@@ -149,7 +150,10 @@ pub struct RouterSection {
     /// Worker threads.
     #[serde(deserialize_with = "workers")]
     pub workers: u16,
-    /// The processors of the workers, one each. If empty, the kernel chooses.
+    /// Threads that own the ports of AF_XDP and DPDK and forward nothing.
+    #[serde(deserialize_with = "io_threads")]
+    pub io_threads: u16,
+    /// The processors of the workers and then of the I/O threads, one each. If empty, the kernel chooses.
     pub pin: Vec<usize>,
     /// How long an idle worker looks for packets before it sleeps.
     pub busy_poll: BusyPoll,
@@ -310,11 +314,27 @@ choice::named! {
     StateSync: &Self::ALL;
 }
 
+impl RouterSection {
+    /// Workers and I/O threads.
+    pub fn threads(&self) -> usize {
+        usize::from(self.workers) + usize::from(self.io_threads)
+    }
+
+    /// How many threads there are of each kind, in words.
+    pub fn threads_text(&self) -> String {
+        match self.io_threads {
+            0 => format!("{} workers", self.workers),
+            io => format!("{} workers and {io} I/O threads", self.workers),
+        }
+    }
+}
+
 impl Default for RouterSection {
     fn default() -> Self {
         RouterSection {
             name: None,
             workers: 1,
+            io_threads: 0,
             pin: Vec::new(),
             busy_poll: BusyPoll::default(),
             quiet: false,

@@ -2,13 +2,13 @@
 
 use super::{
     DEFAULT_TOML,
-    settings::{RouteEntry, Settings},
+    settings::{RouteEntry, RouterSection, Settings},
     sources::lines_of_keys,
     text::nearest_strategy,
     toml_error::{self, SettingsError},
 };
 use namewire_designs::fib::catalogue::FibDesignError;
-use namewire_engine::{StrategyTable, strategy::registry::StrategyError};
+use namewire_engine::{StrategyTable, dispatch::MAX_WORKERS, strategy::registry::StrategyError};
 use serde::Deserialize;
 use std::collections::HashSet;
 use toml::de::{DeTable, Deserializer};
@@ -62,8 +62,12 @@ impl Settings {
     pub fn check(&self) -> Result<(), SettingsError> {
         let wrong = |message: String| Err(SettingsError::new(None, message));
         let router = &self.router;
-        if !router.pin.is_empty() && router.pin.len() != usize::from(router.workers) {
-            return wrong(format!("{} processors for {} workers: name one for each", router.pin.len(), router.workers));
+        if router.threads() > MAX_WORKERS {
+            let RouterSection { workers, io_threads, .. } = router;
+            return wrong(format!("{workers} workers and {io_threads} I/O threads: choose at most {MAX_WORKERS}"));
+        }
+        if !router.pin.is_empty() && router.pin.len() != router.threads() {
+            return wrong(format!("{} processors for {}: name one for each", router.pin.len(), router.threads_text()));
         }
         self.observe.check().map_err(|message| SettingsError::new(None, message))?;
         if let Err(error @ FibDesignError::Option { .. }) = self.fib.design.0.check(&self.fib.options()) {
@@ -271,6 +275,10 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         assert!(error("[router]\nworkers = 2\npin = [1]").contains("1 processors for 2 workers"));
+        let both = error("[router]\nworkers = 2\nio_threads = 1\npin = [1, 2]");
+        assert!(both.contains("2 processors for 2 workers and 1 I/O threads"), "{both}");
+        let many = error("[router]\nworkers = 60\nio_threads = 5");
+        assert!(many.contains("60 workers and 5 I/O threads: choose at most 64"), "{many}");
         let face = "[[face]]\nuri = \"udp://a\"\n";
         assert!(error(&format!("{face}{face}")).contains("two [[face]]"));
         let route = "[[route]]\nprefix = \"/a\"\nface = \"udp://a\"\n";

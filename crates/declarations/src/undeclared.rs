@@ -93,6 +93,7 @@ fn face_entry(face: &FaceProperties, default_mtu: u64) -> Option<FaceEntry> {
         },
         mtu: face.mtu.filter(|mtu| has_mtu && *mtu != default_mtu),
         reliability: flag(face_flags::LP_RELIABILITY),
+        lanes: Some(true).filter(|_| face.flags & face_flags::LANES != 0),
         congestion_marking: flag(face_flags::CONGESTION_MARKING),
         congestion_marking_interval: face.base_congestion_marking_interval_ns.map(|ns| Span(Duration::from_nanos(ns))),
         congestion_threshold: face.default_congestion_threshold_bytes.map(|bytes| Bytes(bytes.min(FILE_NUMBER_MAX))),

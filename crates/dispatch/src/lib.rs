@@ -23,19 +23,17 @@
 //! each. Any other packet costs one pass over the name, and Data one relaxed load per prefix while CanBePrefix
 //! Interests are pending.
 
+pub mod homes;
 pub mod token;
 pub mod visits;
 
+pub use homes::Homes;
 pub use token::WorkerToken;
 pub use visits::{Visits, Workers};
 
-use namewire_packet::{
-    Interest,
-    lp::LpHeaders,
-    name::Name,
-    tlv::{self, types},
-};
-use namewire_tables::{HashKey, NameHashes, PrefixLookup, hash_name};
+use homes::{ends_in_digest, read_name};
+use namewire_packet::{Interest, lp::LpHeaders, name::Name, tlv::types};
+use namewire_tables::{HashKey, NameHashes, PrefixLookup};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Most workers of one router.
@@ -73,8 +71,7 @@ impl PendingPrefixes {
 /// Shared by all workers of a router.
 #[derive(Debug)]
 pub struct Dispatcher {
-    key: HashKey,
-    workers: usize,
+    homes: Homes,
     pending: PendingPrefixes,
     /// Interests by prefix visit every worker.
     prefix_visits: bool,
@@ -89,7 +86,7 @@ impl Dispatcher {
         assert!((1..=MAX_WORKERS).contains(&workers), "{workers} workers");
         // With one worker, the counters are never read: no memory for them.
         let pending = PendingPrefixes::new(if workers > 1 { PENDING_COUNTERS } else { 0 });
-        Dispatcher { key, workers, pending, prefix_visits: false }
+        Dispatcher { homes: Homes::new(key, workers), pending, prefix_visits: false }
     }
 
     /// From now on, Interests with CanBePrefix visit every worker's store, if stored Data is found under all prefixes
@@ -102,31 +99,19 @@ impl Dispatcher {
     /// Number of workers.
     #[inline]
     pub fn workers(&self) -> usize {
-        self.workers
+        self.homes.workers()
     }
 
     /// The worker whose tables a name belongs to.
     #[inline]
     pub fn home(&self, name: Name<'_>) -> u8 {
-        self.slot(self.home_hash(name))
-    }
-
-    #[inline]
-    fn home_hash(&self, name: Name<'_>) -> u64 {
-        let name = if ends_in_digest(name) { name.parent() } else { name };
-        hash_name(&self.key, name.value())
-    }
-
-    #[inline]
-    fn slot(&self, hash: u64) -> u8 {
-        // Takes the high half of a product instead of a remainder: no division, and negligible bias.
-        ((u128::from(hash) * self.workers as u128) >> 64) as u8
+        self.homes.home(name)
     }
 
     /// The workers that must see a packet that a face received. Packets without a
     /// well-formed name go to `receiver`, whose engine counts them as malformed.
     pub fn route(&self, receiver: u8, headers: &LpHeaders, packet: &[u8], scratch: &mut NameHashes) -> Visits {
-        if self.workers == 1 {
+        if self.workers() == 1 {
             return Visits::only(0);
         }
         let Some((type_number, name)) = read_name(headers.packet(packet)) else { return Visits::only(receiver) };
@@ -134,12 +119,12 @@ impl Dispatcher {
             let home = self.home(name);
             let visits_all =
                 self.prefix_visits && headers.nack.is_none() && asks_by_prefix(headers.packet(packet), name);
-            let all = Workers(u64::MAX >> (MAX_WORKERS - self.workers));
+            let all = Workers(u64::MAX >> (MAX_WORKERS - self.workers()));
             return if visits_all { Visits::new(all, home) } else { Visits::only(home) };
         }
         if !self.pending.any()
             && let Some(token) = headers.pit_token.as_ref().and_then(WorkerToken::decode)
-            && usize::from(token.worker) < self.workers
+            && usize::from(token.worker) < self.workers()
         {
             return Visits::only(token.worker);
         }
@@ -150,16 +135,16 @@ impl Dispatcher {
     /// its home.
     #[inline]
     pub fn by_name(&self, name: Name<'_>, scratch: &mut NameHashes) -> Visits {
-        if !self.pending.any() || scratch.compute(&self.key, name.value()).is_err() {
+        if !self.pending.any() || scratch.compute(self.homes.key(), name.value()).is_err() {
             return Visits::only(self.home(name));
         }
         let own_components = name.len() - usize::from(ends_in_digest(name));
-        let home = self.slot(scratch.prefix_hash(own_components));
+        let home = self.homes.of_hash(scratch.prefix_hash(own_components));
         let mut asked = Workers::only(home);
         for components in 0..=name.len() {
             let hash = scratch.prefix_hash(components);
             if self.pending.counter(hash).load(Ordering::Relaxed) > 0 {
-                asked.0 |= Workers::only(self.slot(hash)).0;
+                asked.0 |= Workers::only(self.homes.of_hash(hash)).0;
             }
         }
         Visits::new(asked, home)
@@ -186,29 +171,14 @@ impl Dispatcher {
     /// `None` with one worker; names in the PIT are well-formed.
     #[inline]
     fn pending_counter(&self, name_value: &[u8]) -> Option<&AtomicU32> {
-        let name = if self.workers > 1 { Name::parse_value(name_value).ok()? } else { return None };
-        Some(self.pending.counter(self.home_hash(name)))
+        let name = if self.workers() > 1 { Name::parse_value(name_value).ok()? } else { return None };
+        Some(self.pending.counter(self.homes.hash(name)))
     }
-}
-
-fn ends_in_digest(name: Name<'_>) -> bool {
-    name.last().is_some_and(|last| last.type_number == types::IMPLICIT_SHA256_DIGEST)
 }
 
 /// Whether an Interest takes Data under its name. One for a digest takes one Data only.
 fn asks_by_prefix(packet: &[u8], name: Name<'_>) -> bool {
     !ends_in_digest(name) && Interest::parse(packet).is_ok_and(|interest| interest.can_be_prefix())
-}
-
-/// Packet type and name of an Interest or Data, without checking the rest.
-fn read_name(packet: &[u8]) -> Option<(u32, Name<'_>)> {
-    let outer = tlv::read_element(packet).ok()?;
-    if !matches!(outer.type_number, types::INTEREST | types::DATA) {
-        return None;
-    }
-    let first = tlv::read_element(outer.value).ok()?;
-    let name = (first.type_number == types::NAME).then(|| Name::parse_value(first.value).ok()).flatten()?;
-    Some((outer.type_number, name))
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@ pub(crate) enum Peers {
     /// The remote of one face, to which the socket is connected. `local` is where it was bound, perhaps beside a
     /// listener.
     One { face: FaceId, local: SocketAddr, remote: SocketAddr },
+    /// The lanes of one neighbour: each is a lane link. `local` is our end.
+    Lane { local: SocketAddr },
     /// The members of a UDP group, all of one face, except `own`, the address that we send from.
     Group { face: FaceId, own: SocketAddr },
     /// None: it sends for the face whose receiving half is that socket.
@@ -116,7 +118,9 @@ impl Peers {
     pub(crate) fn only_face(&self) -> Option<FaceId> {
         match self {
             Peers::One { face, .. } | Peers::Group { face, .. } | Peers::Application { face } => Some(*face),
-            Peers::Anyone { .. } | Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } => None,
+            Peers::Anyone { .. } | Peers::Lane { .. } | Peers::Nobody { .. } | Peers::Link(_) | Peers::Queue { .. } => {
+                None
+            }
         }
     }
 }

@@ -73,6 +73,11 @@ impl LinkSocket {
         self.mtu
     }
 
+    /// True if frames come in shared memory (AF_XDP, DPDK), not by a packet socket.
+    pub fn is_of_frames(&self) -> bool {
+        self.ports.iter().all(|port| matches!(port, DatagramPort::Frames(_)))
+    }
+
     /// In words, how frames get to the router, and if not by AF_XDP although it was wanted, why.
     pub fn how(&self) -> &str {
         &self.how

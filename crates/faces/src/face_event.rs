@@ -2,7 +2,7 @@
 
 use std::io;
 
-use namewire_packet::FaceId;
+use namewire_packet::{FaceId, lane_hello::LaneHello};
 
 use crate::FaceInfo;
 
@@ -35,6 +35,13 @@ pub enum FaceEvent {
     Up {
         /// Its id.
         face: FaceId,
+    },
+    /// The peer says what its lanes are. Reported if [`crate::SocketDriver::hear_lane_hellos`] asked for it.
+    LaneHello {
+        /// The face's id.
+        face: FaceId,
+        /// What it says.
+        hello: LaneHello,
     },
     /// The peer sent its first LpPacket, so it understands link headers.
     SpokeLp {

@@ -39,7 +39,8 @@ mod waker;
 pub use driver_config::DriverConfig;
 pub use face_event::{AddFaceError, CloseReason, FaceEvent};
 pub use namewire_links::{
-    FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, PeerCredentials, capture, group_holder,
+    FaceCounters, FaceIdAllocator, FaceInfo, LinkCounters, LinkDrop, LinkPolicy, PeerCredentials, capture,
+    group_holder, lane_agreement,
 };
 pub use rx_arena::{RxArena, RxPacket};
 pub use socket_driver::{HandedChannel, HandedFace, HandedListener, HolderOf, Lent, SocketDriver, give_pages_back};

@@ -22,6 +22,7 @@
 //! * *run_timers*: `timers.rs` and `timer_queue.rs`; `outages.rs` has faces that are down, `rest.rs` gives
 //!   memory back.
 //! * `handover.rs` describes all faces for another process, and takes over those of another process.
+//! * `lanes.rs` has this worker's part of faces that several workers serve.
 //! * `captures.rs` lets link services show their frames to captures.
 //!
 //! Cost: a batch takes one read and one write per stream face, and one `recvmmsg` and one `sendmmsg` per 64 datagrams.
@@ -45,6 +46,8 @@ mod face_table;
 mod faceless;
 mod handover;
 mod inlet;
+mod lane_table;
+mod lanes;
 mod lending;
 mod links;
 mod memory_faces;
@@ -81,6 +84,7 @@ use face::{Channel, Face};
 use face_table::FaceTable;
 use faceless::Faceless;
 use inlet::Inlet;
+use lane_table::LaneTable;
 use outlet::Outlet;
 use poller::{Poller, Source};
 use rest::Rest;
@@ -116,6 +120,8 @@ pub struct SocketDriver {
     rest: Rest,
     faceless: Faceless,
     captures: Captures,
+    /// By the face that they are a part of.
+    lanes: LaneTable,
     events: Vec<FaceEvent>,
     now_ns: u64,
 }
@@ -140,6 +146,7 @@ impl SocketDriver {
             rest: Rest::default(),
             faceless: Faceless::default(),
             captures: Captures::default(),
+            lanes: LaneTable::default(),
             events: Vec::new(),
             now_ns: 0,
             config,
@@ -351,7 +358,11 @@ impl SocketDriver {
 
     fn insert_face(&mut self, id: FaceId, channel: Channel, link: LinkOptions, info: FaceInfo) {
         let holder = self.config.holders.enter(&info.holder());
-        let mut face = Face::new(id, holder, channel, link, info, self.now_ns);
+        self.insert_made(Face::new(id, holder, channel, link, info, self.now_ns));
+    }
+
+    fn insert_made(&mut self, mut face: Face) {
+        let id = face.id;
         self.tap_new_face(&mut face);
         face.publish();
         self.places.pool.take(face.place, 1);
@@ -382,7 +393,10 @@ impl SocketDriver {
     /// touched faces and timers become stale: ids are never reused.
     fn take_face(&mut self, id: FaceId) -> Option<Box<Face>> {
         let mut face = self.faces.remove(id)?;
-        face.link.end_taps("closed by command");
+        self.close_lane(id);
+        if !face.is_part() {
+            face.link.end_taps("closed by command");
+        }
         self.config.holders.leave(face.holder);
         self.places.pool.give_back(face.place, 1);
         self.rest.note_face(face.reassembly_bytes);

@@ -61,6 +61,13 @@ pub(crate) fn connect(local: SocketAddr, remote: SocketAddr) -> io::Result<UdpSo
     Ok(socket.into())
 }
 
+/// A non-blocking socket at any free port of `local`, for a lane.
+pub(crate) fn bind_lane(local: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = new_socket(local)?;
+    socket.bind(&SocketAddr::new(local.ip(), 0).into())?;
+    Ok(socket.into())
+}
+
 /// Facts about a unicast UDP face.
 pub(crate) fn face_info(local: SocketAddr, remote: SocketAddr, persistency: FacePersistency, mtu: usize) -> FaceInfo {
     FaceInfo {

@@ -128,6 +128,21 @@ link_counters! {
 }
 
 impl LinkCounters {
+    /// What passed, as datasets have it.
+    pub fn passed(&self) -> nfd::FaceCounters {
+        let LinkCounters { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks, .. } = *self;
+        let packets = PacketCounts { in_interests, in_data, in_nacks, out_interests, out_data, out_nacks };
+        nfd::FaceCounters { packets, in_bytes: self.in_bytes, out_bytes: self.out_bytes }
+    }
+
+    /// What the link did, as datasets have it.
+    pub fn link(&self) -> LinkCounts {
+        LinkCounts {
+            frames_retransmitted: Some(self.frames_retransmitted),
+            congestion_marked: Some(self.congestion_marked),
+        }
+    }
+
     /// Counts one drop.
     pub fn count_drop(&mut self, reason: LinkDrop) {
         self.count_drops(reason, 1);
@@ -150,29 +165,6 @@ impl LinkCounters {
 }
 
 impl FaceCounters {
-    /// What passed, as datasets have it.
-    pub fn passed(&self) -> nfd::FaceCounters {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let packets = PacketCounts {
-            in_interests: read(&self.in_interests),
-            in_data: read(&self.in_data),
-            in_nacks: read(&self.in_nacks),
-            out_interests: read(&self.out_interests),
-            out_data: read(&self.out_data),
-            out_nacks: read(&self.out_nacks),
-        };
-        nfd::FaceCounters { packets, in_bytes: read(&self.in_bytes), out_bytes: read(&self.out_bytes) }
-    }
-
-    /// What the link did, as datasets have it.
-    pub fn link(&self) -> LinkCounts {
-        let read = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed));
-        LinkCounts {
-            frames_retransmitted: read(&self.frames_retransmitted),
-            congestion_marked: read(&self.congestion_marked),
-        }
-    }
-
     /// There are many drop counters, which rarely change and only grow: their sum shows whether one did.
     fn publish_drops(&self, drops: &[u64; LinkDrop::COUNT]) {
         let total = drops.iter().sum();

@@ -8,6 +8,7 @@
 //! | which frames are sent again? | [`reliability`] |
 //! | when does a packet get a congestion mark? | [`congestion`] |
 //! | why was a frame or packet dropped? | [`link_drop`] |
+//! | when may a face use the lanes of its neighbour? | [`lane_agreement`] |
 //! | what passed through a face? | [`face_counters`] |
 //! | which facts does management show about a face? | [`face_info`] |
 //! | how does a capture get its frames? | [`capture`] |
@@ -19,6 +20,7 @@ pub mod congestion;
 pub mod face_counters;
 pub mod face_info;
 pub mod fragmentation;
+pub mod lane_agreement;
 mod legality;
 pub mod link_drop;
 pub mod link_service;

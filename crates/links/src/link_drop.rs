@@ -72,6 +72,10 @@ namewire_packet::reasons! {
         MalformedPacket = "malformed-packet",
         /// No face was made for an unknown remote: its LpPacket has no Fragment. A restarted router's peer, or a scan.
         NothingCarried = "nothing-carried",
+        /// A LaneHello that makes no sense: its length, its number of lanes, or a port. Peer's fault.
+        LaneHelloRefused = "lane-hello-refused",
+        /// More than ten LaneHellos a second. Peer's fault, or somebody who forges its address.
+        LaneHelloTooOften = "lane-hello-too-often",
         /// The packet does not fit the face's MTU. The sending application, or the configuration.
         PacketTooLarge = "packet-too-large",
         /// The face's send queue is full: the peer or the network is slower than we are.

@@ -24,8 +24,10 @@
 //! Data is fragmented, the announcement and the Data together have at most 8800 bytes.
 
 mod encoding;
+mod lane_hellos;
 mod tapping;
 
+use namewire_packet::lane_hello::LaneHello;
 use namewire_packet::lp::{LpHeaders, LpPacket};
 use namewire_packet::tlv::types;
 use namewire_packet::{MAX_PACKET_BYTES, PacketError};
@@ -39,6 +41,7 @@ use crate::reassembly::Reassembler;
 use crate::reassembly::{DEFAULT_REASSEMBLY_BYTES, Envelope, FragmentIn, MAX_FRAGMENTS};
 use crate::reliability::Reliability;
 use crate::{LinkCounters, LinkDrop, LinkPolicy};
+use lane_hellos::LaneHellos;
 
 /// Bytes that each of reliability and congestion marking takes from the MTU of fragments
 /// (NDNLPv2 §2): NFD cuts there.
@@ -112,6 +115,8 @@ pub struct LinkService {
     scratch: Vec<u8>,
     /// The captures that the link is in.
     taps: Vec<FaceTap>,
+    /// `None`: LaneHellos are ignored.
+    lane_hellos: Option<Box<LaneHellos>>,
 }
 
 /// [`Received`] without the borrow of the assembled bytes.
@@ -135,6 +140,7 @@ impl LinkService {
             peer_speaks_lp: false,
             scratch: Vec::new(),
             taps: Vec::new(),
+            lane_hellos: None,
         };
         link.set_policy(options.policy);
         link
@@ -198,6 +204,19 @@ impl LinkService {
             Accepted::Incomplete => Received::Incomplete,
             Accepted::Idle => Received::Idle,
         })
+    }
+
+    /// Listens to LaneHellos, or ignores them.
+    pub fn hear_lane_hellos(&mut self, wanted: bool) {
+        match wanted {
+            true => _ = self.lane_hellos.get_or_insert_default(),
+            false => self.lane_hellos = None,
+        }
+    }
+
+    /// The last LaneHello that came since the last call.
+    pub fn take_lane_hello(&mut self) -> Option<LaneHello> {
+        self.lane_hellos.as_mut()?.last.take()
     }
 
     /// Changes reliability and congestion marks. Unacknowledged frames stay if reliability was on.
@@ -385,6 +404,9 @@ impl LinkService {
             reliability.receive(now_ns, &lp, &mut self.counters)?;
         }
         let Some(fragment) = lp.fragment else {
+            if let (Some(hellos), Some(value)) = (&mut self.lane_hellos, lp.lane_hello) {
+                hellos.take(now_ns, value)?;
+            }
             return Ok(Accepted::Idle);
         };
         if lp.has_fragmentation_fields && !self.options.fragmentation {

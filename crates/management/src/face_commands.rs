@@ -30,7 +30,8 @@ const MAX_PENDING: usize = 1024;
 const MIN_MTU: u64 = 64;
 
 /// The flags that exist.
-const KNOWN_FLAGS: u64 = face_flags::LOCAL_FIELDS | face_flags::LP_RELIABILITY | face_flags::CONGESTION_MARKING;
+const KNOWN_FLAGS: u64 =
+    face_flags::LOCAL_FIELDS | face_flags::LP_RELIABILITY | face_flags::CONGESTION_MARKING | face_flags::LANES;
 
 /// `None`: the answer comes later.
 type FaceCommandResult = Result<Option<ControlParameters>, Refusal>;
@@ -286,6 +287,9 @@ fn check_transport(
     if protocol == "WebSocket" && sets_flag(parameters, face_flags::LP_RELIABILITY) {
         return Err(not_acceptable("WebSocket faces do not support LpReliability"));
     }
+    if protocol != "UDP" && sets_flag(parameters, face_flags::LANES) {
+        return Err(not_acceptable(&format!("{protocol} faces do not support lanes")));
+    }
     if parameters.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
         return Err(not_acceptable("Override MTU cannot be less than 64"));
     }
@@ -322,6 +326,13 @@ fn sets_flag(parameters: &ControlParameters, flag: u64) -> bool {
     parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) & flag != 0
 }
 
+/// True for a UDP face to one neighbour that is not on demand after the command.
+fn may_have_lanes(face: &FaceProperties, parameters: &ControlParameters) -> bool {
+    let persistency = parameters.face_persistency.and_then(FacePersistency::from_code).unwrap_or(face.persistency);
+    let is_udp = matches!(face.remote, FaceUri::Udp4(_) | FaceUri::Udp6(_)) && !face.remote.is_multicast();
+    is_udp && persistency != FacePersistency::OnDemand
+}
+
 /// True for links to one other node. They may be reliable (NDNLPv2 §5) and have any persistency.
 fn is_unicast_link(remote: &FaceUri) -> bool {
     matches!(remote, FaceUri::Udp4(_) | FaceUri::Udp6(_) | FaceUri::Tcp4(_) | FaceUri::Tcp6(_) | FaceUri::Ether(_))
@@ -333,9 +344,12 @@ fn refused_properties(face: &FaceProperties, parameters: &ControlParameters) -> 
     let mut refused = ControlParameters::default();
     let no_local_fields = sets_flag(parameters, face_flags::LOCAL_FIELDS) && face.scope != FaceScope::Local;
     let no_reliability = sets_flag(parameters, face_flags::LP_RELIABILITY) && !is_unicast_link(&face.remote);
-    for (is_refused, flag) in
-        [(no_local_fields, face_flags::LOCAL_FIELDS), (no_reliability, face_flags::LP_RELIABILITY)]
-    {
+    let no_lanes = sets_flag(parameters, face_flags::LANES) && !may_have_lanes(face, parameters);
+    for (is_refused, flag) in [
+        (no_local_fields, face_flags::LOCAL_FIELDS),
+        (no_reliability, face_flags::LP_RELIABILITY),
+        (no_lanes, face_flags::LANES),
+    ] {
         if is_refused {
             refused.flags = Some(refused.flags.unwrap_or(0) | flag);
             refused.mask = refused.flags;

@@ -17,6 +17,7 @@ pub mod descriptor;
 pub mod digest;
 mod ids;
 pub mod interest;
+pub mod lane_hello;
 pub mod lp;
 pub mod nack;
 pub mod name;

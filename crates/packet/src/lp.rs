@@ -127,6 +127,8 @@ pub struct LpPacket<'a> {
     pub path_label: Option<&'a [u8]>,
     /// Where the first of these two begins in the LpPacket, if there is one.
     pub lead_offset: Option<usize>,
+    /// The value of a LaneHello, not checked.
+    pub lane_hello: Option<&'a [u8]>,
     /// Fragment: a whole network packet or a piece; `None` in an IDLE packet.
     pub fragment: Option<&'a [u8]>,
     /// Where the fragment's bytes begin in the LpPacket.
@@ -226,6 +228,7 @@ impl<'a> LpPacket<'a> {
                 let is_sound = element.wire.len() <= MAX_PATH_LABEL_BYTES && PathLabel::parse_tlv(element.wire).is_ok();
                 self.path_label = is_sound.then_some(element.wire);
             }
+            types::LP_LANE_HELLO => self.lane_hello = Some(value),
             types::LP_COLLIDED => self.headers.collided = value.is_empty(),
             800..=959 if type_number.is_multiple_of(4) => {} // §1.2: the only ignorable range
             other => return Err(PacketError::UnexpectedCritical(other)),

@@ -60,6 +60,8 @@ pub mod types {
     pub const LP_NON_DISCOVERY: u32 = 844;
     pub const LP_PREFIX_ANNOUNCEMENT: u32 = 848;
     /// Only Namewire uses it; its number is in the range that other forwarders ignore (§1.2).
+    pub const LP_LANE_HELLO: u32 = 944;
+    /// Only Namewire uses it; its number is in the range that other forwarders ignore (§1.2).
     pub const LP_PATH_LABEL: u32 = 952;
     /// In PathLabel.
     pub const PATH_LABEL_FLAGS: u32 = 11;

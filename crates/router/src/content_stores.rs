@@ -11,7 +11,9 @@ use std::{collections::HashMap, sync::Arc};
 
 /// See the module documentation.
 pub(crate) struct ContentStores {
-    workers: Arc<[WorkerSender]>,
+    /// All threads; those beyond `count` store nothing.
+    threads: Arc<[WorkerSender]>,
+    count: usize,
     settings: CsSettings,
     /// As the configuration says, at the start.
     configured: ContentStore,
@@ -19,9 +21,10 @@ pub(crate) struct ContentStores {
 }
 
 impl ContentStores {
-    pub(crate) fn new(workers: Arc<[WorkerSender]>, settings: CsSettings) -> Self {
+    /// The first `count` of the threads have stores.
+    pub(crate) fn new(threads: Arc<[WorkerSender]>, count: usize, settings: CsSettings) -> Self {
         let configured = said(&settings);
-        ContentStores { workers, settings, configured, erasures: Erasures::default() }
+        ContentStores { threads, count, settings, configured, erasures: Erasures::default() }
     }
 
     pub(crate) fn settings(&self) -> &CsSettings {
@@ -35,20 +38,20 @@ impl ContentStores {
     /// Changes settings and tells the workers.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut CsSettings)) {
         change(&mut self.settings);
-        let share = self.settings.share(self.workers.len() as u64);
-        for worker in self.workers.iter() {
+        let share = self.settings.share(self.count as u64);
+        for worker in &self.threads[..self.count] {
             worker.send(ToWorker::ConfigureCs(share.clone()));
         }
     }
 
     /// Begins an erasure.
     pub(crate) fn erase(&mut self, ticket: Ticket, prefix: NameBuf, limit: u64) {
-        self.erasures.start(&self.workers, ticket, prefix, limit);
+        self.erasures.start(&self.threads[..self.count], ticket, prefix, limit);
     }
 
     /// A worker has erased its part. Returns the sum over all workers when the erasure is complete.
     pub(crate) fn erased(&mut self, id: ErasureId, erased: u64) -> Option<(Ticket, u64)> {
-        self.erasures.report(&self.workers, id, erased)
+        self.erasures.report(&self.threads[..self.count], id, erased)
     }
 
     /// The bytes and packets that the Content Store may hold, as its workers report them. They are fewer than

@@ -195,7 +195,10 @@ impl Control {
                 match message {
                     // What came before it in this turn is served first.
                     ToControl::Operate(Request::HandOver(request)) => hand_over = Some(request),
-                    ToControl::Stop => return self.node.websockets.stop(),
+                    ToControl::Stop => {
+                        self.node.lanes.say_farewell();
+                        return self.node.websockets.stop();
+                    }
                     // Added together, because adding a face copies the face table. No other event of this turn is about
                     // these faces.
                     ToControl::Accepted(connection) => accepted.push(connection),
@@ -230,6 +233,7 @@ impl Control {
         self.look_at_counters(now.mono_ns);
         self.node.run_tags();
         self.node.run_captures();
+        self.node.run_lanes(now.mono_ns);
         self.node.faces.forget_closed(now.mono_ns);
         let late = self.node.held_answers.expire(now.mono_ns);
         self.send_answers(late);
@@ -263,6 +267,7 @@ impl Control {
             self.pages_due_ns,
             self.drop_watch.next_look_ns(),
             self.node.captures.next_deadline_ns(self.node.shared.now_ns()),
+            self.node.lanes.next_run_ns(self.node.shared.now_ns()),
             self.node.tags.as_ref().map(|tags| tags.next_deadline_ns(self.node.shared.now_ns())),
         ];
         let earliest = deadlines.into_iter().flatten().min();
@@ -391,6 +396,7 @@ impl Control {
                     self.answer_look(asker, looks, effects);
                 }
             }
+            FromWorker::Lane(report) => self.node.note_lanes(report),
             FromWorker::LinkFailed { interface } => self.node.links.forget_link(interface),
         }
     }
@@ -553,7 +559,7 @@ impl Control {
             }
             Request::Explain { name, reply } => {
                 let asker = Asker::Observer { name: name.clone(), reply };
-                self.node.name_looks.start(&self.node.workers, name, asker);
+                self.node.look_at_name(name, asker);
             }
             Request::BeginTrace { number, prefix, one_in, reply } => {
                 let begun = self.node.begin_trace(number, &prefix, one_in);
@@ -645,7 +651,7 @@ impl Control {
                     self.node.cs.erase(ticket, prefix, limit);
                 }
                 Effect::LookAtName { ticket, name } => {
-                    self.node.name_looks.start(&self.node.workers, name, Asker::Client(ticket));
+                    self.node.look_at_name(name, Asker::Client(ticket));
                 }
                 Effect::Announcements(announcements) => {
                     let mut table = AnnouncementTable::default();
@@ -673,6 +679,7 @@ impl Control {
     fn destroy_face(&mut self, ticket: Ticket, face: FaceId, effects: &mut Vec<Effect>) {
         let absent = || FaceCommandError::new(404, "Face not found");
         let properties = self.node.faces.properties(face).ok_or_else(absent);
+        self.node.lanes.forget(face);
         if let Some(record) = self.node.faces.get(face) {
             self.node.faces.send(record.worker, ToWorker::RemoveFace { face });
         }

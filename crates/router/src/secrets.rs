@@ -7,6 +7,8 @@ use std::io;
 pub(crate) struct Secrets {
     pub(crate) tables: HashKey,
     pub(crate) shards: HashKey,
+    /// What the key of the shards is made of. Neighbours with lanes are told.
+    pub(crate) shards_bytes: [u8; 16],
     /// Of the control thread's random choices.
     pub(crate) control: u64,
     /// Of the engines.
@@ -18,11 +20,12 @@ pub(crate) struct Secrets {
 impl Secrets {
     pub(crate) fn new(seed: Option<u64>) -> io::Result<Self> {
         if let Some(seed) = seed {
-            let shards = HashKey::from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
+            let shards_bytes = HashKey::bytes_from_seed(seed ^ 0x5851_F42D_4C95_7F2D);
             let control = seed ^ 0x2545_F491_4F6C_DD1D;
             return Ok(Secrets {
                 tables: HashKey::from_seed(seed),
-                shards,
+                shards: HashKey::new(shards_bytes),
+                shards_bytes,
                 control,
                 seed,
                 instance: control.rotate_left(17),
@@ -37,6 +40,7 @@ impl Secrets {
         };
         let number = |at: usize| bytes[at..].iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte));
         let (control, seed, instance) = (number(32), number(40), number(48));
-        Ok(Secrets { tables: HashKey::new(part(0)), shards: HashKey::new(part(16)), control, seed, instance })
+        let (tables, shards_bytes) = (HashKey::new(part(0)), part(16));
+        Ok(Secrets { tables, shards: HashKey::new(shards_bytes), shards_bytes, control, seed, instance })
     }
 }

@@ -20,15 +20,15 @@ fn reserve_file(pages: PageSize) -> String {
 /// Why a router did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The number of workers is outside 1 to 64.
-    #[error("{0} workers: choose 1 to {MAX_WORKERS}")]
+    /// The number of workers, or of workers and I/O threads together, is outside 1 to 64.
+    #[error("{0} threads: choose 1 to {MAX_WORKERS}")]
     Workers(usize),
-    /// The number of processors is not the number of workers.
-    #[error("{given} processors for {workers} workers: name one for each")]
+    /// The number of processors is not the number of workers and I/O threads.
+    #[error("{given} processors for {workers} threads: name one for each")]
     Processors {
         /// Processors named.
         given: usize,
-        /// Worker threads asked for.
+        /// Workers and I/O threads asked for.
         workers: usize,
     },
     /// The design of the FIB has no such option.
@@ -118,8 +118,8 @@ impl StartError {
 
     /// Refuses numbers that contradict each other.
     pub(crate) fn check(settings: &Settings) -> Result<(), StartError> {
-        let (workers, pin) = (usize::from(settings.router.workers), &settings.router.pin);
-        if !(1..=MAX_WORKERS).contains(&workers) {
+        let (workers, pin) = (settings.router.threads(), &settings.router.pin);
+        if settings.router.workers == 0 || workers > MAX_WORKERS {
             return Err(StartError::Workers(workers));
         }
         if !pin.is_empty() && pin.len() != workers {

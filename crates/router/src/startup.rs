@@ -15,7 +15,6 @@ use crate::{
     descriptors::Descriptors,
     listeners::{AcceptCounters, Acceptors, Listeners, SocketFile},
     messages::{AcceptedConnection, ToControl},
-    name_looks::NameLooks,
     observer_places::ObserverPlaces,
     observing::RouterSource,
     operator::{Operator, OperatorDesk},
@@ -44,7 +43,8 @@ use namewire_shares::{HolderTable, PoolReader};
 use namewire_tables::{FibConfig, PageSize};
 use namewire_websocket::{AcceptedWebSocket, Connections, Listener as WebSocketListener, WebSockets};
 use namewire_worker::{
-    ControlSender, ManagementQueue, Shared, Started, WORKER_BYTES, WhyNot, WorkerSender, WorkerThreads, mesh, unix_ms,
+    ControlSender, LaneFaces, ManagementQueue, NameLooks, Shared, Started, WORKER_BYTES, WhyNot, WorkerSender,
+    WorkerThreads, mesh, unix_ms,
 };
 use std::{
     io,
@@ -312,6 +312,8 @@ struct Foundation<'a> {
     ids: FaceIdAllocator,
     tags: Option<TagControl>,
     probes: Probes,
+    /// For neighbours with lanes.
+    shards_bytes: [u8; 16],
     descriptors: Descriptors,
     senders: Arc<[WorkerSender]>,
     faceless: Vec<Arc<FaceCounters>>,
@@ -333,7 +335,10 @@ impl<'a> Foundation<'a> {
         let inbox = ControlInbox::new(event_queue, Arc::clone(&interests));
         let sender = control_sender(events.clone(), Arc::clone(&interests));
         let ids = FaceIdAllocator::new();
-        let count = udp_sockets.len();
+        // I/O threads have no UDP sockets.
+        let count = settings.router.threads();
+        let mut udp_sockets = udp_sockets;
+        udp_sockets.resize_with(count, Vec::new);
         StartError::require_memory(count.saturating_mul(WORKER_BYTES) + mesh::bytes(count))?;
         let tags = TagControl::new(&settings.tagnet, secrets.control, shared.now_ns())?;
         let started = start_workers(settings, &secrets, &shared, &sender, &ids, udp_sockets, tags.as_ref())?;
@@ -350,6 +355,7 @@ impl<'a> Foundation<'a> {
             ids,
             tags,
             probes: probes(settings, &secrets),
+            shards_bytes: secrets.shards_bytes,
             descriptors,
             senders,
             faceless,
@@ -440,7 +446,8 @@ impl<'a> Foundation<'a> {
         let parts = FaceParts { shared, workers: self.senders, events, ids, faceless, descriptors };
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(accepts), ..NodeCounts::default() };
         let settings = &configuration.settings;
-        let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.probes);
+        let mut node =
+            node(settings, parts, self.interests, listening, websockets, counts, self.probes, self.shards_bytes);
         (node.tags, node.in_force) = (self.tags, InForce::new(settings, &configuration.sources));
         (self.threads, node, self.anchors, self.inbox)
     }
@@ -549,6 +556,7 @@ fn node(
     websockets: WebSockets,
     counts: NodeCounts,
     probes: Probes,
+    shards_bytes: [u8; 16],
 ) -> Node {
     let faces = &settings.faces;
     let defaults = FaceDefaults {
@@ -562,10 +570,11 @@ fn node(
         shared,
         faces: Faces::new(parts, defaults),
         link_states: LinkStates::default(),
+        lanes: LaneFaces::new(shards_bytes, Arc::clone(&workers), settings.router.workers.into()),
         links: LinkFaces::new(faces.multicast.clone(), faces.ethernet.clone()),
         listening,
         websockets,
-        cs: ContentStores::new(Arc::clone(&workers), cs),
+        cs: ContentStores::new(Arc::clone(&workers), settings.router.workers.into(), cs),
         name_looks: NameLooks::default(),
         probes,
         workers,
@@ -599,7 +608,7 @@ fn shared_tables(settings: &Settings, secrets: &Secrets) -> Result<Arc<Shared>, 
     let size = fib_config(&settings.tables, RibLimits::default());
     let fib = settings.fib.design.0.fib(&settings.fib.options(), size, secrets.tables);
     let fib = fib.map_err(|error| StartError::no_fib(settings.tables.pages.0, error))?;
-    Ok(Arc::new(Shared::new(fib, Arc::new(dispatcher))))
+    Ok(Arc::new(Shared::new(fib, Arc::new(dispatcher), settings.router.threads())))
 }
 
 /// Refuses to start without the memory that a router reserves for allocations that cannot fail gracefully.

@@ -12,6 +12,8 @@ use std::{net::SocketAddr, time::Duration};
 pub(crate) struct FaceOptions {
     pub(crate) local_fields: bool,
     pub(crate) policy: LinkPolicy,
+    /// All workers send and receive its packets (decision 0019).
+    pub(crate) lanes: bool,
 }
 
 /// A TCP or WebSocket connection under way.

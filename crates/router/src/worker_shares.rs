@@ -1,4 +1,4 @@
-//! The settings of each worker: its share of every table, and the options of its sockets.
+//! The settings of each thread: a worker's share of every table, and the options of its sockets.
 
 use crate::{cs_settings::share_of_policy, secrets::Secrets};
 use namewire_configuration::Settings;
@@ -16,6 +16,7 @@ pub(crate) fn workers_config(
 ) -> WorkersConfig {
     WorkersConfig {
         engine: engine_share(settings),
+        io_engine: settings.engine_config().without_names(),
         driver: driver_config(settings, holders, face_ids),
         busy_poll: settings.router.busy_poll.fixed(),
         pin: settings.router.pin.clone(),

@@ -60,6 +60,13 @@ fn workers_run_where_they_are_told_to() {
 
     let too_few = Router::start(&config(vec![processor])).err();
     assert!(matches!(too_few, Some(StartError::Processors { given: 1, workers: 2 })));
+    // I/O threads come after the workers.
+    let mut settings = Settings::listening_nowhere();
+    (settings.router.workers, settings.router.io_threads, settings.router.pin) = (1, 1, vec![processor; 2]);
+    let router = Router::start(&Configuration::from(settings)).unwrap();
+    assert_eq!((tasks(WORKERS).len(), tasks("nw-io-1").len()), (1, 1));
+    assert_eq!(allowed(&tasks("nw-io-1")[0]), processor.to_string());
+    router.stop();
     // The first worker is running by then.
     for absent in [rustix::thread::CpuSet::MAX_CPU - 1, usize::MAX] {
         let error = Router::start(&config(vec![processor, absent])).err();

@@ -131,8 +131,13 @@ impl HashKey {
         Self { blocks, start, last_step, tail_point, tail_factor, single }
     }
 
-    /// A key that is a function of `seed` (splitmix64): for tests, the simulator and the lab.
+    /// A key that is a function of `seed`: for tests, the simulator and the lab.
     pub fn from_seed(seed: u64) -> Self {
+        Self::new(Self::bytes_from_seed(seed))
+    }
+
+    /// The bytes of that key (splitmix64).
+    pub fn bytes_from_seed(seed: u64) -> [u8; 16] {
         let split_mix = |step: u64| {
             let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -140,7 +145,7 @@ impl HashKey {
             z ^ (z >> 31)
         };
         let number = u128::from(split_mix(1)) | u128::from(split_mix(2)) << 64;
-        Self::new(number.to_le_bytes())
+        number.to_le_bytes()
     }
 
     /// The sum of no blocks.

@@ -123,17 +123,29 @@ pub(crate) async fn execute_workers(global: &Global) -> Result<(), Failure> {
 
 fn workers_text(workers: &[WorkerLoad], uptime_ms: u64) -> String {
     let share = |ns: u64| format!("{:.1} %", ns as f64 / 10_000.0 / uptime_ms.max(1) as f64);
-    let heading =
-        ["WORKER", "BUSY", "LOOKING", "WINDOW", "INTERESTS IN", "DATA IN", "PIT", "CS", "CS BYTES", "CS HITS"];
+    let heading = [
+        "WORKER",
+        "BUSY",
+        "LOOKING",
+        "WINDOW",
+        "INTERESTS IN",
+        "DATA IN",
+        "CROSSED",
+        "PIT",
+        "CS",
+        "CS BYTES",
+        "CS HITS",
+    ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(workers.iter().map(|of| {
         vec![
-            of.number.to_string(),
+            if of.is_io_thread { format!("{} (I/O)", of.number) } else { of.number.to_string() },
             share(of.busy_ns),
             share(of.polled_ns),
             format!("{} µs", of.poll_window_ns / 1_000),
             of.packets.in_interests.to_string(),
             of.packets.in_data.to_string(),
+            of.crossed.to_string(),
             of.pit_entries.to_string(),
             of.cs_entries.to_string(),
             quantity::bytes(of.cs_bytes),

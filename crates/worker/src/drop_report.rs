@@ -103,6 +103,7 @@ mod tests {
         let in_worker_loads = [
             [status.busy_ns, polling.polled_ns, polling.polls],
             [polling.polls_found, polling.sleeps, polling.window_ns],
+            [status.crossed; 3],
         ];
         let for_tests_only = [engine.aggregated, engine.retransmitted, engine.cs_not_asked, engine.redispatched];
         let shown = counters.iter().map(|counter| counter.count);

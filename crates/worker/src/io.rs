@@ -1,10 +1,12 @@
 //! A worker's input and output: its sockets, its rings to the other workers, and its way to control.
 //!
-//! A decided packet is sent on a face of this worker, over a ring to the worker that owns the face, or to management.
+//! A decided packet is sent on a face of this worker, by this worker's lane of a face, over a ring to the worker that
+//! owns the face, or to management.
 
 use crate::{
     backlog::{Backlog, Outgoing},
     drop_log::{DropNoter, Dropped},
+    lanes::Lanes,
     mesh::{Outbox, Room, Task},
     messages::ForManagement,
     router_drop::RouterDrop,
@@ -31,6 +33,7 @@ pub(crate) struct WorkerIo {
     pub(crate) backlog: Backlog,
     /// What is decided now came from datagrams alone, which cannot wait.
     pub(crate) is_of_datagrams: bool,
+    pub(crate) lanes: Lanes,
     pub(crate) control: ControlSender,
     pub(crate) drops: [u64; RouterDrop::COUNT],
     pub(crate) drop_noter: DropNoter,
@@ -55,17 +58,20 @@ impl WorkerIo {
                 self.transmit_to_management(view.faces, headers, packet_of(transmit));
                 continue;
             }
-            if let Some(owner) = view.faces.get(face).map(|face| face.owner).filter(|owner| *owner != self.index) {
+            // No engine knows lane links: this worker owns those that it sends by.
+            let way = self.lanes.way(face, headers, packet_of(transmit));
+            if let Some(owner) = view.faces.get(way).map(|face| face.owner).filter(|owner| *owner != self.index) {
                 self.push(owner, Task::Transmit, face, headers, packet_of(transmit));
                 continue;
             }
             let to_face = std::iter::once(transmit).chain(after.iter().take_while(|next| next.face == face));
             let packets = to_face.map(|transmit| (&transmit.headers, packet_of(transmit)));
-            match self.driver.send_run(self.now_ns, face, packets, &lent) {
+            // Only streams take runs, and no stream has lanes.
+            match if way == face { self.driver.send_run(self.now_ns, face, packets, &lent) } else { 0 } {
                 0 => {
                     // The driver counts a refusal under its own name.
                     let packet = packet_of(transmit);
-                    let _ = self.driver.lend(self.now_ns, face, headers, packet, &holder_of, &mut lent);
+                    let _ = self.driver.lend(self.now_ns, way, headers, packet, &holder_of, &mut lent);
                 }
                 sent => rest = &after[sent - 1..],
             }

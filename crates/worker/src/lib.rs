@@ -21,10 +21,13 @@ mod cs_erasure;
 mod drop_log;
 pub mod drop_report;
 mod io;
+mod lane_faces;
+mod lanes;
 mod management_queue;
 pub mod mesh;
 mod messages;
 mod name_look;
+mod name_looks;
 mod pit_looks;
 mod poll_window;
 pub mod pool_report;
@@ -39,11 +42,13 @@ mod threads;
 mod trace;
 mod worker;
 
+pub use lane_faces::{LaneEnds, LaneFaces};
 pub use management_queue::ManagementQueue;
 pub use messages::{
     CaptureChange, CsErasure, CsShare, ErasureId, FaceChange, ForManagement, FromWorker, HandOverMessage, HandedOver,
-    LookId, StoredBatch, ToWorker,
+    LaneChange, LanePeer, LaneReport, LookId, StoredBatch, ToWorker,
 };
+pub use name_looks::NameLooks;
 pub use processors::WhyNot;
 pub use router_drop::RouterDrop;
 pub use senders::{ControlSender, WorkerSender};

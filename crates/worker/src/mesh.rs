@@ -256,6 +256,7 @@ pub struct Outbox {
     room_wanted: RoomWanted,
     /// Rings with unpublished records, one bit each.
     dirty: u64,
+    pushed: u64,
 }
 
 /// The rings into one worker.
@@ -298,7 +299,7 @@ pub fn connect(bells: &Arc<[Bell]>) -> Vec<(Outbox, Inbox)> {
             transmissions.push((index != to).then(|| ring(index, &mut inbox.transmissions)));
         }
         let (bells, room_wanted) = (Arc::clone(bells), room_wanted.clone());
-        outboxes.push(Outbox { index, decisions, transmissions, bells, room_wanted, dirty: 0 });
+        outboxes.push(Outbox { index, decisions, transmissions, bells, room_wanted, dirty: 0, pushed: 0 });
     }
     outboxes.into_iter().zip(inboxes).collect()
 }
@@ -327,7 +328,13 @@ impl Outbox {
             other => other,
         };
         self.dirty |= 1 << to;
+        self.pushed += u64::from(pushed.is_ok());
         pushed.is_ok()
+    }
+
+    /// Packets that have gone into the rings so far.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
     }
 
     /// Makes all pushed records visible and wakes the workers that sleep.

@@ -1,12 +1,13 @@
 //! The messages between control and workers. All of them are rare: packets use the rings.
 
-use namewire_engine::dispatch::Visits;
+use namewire_engine::dispatch::{Homes, Visits};
 use namewire_faces::{
     AddFaceError, CloseReason, FaceCounters, FaceInfo, HandedFace, HandedListener, LinkPolicy, StreamSocket,
     capture::CaptureTap, ethernet::LinkSocket, memory, udp_multicast::MulticastSockets,
 };
 use namewire_packet::{
     FaceId, NackReason, NameBuf,
+    lane_hello::LaneHello,
     lp::{LpHeaders, PitToken},
     nfd::{FacePersistency, LinkType, MacAddress, NameLook},
 };
@@ -84,6 +85,8 @@ pub enum ToWorker {
     EraseCs(CsErasure),
     /// Report what is pending and stored for this name ([`FromWorker::NameLooked`]).
     LookAtName { id: LookId, name: Arc<NameBuf> },
+    /// Change this worker's lane of a face.
+    Lane { face: FaceId, change: LaneChange },
     /// Begin or end a capture, or a part of one.
     Capture(CaptureChange),
     /// Use no socket from now on, but decide what other workers have passed on, until [`ToWorker::GoOn`] or
@@ -150,11 +153,44 @@ pub struct CsShare {
     pub counted_prefixes: Arc<[NameBuf]>,
 }
 
+/// What control wants of a worker's lane of a face (decision 0019).
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
+pub enum LaneChange {
+    /// Open it at any port of this address, then report [`LaneReport::Opened`]. The owner of the face listens to
+    /// LaneHellos from now on.
+    Open { local: SocketAddr },
+    /// Link it to the neighbour's lanes in place of earlier ones, then report [`LaneReport::Linked`]. It is not used
+    /// yet.
+    Link(Arc<LanePeer>),
+    /// Send by it from now on, or no longer.
+    Use(bool),
+    /// Send this frame by the socket of the face. For its owner.
+    Hello(Vec<u8>),
+    /// Send an idle packet to each lane of the neighbour.
+    Greet,
+    /// Close it.
+    Close,
+}
+
+/// The lanes of a neighbour.
+pub struct LanePeer {
+    /// Facts about the face.
+    pub info: FaceInfo,
+    /// Reliability and congestion marks of the face.
+    pub policy: LinkPolicy,
+    /// Where its lanes are.
+    pub remotes: Vec<SocketAddr>,
+    /// To which of them a name belongs.
+    pub homes: Arc<Homes>,
+}
+
 /// What changes about captures.
 #[allow(missing_docs, reason = "the fields are named for what they hold")]
 pub enum CaptureChange {
     /// Copy the frames of a face of this worker.
     Face { face: FaceId, tap: CaptureTap },
+    /// Copy the frames of this worker's lane of a face, too.
+    Lane { face: FaceId, tap: CaptureTap },
     /// Copy the frames of the faces that the capture takes by itself.
     Scope(CaptureTap),
     /// Note the decisions about packets under the capture's prefix.
@@ -176,7 +212,7 @@ pub struct CsErasure {
 }
 
 /// A change to a face; `None` leaves a value as it is.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct FaceChange {
     /// When it ends.
     pub persistency: Option<FacePersistency>,
@@ -186,6 +222,17 @@ pub struct FaceChange {
     pub local_fields: Option<bool>,
     /// Reliability and congestion marks.
     pub policy: Option<LinkPolicy>,
+}
+
+/// What a worker reports of the lanes of a face.
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
+pub enum LaneReport {
+    /// The result of [`LaneChange::Open`]: its port.
+    Opened { worker: u8, face: FaceId, result: Result<u16, AddFaceError> },
+    /// The result of [`LaneChange::Link`]: the counters of the link to each lane of the neighbour.
+    Linked { worker: u8, face: FaceId, result: Result<Vec<Arc<FaceCounters>>, AddFaceError> },
+    /// The neighbour says what its lanes are.
+    Hello { face: FaceId, hello: LaneHello },
 }
 
 /// What a worker reports to control.
@@ -210,6 +257,8 @@ pub enum FromWorker {
     MemoryFreed,
     /// The worker could not watch the packet socket of an interface.
     LinkFailed { interface: u32 },
+    /// About the lanes of a face.
+    Lane(LaneReport),
     /// The answer to [`ToWorker::LookAtName`].
     NameLooked { id: LookId, look: NameLook },
 }

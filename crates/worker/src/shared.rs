@@ -166,6 +166,8 @@ namewire_packet::counters! {
         pub busy_ns: u64,
         /// How it waited for packets.
         pub polling: PollCounters,
+        /// Packets that it gave to other threads.
+        pub crossed: u64,
         /// Reads from streams that were cut short, because a face had reached the limit of what it may keep.
         pub short_reads: u64 = "limit.short-reads",
     }
@@ -189,6 +191,7 @@ pub struct Shared {
     pub holders: HolderTable,
     /// The pools of all threads.
     pools: Mutex<Vec<PoolReader>>,
+    /// By thread: the workers, then the I/O threads.
     statuses: Box<[Mutex<WorkerStatus>]>,
     cs_reports: Box<[Mutex<CsReport>]>,
     upstream_times: Box<[Mutex<Vec<UpstreamTime>>]>,
@@ -203,12 +206,12 @@ pub struct Shared {
 const CLOCK_START_NS: u64 = 1_000_000_000;
 
 impl Shared {
-    /// With no face, no strategy and no traffic yet.
-    pub fn new(fib: Fib, dispatcher: Arc<Dispatcher>) -> Self {
-        let statuses = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
-        let cs_reports = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
-        let upstream_times = (0..dispatcher.workers()).map(|_| Mutex::default()).collect();
-        let drop_logs = (0..dispatcher.workers()).map(|_| Arc::default()).collect();
+    /// With no face, no strategy and no traffic yet. `threads` are the dispatcher's workers and the I/O threads.
+    pub fn new(fib: Fib, dispatcher: Arc<Dispatcher>, threads: usize) -> Self {
+        let statuses = (0..threads).map(|_| Mutex::default()).collect();
+        let cs_reports = (0..threads).map(|_| Mutex::default()).collect();
+        let upstream_times = (0..threads).map(|_| Mutex::default()).collect();
+        let drop_logs = (0..threads).map(|_| Arc::default()).collect();
         Shared {
             fib: Mutex::new(fib),
             strategies: Snapshots::new(),
@@ -223,6 +226,16 @@ impl Shared {
             asks_for_traffic: AtomicBool::new(false),
             start: Instant::now(),
         }
+    }
+
+    /// Workers and I/O threads.
+    pub fn threads(&self) -> usize {
+        self.statuses.len()
+    }
+
+    /// True if the thread is an I/O thread: no name is at home there.
+    pub fn is_io_thread(&self, thread: u8) -> bool {
+        usize::from(thread) >= self.dispatcher.workers()
     }
 
     /// Monotonic nanoseconds, the same on every thread.
@@ -298,11 +311,11 @@ impl Shared {
         lock(&self.pools).clone()
     }
 
-    /// The sum over all workers. It has no policy until every worker has reported.
+    /// The sum over all workers. It has no policy until every worker has reported. I/O threads store nothing.
     pub fn total_cs_report(&self) -> CsReport {
         let mut total = CsReport::default();
         let mut is_whole = true;
-        for report in &self.cs_reports {
+        for report in &self.cs_reports[..self.dispatcher.workers()] {
             let report = lock(report);
             is_whole &= report.policy.is_some();
             total.merge(&report);

@@ -6,6 +6,7 @@ use crate::{
     cs_erasure::CsErasureQueue,
     drop_log::DropNoter,
     io::WorkerIo,
+    lanes::Lanes,
     mesh::{self, Bell},
     pit_looks::PitLooks,
     processors::{WhyNot, why_not_to_look},
@@ -40,11 +41,13 @@ pub const WORKER_BYTES: usize = 48 << 20;
 pub struct WorkersConfig {
     /// One worker's share of the tables.
     pub engine: EngineConfig,
+    /// The tables of an I/O thread, which keeps nothing in them.
+    pub io_engine: EngineConfig,
     /// The sockets of one worker.
     pub driver: DriverConfig,
     /// How long a worker looks for packets before it sleeps. `None`: as long as it pays.
     pub busy_poll: Option<Duration>,
-    /// The processor of each worker; a worker without one runs on any.
+    /// The processor of each worker, then of each I/O thread; one without runs on any.
     pub pin: Vec<usize>,
     /// The key of all tables.
     pub table_key: HashKey,
@@ -104,7 +107,8 @@ impl From<io::Error> for WorkersError {
     }
 }
 
-/// Starts a thread for each list of `udp_sockets`, which are the worker's own. `tags` are TagNet's tables, if it is on.
+/// Starts a thread for each list of `udp_sockets`, which are the thread's own: the dispatcher's workers, and then I/O
+/// threads. `tags` are TagNet's tables, if it is on.
 ///
 /// # Errors
 /// If memory, threads or descriptors are unavailable, or a processor is not allowed. No thread is left then.
@@ -136,7 +140,8 @@ pub fn start(
         shared.add_pools(vec![backlog.pool(), searches.pool()]);
         let dispatcher = Arc::clone(&shared.dispatcher);
         let groups = shared.holders.groups();
-        let engine = Engine::new(config.engine.clone(), index as u8, dispatcher, config.table_key, seed, groups)
+        let tables = if shared.is_io_thread(index as u8) { &config.io_engine } else { &config.engine };
+        let engine = Engine::new(tables.clone(), index as u8, dispatcher, config.table_key, seed, groups)
             .map_err(WorkersError::Unmapped)?;
         shared.add_pools(engine.pools());
         workers.push(Worker {
@@ -155,6 +160,7 @@ pub fn start(
                 outbox,
                 backlog,
                 is_of_datagrams: false,
+                lanes: Lanes::default(),
                 control: sender.clone(),
                 drops: Default::default(),
                 drop_noter: DropNoter::new(Arc::clone(shared.drop_log(index as u8))),
@@ -195,7 +201,8 @@ fn spawn(
     allocated: SyncSender<()>,
     threads: &mut WorkerThreads,
 ) -> Result<(), WorkersError> {
-    let builder = thread::Builder::new().name(format!("nw-worker-{}", worker.io.index));
+    let kind = if worker.shared.is_io_thread(worker.io.index) { "io" } else { "worker" };
+    let builder = thread::Builder::new().name(format!("nw-{kind}-{}", worker.io.index));
     let Some(processor) = processor else {
         threads.0.push(builder.spawn(move || worker.run(&allocated)).map_err(WorkersError::Thread)?);
         return Ok(());

@@ -5,6 +5,7 @@
 
 mod frozen;
 mod idle;
+mod laning;
 mod serving;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     cs_erasure::CsErasureQueue,
     io::WorkerIo,
     mesh::{Inbox, Record, Task, decisions_per_turn},
-    messages::{FromWorker, ToWorker},
+    messages::{FromWorker, LaneReport, ToWorker},
     pit_looks::{News, PitLooks},
     shared::{Shared, TableReader, Tables, WorkerStatus},
 };
@@ -142,7 +143,7 @@ impl Worker {
     fn decide_received(&mut self, tables: &Tables<'_>, scratch: &mut Scratch) {
         let Scratch { arena, received, local, visits_left, output, hashes } = scratch;
         let dispatcher = &self.shared.dispatcher;
-        let packets: &[RxPacket] = if dispatcher.workers() == 1 {
+        let packets: &[RxPacket] = if dispatcher.workers() == 1 && self.io.index == 0 {
             visits_left.clear();
             visits_left.resize(received.len(), Visits::default());
             received
@@ -169,7 +170,7 @@ impl Worker {
                 .zip(visits_left)
                 .map(|((meta, packet), &visits)| Frame { face: meta.face, headers: meta.headers, packet, visits })
                 .collect();
-            self.io.is_of_datagrams = is_of_datagrams(&self.io, dispatcher.workers(), chunk);
+            self.io.is_of_datagrams = is_of_datagrams(&self.io, self.shared.threads(), chunk);
             decide(&mut self.engine, &mut self.io, tables, &mut frames, output);
             self.io.is_of_datagrams = false;
             if self.io.backlog.has_transmissions() {
@@ -294,6 +295,9 @@ impl Worker {
                 FaceEvent::Closed { face, reason } => self.tell(FromWorker::FaceClosed { face, reason }),
                 FaceEvent::Down { face, reason } => self.tell(FromWorker::FaceDown { face, reason }),
                 FaceEvent::Up { face } => self.tell(FromWorker::FaceUp { face }),
+                FaceEvent::LaneHello { face, hello } => {
+                    self.tell(FromWorker::Lane(LaneReport::Hello { face, hello }));
+                }
                 FaceEvent::SpokeLp { face } => {
                     self.shared.faces.change(|faces| {
                         // Only this member of the group is known to understand tokens.
@@ -329,6 +333,7 @@ impl Worker {
             polling: self.busy_polling.counters(),
             measurement_entries: self.engine.measurements_len() as u64,
             short_reads: self.io.driver.short_reads(),
+            crossed: self.io.outbox.pushed(),
         };
         if self.shared.publish(self.io.index, status) {
             self.tell(FromWorker::Traffic);
@@ -344,9 +349,9 @@ fn has_records(inbox: &mut Inbox, io: &WorkerIo) -> bool {
         || io.backlog.may_go_on(&io.outbox)
 }
 
-/// True if no packet came over a stream. With one worker nothing waits, and it does not matter.
-fn is_of_datagrams(io: &WorkerIo, workers: usize, packets: &[RxPacket]) -> bool {
-    if workers == 1 {
+/// True if no packet came over a stream. With one thread nothing waits, and it does not matter.
+fn is_of_datagrams(io: &WorkerIo, threads: usize, packets: &[RxPacket]) -> bool {
+    if threads == 1 {
         return false;
     }
     let mut last = None;

@@ -14,6 +14,7 @@ mod hash_flood;
 mod hostile;
 mod interest_flood;
 mod io;
+mod lanes;
 mod level_pulling;
 mod lossy_line;
 mod nametrie;
@@ -63,6 +64,7 @@ const ALL: &[Entry] = &[
     Entry::new::<router_observed::Size>(router_observed::FILE, router_observed::run),
     Entry::new::<lossy_line::Size>(lossy_line::FILE, lossy_line::run),
     Entry::new::<NoSize>(io::FILE, io::run),
+    Entry::new::<lanes::Size>(lanes::FILE, lanes::run),
     Entry::new::<prefetch::Size>(prefetch::FILE, prefetch::run),
     Entry::new::<packet_costs::Size>(packet_costs::FILE, packet_costs::run),
     Entry::new::<streams::Size>(streams::FILE, streams::run),

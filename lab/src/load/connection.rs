@@ -58,10 +58,10 @@ impl Connection {
     }
 
     fn open_unix(plan: &LoadPlan, packets: ExchangePackets, prefix: Option<NameBuf>) -> anyhow::Result<Self> {
-        let connect = || {
-            UnixStream::connect(&plan.socket).with_context(|| format!("cannot connect to {}", plan.socket.display()))
-        };
-        let (consumer, producer) = (connect()?, connect()?);
+        let connect =
+            |path: &Path| UnixStream::connect(path).with_context(|| format!("cannot connect to {}", path.display()));
+        let producer = plan.producer_socket.as_ref().unwrap_or(&plan.socket);
+        let (consumer, producer) = (connect(&plan.socket)?, connect(producer)?);
         let producer = match prefix {
             Some(prefix) => {
                 let mut control = RouterControl::over(producer);

@@ -51,6 +51,9 @@ pub struct LoadPlan {
     /// Unix socket of the router (commands go there too), or of the relay
     #[arg(long)]
     pub socket: PathBuf,
+    /// Unix socket of the router of the producer, if that is another one
+    #[arg(long)]
+    pub producer_socket: Option<PathBuf>,
     /// UDP address of the router, or the consumer's side of the relay
     #[arg(long)]
     pub udp: Option<SocketAddr>,

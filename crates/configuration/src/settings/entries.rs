@@ -26,6 +26,9 @@ pub struct FaceEntry {
     /// NDNLPv2 reliability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<bool>,
+    /// All workers send and receive its packets; UDP only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<bool>,
     /// Mark packets while the queue is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_marking: Option<bool>,
@@ -78,6 +81,7 @@ impl FaceEntry {
             persistency: FacePersistency::Permanent,
             mtu: None,
             reliability: None,
+            lanes: None,
             congestion_marking: None,
             congestion_marking_interval: None,
             congestion_threshold: None,
@@ -94,6 +98,9 @@ impl FaceEntry {
         if previous.is_some_and(|previous| previous.reliability.is_some()) {
             entry.reliability = entry.reliability.or(Some(false));
         }
+        if previous.is_some_and(|previous| previous.lanes.is_some()) {
+            entry.lanes = entry.lanes.or(Some(false));
+        }
         entry.parameters()
     }
 
@@ -106,9 +113,11 @@ impl FaceEntry {
             default_congestion_threshold_bytes: self.congestion_threshold.map(|bytes| bytes.0),
             ..ControlParameters::default()
         };
-        for (wanted, bit) in
-            [(self.reliability, face_flags::LP_RELIABILITY), (self.congestion_marking, face_flags::CONGESTION_MARKING)]
-        {
+        for (wanted, bit) in [
+            (self.reliability, face_flags::LP_RELIABILITY),
+            (self.congestion_marking, face_flags::CONGESTION_MARKING),
+            (self.lanes, face_flags::LANES),
+        ] {
             if let Some(is_on) = wanted {
                 *parameters.mask.get_or_insert(0) |= bit;
                 *parameters.flags.get_or_insert(0) |= if is_on { bit } else { 0 };

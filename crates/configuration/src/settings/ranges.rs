@@ -43,6 +43,7 @@ macro_rules! ranges {
 ranges! {
     required
     workers: u16 = 1..=MAX_WORKERS as u16;
+    io_threads: u16 = 0..=MAX_WORKERS as u16 - 1;
     max_lifetime: Span = Span(Duration::from_millis(1))..=Span::from_secs(864_000);
     idle_timeout: Span = Span::from_secs(1)..=Span::from_secs(864_000);
     udp_mtu: Bytes = MTU_BYTES;

@@ -5,7 +5,7 @@
 use crate::{
     Counters, CsCounts, CsReport, EngineConfig, Instant, LimitMet, PitRole, Schedule,
     counters::cs_counts::CsCounting,
-    dispatch::Dispatcher,
+    dispatch::{Dispatcher, MAX_WORKERS},
     events::{face_changes, new_next_hops, timers},
     ground::{
         drop_notes::{Counting, DropNote},
@@ -40,8 +40,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with empty tables. `key` must be the key of the FIBs that it will use; `worker` is its number among
-    /// the dispatcher's workers. `groups` tells which holders of faces share a share.
+    /// An engine with empty tables. `key` must be the key of the FIBs that it will use; `worker` is the number of its
+    /// thread. No name is at home at a thread beyond the dispatcher's workers. `groups` tells which holders of faces
+    /// share a share.
     ///
     /// # Errors
     /// If the kernel does not map the memory that the tables may need.
@@ -53,7 +54,7 @@ impl Engine {
         seed: u64,
         groups: &Groups,
     ) -> io::Result<Self> {
-        assert!(usize::from(worker) < dispatcher.workers());
+        assert!(usize::from(worker) < MAX_WORKERS);
         let tables = Tables::new(&config, worker, dispatcher, key, groups)?;
         let measurements = Measurements::new(config.measurement_capacity, config.pages.for_sparse())?;
         let mut random = fastrand::Rng::with_seed(seed);

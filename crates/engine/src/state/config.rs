@@ -108,6 +108,28 @@ pub struct EngineConfig {
     pub pages: PageSize,
 }
 
+impl EngineConfig {
+    /// The same for a thread at which no name is at home: it counts what is malformed, and keeps nothing.
+    pub fn without_names(self) -> Self {
+        EngineConfig {
+            pit_capacity_entries: 1,
+            pit_role: PitRole::Edge,
+            record_capacity: 1,
+            interest_overflow_bytes: 0,
+            cs_capacity_bytes: 0,
+            cs_capacity_packets: 0,
+            cs_policy: CsPolicy::default(),
+            cs_counted_prefixes: Vec::new(),
+            cs_admit: false,
+            cs_serve: false,
+            measurement_capacity: 1,
+            dead_nonce_capacity: 1,
+            flow_cache: 0,
+            ..self
+        }
+    }
+}
+
 impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {

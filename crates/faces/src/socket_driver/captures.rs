@@ -24,6 +24,17 @@ impl SocketDriver {
         }
     }
 
+    /// Captures what this worker's lane of a face carries, too.
+    pub fn capture_lane(&mut self, face: FaceId, tap: &CaptureTap) {
+        for link in self.lane_links(face).to_vec() {
+            self.faces.change(link, |link| {
+                if !link.link.has_tap(tap.options().id) {
+                    link.link.add_tap(tap.of_face(face, &link.info));
+                }
+            });
+        }
+    }
+
     /// These are the faces of all clients that capture now. From now on they are in no capture. A face that was in the
     /// list before does not come back into a capture that is under way.
     pub fn set_capture_clients(&mut self, clients: Vec<FaceId>) {
@@ -49,7 +60,7 @@ impl SocketDriver {
 
 /// Adds a face to a capture if the capture takes it.
 fn offer(captures: &Captures, capture: &CaptureTap, face: &mut Face) {
-    if let Some(tap) = captures.tap(capture, face.id, &face.info) {
+    if let Some(tap) = captures.tap(capture, face.part_of, &face.info) {
         face.link.add_tap(tap);
     }
 }

@@ -23,6 +23,8 @@ pub(super) fn place_holder(holder: HolderId, persistency: FacePersistency) -> Ho
 
 pub(super) struct Face {
     pub(super) id: FaceId,
+    /// The face that it is a lane link of, or itself.
+    pub(super) part_of: FaceId,
     /// Whose share of the pools it uses.
     pub(super) holder: HolderId,
     /// The holder of its place among the faces.
@@ -73,6 +75,7 @@ impl Face {
     ) -> Self {
         Face {
             id,
+            part_of: id,
             holder,
             place: place_holder(holder, info.persistency),
             channel,

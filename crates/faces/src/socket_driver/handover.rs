@@ -102,7 +102,8 @@ impl SocketDriver {
                 listeners.push(HandedListener { socket: descriptor.into(), local });
             }
         }
-        let ids: Vec<FaceId> = self.faces.iter().map(|face| face.id).collect();
+        // Control opens lanes anew.
+        let ids: Vec<FaceId> = self.faces.iter().filter(|face| !face.is_part()).map(|face| face.id).collect();
         let faces = ids.into_iter().map(|id| self.describe(id)).collect::<io::Result<Vec<_>>>()?;
         Ok((faces.into_iter().flatten().collect(), listeners))
     }

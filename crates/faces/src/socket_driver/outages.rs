@@ -41,7 +41,7 @@ use crate::datagram_socket::{Failure, Peers, Sender, is_about_size, link_fault};
 use crate::{CloseReason, FaceEvent, LinkDrop};
 
 /// An LpPacket without content.
-const IDLE: [u8; 2] = [100, 0];
+pub(super) const IDLE: [u8; 2] = [100, 0];
 
 /// A report that comes later than this after the first one counts as a first one.
 const REPORT_LIFETIME_NS: u64 = 10_000_000_000;
@@ -117,7 +117,8 @@ impl SocketDriver {
     fn link_failed(&mut self, id: FaceId, reason: CloseReason) {
         let Some(face) = self.faces.get_mut(id) else { return };
         let is_datagram = matches!(face.channel, Channel::Datagram { .. });
-        if !is_datagram || face.info.link_type != LinkType::PointToPoint {
+        // The trunk of a face with lanes finds out.
+        if !is_datagram || face.is_part() || face.info.link_type != LinkType::PointToPoint {
             return;
         }
         if let Some(outage) = &mut face.outage {
@@ -155,12 +156,17 @@ impl SocketDriver {
     }
 
     /// Lets a probe leave with the next [`SocketDriver::flush`].
-    fn send_probe(&mut self, id: FaceId) {
+    pub(super) fn send_probe(&mut self, id: FaceId) {
+        self.queue_frame(id, &IDLE);
+    }
+
+    /// Lets a frame of a datagram face leave with the next [`SocketDriver::flush`].
+    pub(super) fn queue_frame(&mut self, id: FaceId, frame: &[u8]) {
         let Some(face) = self.faces.get(id) else { return };
         let Channel::Datagram { socket: index, destination } = face.channel else { return };
         let Some(socket) = self.sockets.get_mut(index) else { return };
         let sender = Sender { face: id, holder: face.holder, destination, is_scout: false };
-        self.outlet.queue_datagram(socket, sender, &IDLE, &[]);
+        self.outlet.queue_datagram(socket, sender, frame, &[]);
         self.sockets.mark_dirty(index);
     }
 

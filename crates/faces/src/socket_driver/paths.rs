@@ -101,7 +101,10 @@ impl SocketDriver {
         let Channel::Datagram { socket, destination } = face.channel else { return None };
         match (&self.sockets.get(socket)?.peers, destination) {
             (Peers::One { local, remote, .. }, None) => Some((*local, *remote)),
-            (Peers::Anyone { local }, Some(Destination { remote: Remote::Udp(remote), from })) => {
+            (
+                Peers::Anyone { local } | Peers::Lane { local },
+                Some(Destination { remote: Remote::Udp(remote), from }),
+            ) => {
                 let local = from.map_or(*local, |from| SocketAddr::new(from, local.port()));
                 Some((local, remote))
             }

@@ -12,6 +12,7 @@ use namewire_shares::{Payer, Refusal};
 use super::SocketDriver;
 use super::face::{Channel, Face};
 use super::face_table::FaceTable;
+use super::outages::IDLE;
 use super::poller::{Poller, Readiness, Source};
 use crate::datagram_socket::Peers;
 use crate::frame_port::RefusedFrames;
@@ -324,19 +325,24 @@ impl SocketDriver {
             }
             let received = face.link.receive_from(self.now_ns, remote.sender(), bytes);
             let is_incomplete = matches!(received, Ok(Received::Incomplete));
+            let is_idle = matches!(received, Ok(Received::Idle));
+            let part_of = face.part_of;
             match received {
                 Ok(Received::Packet { headers, start: offset, len }) => {
                     let (start, len) = ((start + offset) as u32, len as u32);
-                    batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
+                    batch.packets.push(RxPacket { face: part_of, headers, start, len, is_paid: false });
                 }
                 Ok(Received::Reassembled { headers, packet }) => {
                     let (start, len) = (batch.arena.push_reassembled(packet) as u32, packet.len() as u32);
-                    batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
+                    batch.packets.push(RxPacket { face: part_of, headers, start, len, is_paid: false });
                 }
                 Ok(Received::Incomplete | Received::Idle) | Err(_) => {}
             }
             face.settle_reassembly(&mut self.reassembly);
             report_lp(face, &mut self.events);
+            if is_idle && let Some(hello) = face.link.take_lane_hello() {
+                self.events.push(FaceEvent::LaneHello { face: id, hello });
+            }
             if is_incomplete {
                 self.schedule_reassembly(id);
             }
@@ -364,6 +370,12 @@ impl SocketDriver {
                 Some(listener) => self.face_of_datagram(listener, remote, message, bytes),
                 None => self.refuse_datagram(bytes, LinkDrop::ForeignRemote),
             },
+            Peers::Lane { .. } => {
+                let link = self.faces.of_remote(index, Remote::Udp(remote));
+                // The neighbour greets lanes before they are linked to its own.
+                let reason = if bytes == IDLE { LinkDrop::NothingCarried } else { LinkDrop::ForeignRemote };
+                link.or_else(|| self.refuse_datagram(bytes, reason))
+            }
             &Peers::Anyone { local } => match self.faces.of_remote(index, Remote::Udp(remote)) {
                 Some(face) => Some(face),
                 None => {

@@ -70,6 +70,8 @@ pub mod face_flags {
     pub const LP_RELIABILITY: u64 = 2;
     /// Packets are marked when the send queue is congested.
     pub const CONGESTION_MARKING: u64 = 4;
+    /// All workers send and receive its packets; UDP faces only, our addition.
+    pub const LANES: u64 = 256;
 
     /// The words for those that are set.
     pub fn words(flags: u64) -> Vec<&'static str> {
@@ -77,6 +79,7 @@ pub mod face_flags {
             (LOCAL_FIELDS, "local-fields"),
             (LP_RELIABILITY, "lp-reliability"),
             (CONGESTION_MARKING, "congestion-marking"),
+            (LANES, "lanes"),
         ];
         known.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, word)| word).collect()
     }

@@ -30,5 +30,8 @@ element! {
         pub sleeps: u64 = 140 or 0 => Counter: "Times that it slept.",
         /// Nanoseconds for which it would look for packets now before it sleeps.
         pub poll_window_ns: u64 = 141 or 0,
+        pub crossed: u64 = 143 or 0 => Counter: "Packets that it gave to other threads, over a ring.",
+        /// It owns ports of AF_XDP and DPDK, and forwards nothing.
+        pub is_io_thread: bool = 142 or false,
     }
 }

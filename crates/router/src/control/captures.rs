@@ -333,6 +333,10 @@ impl Node {
 
     fn capture_face(&self, face: FaceId, tap: CaptureTap) {
         if let Some(record) = self.faces.get(face) {
+            for worker in (0..self.faces.forwarders()).filter(|_| record.wants_lanes) {
+                let tap = tap.clone();
+                self.faces.send(worker, ToWorker::Capture(CaptureChange::Lane { face, tap }));
+            }
             self.faces.send(record.worker, ToWorker::Capture(CaptureChange::Face { face, tap }));
         }
     }

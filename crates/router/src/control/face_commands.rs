@@ -17,7 +17,7 @@ use namewire_packet::{
     nfd::{FacePersistency, FaceScope, FaceUri, LinkType, MacAddress, WebSocketUrl, face_flags},
 };
 use namewire_shares::Holder;
-use namewire_worker::ToWorker;
+use namewire_worker::{LaneEnds, ToWorker};
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket},
@@ -80,7 +80,8 @@ impl Node {
                 let worker = self.faces.choose_worker();
                 let holder = Holder::of_address(remote.ip(), false);
                 let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
-                self.faces.expect(face, FaceOptions { local_fields: false, policy }, Some(create.ticket));
+                let lanes = create.flags & face_flags::LANES != 0;
+                self.faces.expect(face, FaceOptions { local_fields: false, policy, lanes }, Some(create.ticket));
                 self.faces.send(worker, ToWorker::AddUdp { face, local, remote, persistency, mtu, policy });
                 Ok(())
             }
@@ -95,7 +96,7 @@ impl Node {
                 self.connect(StreamRequest {
                     remote,
                     persistency,
-                    options: FaceOptions { local_fields, policy },
+                    options: FaceOptions { local_fields, policy, lanes: false },
                     purpose: Purpose::Create(create.ticket),
                 })
             }
@@ -156,7 +157,7 @@ impl Node {
         self.links.watch(&self.events);
         let holder = Holder::Station { interface: name.clone(), address };
         let face = self.faces.reserve(worker, FaceScope::NonLocal, LinkType::PointToPoint, true, &holder);
-        self.faces.expect(face, FaceOptions { local_fields: false, policy }, Some(create.ticket));
+        self.faces.expect(face, FaceOptions { local_fields: false, policy, lanes: false }, Some(create.ticket));
         self.faces.send(
             worker,
             ToWorker::AddEthernet {
@@ -267,7 +268,7 @@ impl Node {
         let Some(record) = self.faces.get(face) else { return };
         let Ok(remote) = stream_remote(&record.info.remote) else { return };
         let persistency = record.info.persistency;
-        let options = FaceOptions { local_fields: record.local_fields, policy: record.policy };
+        let options = FaceOptions { local_fields: record.local_fields, policy: record.policy, lanes: false };
         let next_pause = (self.faces.take_retry_pause(face) * 2).min(RETRY_LAST);
         let purpose = Purpose::Reconnect(face, next_pause);
         if self.connect(StreamRequest { remote, persistency, options, purpose }).is_err() {
@@ -286,6 +287,7 @@ impl Node {
             Ok((info, counters)) => {
                 let ticket = self.faces.added(worker, face, info, counters);
                 self.link_states.look_at_local_end(&self.faces, face);
+                self.follow_lanes(face);
                 let failed = || FaceCommandError::new(500, "Face creation failed due to internal error");
                 (ticket, self.faces.properties(face).ok_or_else(failed))
             }
@@ -306,11 +308,26 @@ impl Node {
         let record = self.faces.get(update.face).ok_or_else(absent)?;
         let mtu_max = self.links.mtu_of(&record.info.local).unwrap_or(MAX_PACKET_BYTES).min(MAX_PACKET_BYTES);
         self.faces.update(update, mtu_max);
+        self.follow_lanes(update.face);
         self.faces.properties(update.face).ok_or_else(absent)
+    }
+
+    /// A face has lanes if it is to have some.
+    fn follow_lanes(&mut self, face: FaceId) {
+        let Some(record) = self.faces.get(face) else { return };
+        let ends = (socket_address(&record.info.local), socket_address(&record.info.remote));
+        match ends {
+            (Ok(local), Ok(remote)) if record.wants_lanes => {
+                let ends = LaneEnds { owner: record.worker, local, remote };
+                self.lanes.begin(face, ends, || self.faces.take_descriptor());
+            }
+            _ => self.lanes.end(self.shared.now_ns(), face),
+        }
     }
 
     /// Records that a face is gone; true if the face was known.
     pub(crate) fn forget_face(&mut self, face: FaceId) -> bool {
+        self.lanes.forget(face);
         self.links.forget_face(face);
         self.faces.forget(face)
     }

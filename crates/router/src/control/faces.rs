@@ -50,11 +50,20 @@ pub(crate) struct FaceRecord {
     pub(crate) counters: Arc<FaceCounters>,
     pub(crate) local_fields: bool,
     pub(crate) policy: LinkPolicy,
+    /// It is to have lanes ([`namewire_worker::LaneFaces`]).
+    pub(super) wants_lanes: bool,
     /// Since when it is up or down, in milliseconds since 1970.
     pub(super) since_unix_ms: u64,
 }
 
 impl FaceRecord {
+    /// Of a face that is made now.
+    fn new(worker: u8, info: FaceInfo, counters: Arc<FaceCounters>, options: &FaceOptions) -> Self {
+        let &FaceOptions { local_fields, policy, lanes: wants_lanes } = options;
+        let since_unix_ms = unix_ms();
+        FaceRecord { worker, info, counters, local_fields, policy, wants_lanes, since_unix_ms }
+    }
+
     /// True if the face has no connection.
     pub(crate) fn is_datagrams(&self) -> bool {
         self.info.remote.is_datagrams()
@@ -114,7 +123,7 @@ pub(crate) struct Faces {
     taken: Vec<(FaceId, FaceAttributes)>,
     /// The holder of each face that engines know.
     holder_of: HashMap<FaceId, HolderId>,
-    /// Faces of each worker, including those being made.
+    /// Faces of each worker and I/O thread, including those being made.
     load: Vec<usize>,
     defaults: FaceDefaults,
     records: HashMap<FaceId, FaceRecord>,
@@ -205,8 +214,10 @@ impl Faces {
             self.enter_taken(handed, facts);
         }
         let FaceFacts { since_unix_ms, .. } = facts;
-        let (local_fields, policy) = (handed.local_fields, handed.policy);
-        self.records.insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms });
+        // Whoever declares the face asks for its lanes again.
+        let options = FaceOptions { local_fields: handed.local_fields, policy: handed.policy, lanes: false };
+        let record = FaceRecord::new(worker, info, counters, &options);
+        self.records.insert(face, FaceRecord { since_unix_ms, ..record });
     }
 
     fn enter_taken(&mut self, handed: &HandedFace, facts: FaceFacts) {
@@ -300,7 +311,8 @@ impl Faces {
             link_type: info.link_type,
             flags: flag(record.local_fields, face_flags::LOCAL_FIELDS)
                 | flag(record.policy.reliability, face_flags::LP_RELIABILITY)
-                | flag(record.policy.congestion_marking, face_flags::CONGESTION_MARKING),
+                | flag(record.policy.congestion_marking, face_flags::CONGESTION_MARKING)
+                | flag(record.wants_lanes, face_flags::LANES),
             // Shown whether marking is on or not, as NFD does.
             base_congestion_marking_interval_ns: Some(record.policy.marking_interval_ns),
             default_congestion_threshold_bytes: Some(record.policy.marking_threshold_bytes),
@@ -315,10 +327,25 @@ impl Faces {
         })
     }
 
-    /// The worker with the fewest faces.
+    /// The worker with the fewest faces. I/O threads have none but those of their ports.
     pub(super) fn choose_worker(&self) -> u8 {
-        let fewest = self.load.iter().enumerate().min_by_key(|(_, faces)| **faces);
+        let fewest = self.load[..self.shared.dispatcher.workers()].iter().enumerate().min_by_key(|(_, faces)| **faces);
         fewest.map_or(0, |(worker, _)| worker as u8)
+    }
+
+    /// How many workers have names: the first ones.
+    pub(super) fn forwarders(&self) -> u8 {
+        self.shared.dispatcher.workers() as u8
+    }
+
+    /// A descriptor for a socket of the operator's.
+    pub(super) fn take_descriptor(&self) -> TakenDescriptors {
+        self.descriptors.take_for_operator()
+    }
+
+    /// The numbers of the I/O threads.
+    pub(super) fn io_threads(&self) -> std::ops::Range<u8> {
+        self.shared.dispatcher.workers() as u8..self.workers.len() as u8
     }
 
     /// Sends to one worker.
@@ -347,7 +374,7 @@ impl Faces {
 
     /// The options of a face that no command has changed.
     pub(super) fn default_options(&self, info: &FaceInfo) -> FaceOptions {
-        FaceOptions { local_fields: false, policy: self.default_policy(&info.remote) }
+        FaceOptions { local_fields: false, policy: self.default_policy(&info.remote), lanes: false }
     }
 
     /// Allots an id on a worker, and tells engines of the face before its first packet. With `tokens`, our PIT tokens
@@ -435,9 +462,8 @@ impl Faces {
     pub(super) fn made(&mut self, worker: u8, face: FaceId, info: FaceInfo, counters: Arc<FaceCounters>) {
         self.load[usize::from(worker)] += 1;
         self.holder_of.insert(face, self.shared.holders.enter(&info.holder()));
-        let FaceOptions { local_fields, policy } = self.default_options(&info);
-        self.records
-            .insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms: unix_ms() });
+        let options = self.default_options(&info);
+        self.records.insert(face, FaceRecord::new(worker, info, counters, &options));
     }
 
     /// A worker has added a face that it was given. Returns the command that asked for it.
@@ -452,13 +478,12 @@ impl Faces {
         self.places.remove(&face);
         let BeingMade { options, ticket } =
             made.unwrap_or_else(|| BeingMade { options: self.default_options(&info), ticket: None });
-        let FaceOptions { local_fields, policy } = options;
+        let local_fields = options.local_fields;
         if info.persistency != FacePersistency::OnDemand && !matches!(info.remote, FaceUri::Ether(_)) {
             // The operator's faces are not asked: they are few, and have a reserve.
             self.descriptors_of.insert(face, self.descriptors.take_for_operator());
         }
-        self.records
-            .insert(face, FaceRecord { worker, info, counters, local_fields, policy, since_unix_ms: unix_ms() });
+        self.records.insert(face, FaceRecord::new(worker, info, counters, &options));
         if local_fields {
             let change = FaceChange { local_fields: Some(true), ..FaceChange::default() };
             self.send(worker, ToWorker::UpdateFace { face, change });
@@ -487,6 +512,10 @@ impl Faces {
         record.info.persistency = persistency.unwrap_or(record.info.persistency);
         record.info.mtu = mtu.unwrap_or(record.info.mtu);
         record.local_fields = local_fields.unwrap_or(record.local_fields);
+        if update.mask & face_flags::LANES != 0 {
+            record.wants_lanes = update.flags & face_flags::LANES != 0;
+        }
+        let has_lanes = record.wants_lanes;
         record.policy = PolicyChange {
             flags: update.flags,
             mask: update.mask,
@@ -495,8 +524,11 @@ impl Faces {
         }
         .of(record.policy);
         let change = FaceChange { persistency, mtu, local_fields, policy: Some(record.policy) };
-        let worker = record.worker;
-        self.send(worker, ToWorker::UpdateFace { face: update.face, change });
+        let (face, worker) = (update.face, record.worker);
+        for other in (0..self.forwarders()).filter(|other| has_lanes && *other != worker) {
+            self.send(other, ToWorker::UpdateFace { face, change });
+        }
+        self.send(worker, ToWorker::UpdateFace { face, change });
     }
 
     /// Gives a face its new connection, which has another local port.

@@ -75,6 +75,7 @@ impl Control {
     /// Hands over. True if the new program goes on: then this control has ended.
     pub(super) fn give(&mut self, request: HandOver, inbox: &mut ControlInbox) -> bool {
         let HandOver { line, end_program, reply } = request;
+        self.node.lanes.say_farewell(); // its lanes are not handed over
         self.serve_all(inbox);
         let began = Instant::now();
         let given = self.freeze().and_then(|()| {

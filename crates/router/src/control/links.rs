@@ -442,12 +442,18 @@ impl LinkFaces {
             None => ethernet::open(interface.index, &interface.name, address, interface.mtu, wanted)?,
         };
         let (how, limits) = (socket.how().to_owned(), socket.limits());
-        let worker = faces.choose_worker();
+        let worker = if socket.is_of_frames() { self.choose_for_port(faces) } else { faces.choose_worker() };
         let listens = self.listens(interface);
         faces.send(worker, ToWorker::AddLink { interface: interface.index, socket, listens });
         let link = Link { worker, name: interface.name.clone(), mtu: interface.mtu, how, limits, listens };
         self.links.insert(interface.index, link);
         Ok(worker)
+    }
+
+    /// The thread for a port of AF_XDP or DPDK: the I/O thread with the fewest ports, or a worker.
+    fn choose_for_port(&self, faces: &Faces) -> u8 {
+        let ports = |thread: &u8| self.links.values().filter(|link| link.worker == *thread).count();
+        faces.io_threads().min_by_key(ports).unwrap_or_else(|| faces.choose_worker())
     }
 
     /// The number and the worker of an Ethernet device; `None` if there is no such device. Opens its packet socket if

@@ -12,12 +12,8 @@ use super::{
     tags::TagControl,
 };
 use crate::{
-    content_stores::ContentStores,
-    listeners::AcceptCounters,
-    messages::ToControl,
-    name_looks::{Asker, NameLooks},
-    probe_desk::Probes,
-    process_desk::ProcessDesk,
+    content_stores::ContentStores, listeners::AcceptCounters, messages::ToControl, name_looks::Asker,
+    probe_desk::Probes, process_desk::ProcessDesk,
 };
 use namewire_configuration::{command_journal::CommandJournal, in_force::InForce, settings::DpdkSection};
 use namewire_designs::fib::catalogue::FibDesign;
@@ -25,18 +21,19 @@ use namewire_handover::messages::Listener;
 use namewire_logging::Log;
 use namewire_management::Times;
 use namewire_packet::{
-    FaceId,
+    FaceId, NameBuf,
     nfd::{FaceCounters, FaceUri},
 };
 use namewire_websocket::WebSockets;
 use namewire_worker::answer_times::{AnswerTimes, answered};
-use namewire_worker::{ManagementQueue, Shared, WorkerSender, unix_ms};
-use std::{net::SocketAddr, os::fd::OwnedFd, sync::Arc};
+use namewire_worker::{LaneFaces, LaneReport, ManagementQueue, NameLooks, Shared, WorkerSender, unix_ms};
+use std::{io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// See the module documentation.
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
+    /// The workers, then the I/O threads.
     pub(crate) workers: Arc<[WorkerSender]>,
     /// The channel by which workers, listeners and connections under way report.
     pub(crate) events: UnboundedSender<ToControl>,
@@ -47,6 +44,8 @@ pub(crate) struct Node {
     pub(crate) link_states: LinkStates,
     /// Faces that follow the network interfaces.
     pub(crate) links: LinkFaces,
+    /// Faces that all workers serve.
+    pub(crate) lanes: LaneFaces,
     pub(crate) listening: Listening,
     pub(crate) websockets: WebSockets,
     pub(crate) cs: ContentStores,
@@ -97,6 +96,13 @@ pub(crate) struct NodeCounts {
 }
 
 impl Node {
+    /// Asks the workers for what is pending and stored for a name.
+    pub(crate) fn look_at_name(&mut self, name: NameBuf, asker: Asker) {
+        // I/O threads have no names.
+        let forwarders = &self.workers[..self.shared.dispatcher.workers()];
+        self.name_looks.start(forwarders, name, asker);
+    }
+
     pub(crate) fn times(&self) -> Times {
         Times { mono_ns: self.shared.now_ns(), unix_ms: unix_ms() }
     }
@@ -151,6 +157,34 @@ impl Node {
         };
         let faces = self.faces.iter().map(|(&face, _)| (face, totals(face))).collect();
         self.recent.sample(now_ns, faces)
+    }
+
+    /// Follows a report about lanes.
+    pub(crate) fn note_lanes(&mut self, report: LaneReport) {
+        let now_ns = self.shared.now_ns();
+        let (face, result) = match report {
+            LaneReport::Opened { worker, face, result } => match getrandom::u64() {
+                Ok(instance) => (face, self.lanes.opened(now_ns, worker, face, result, instance)),
+                Err(error) => (face, Err(io::Error::other(error.to_string()).into())),
+            },
+            LaneReport::Linked { worker, face, result } => (face, self.lanes.linked(now_ns, worker, face, result)),
+            LaneReport::Hello { face, hello } => {
+                if let Some(record) = self.faces.get(face) {
+                    self.lanes.heard(now_ns, face, hello, &record.info, record.policy);
+                }
+                return;
+            }
+        };
+        if let Err(error) = result {
+            tracing::warn!(target: "faces", face = face.0, "no lanes: {error}");
+        }
+    }
+
+    /// Sends what the agreements on lanes want to be sent now.
+    pub(crate) fn run_lanes(&mut self, now_ns: u64) {
+        for (face, is_used) in self.lanes.run(now_ns) {
+            tracing::info!(target: "faces", face = face.0, in_use = is_used, "lanes");
+        }
     }
 
     /// Records that the link of a face carries packets, or does not.

@@ -65,7 +65,7 @@ impl Control {
                 request_bytes: request.packet.len(),
                 is_direct: probe.kind == ProbeKind::Traceroute && interest.hop_limit() == Some(0),
             };
-            self.node.name_looks.start(&self.node.workers, probe.target.to_buf(), Asker::Probe(Box::new(asker)));
+            self.node.look_at_name(probe.target.to_buf(), Asker::Probe(Box::new(asker)));
         }
         Some(())
     }

@@ -157,7 +157,7 @@ impl Node {
             mtu: status.mtu.unwrap_or_default(),
             state: FaceHealth::state_word(health, status.state.unwrap_or(FaceState::Up)).to_owned(),
             since_unix_ms: Some(record.since_unix_ms),
-            drops: LinkDrop::named(&record.counters.snapshot().drops)
+            drops: LinkDrop::named(&self.counted(status.face_id, record).drops)
                 .filter(|(_, count)| *count > 0)
                 .map(|(reason, count)| DropCounter { reason: reason.to_owned(), count })
                 .collect(),

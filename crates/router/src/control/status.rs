@@ -15,7 +15,7 @@ use namewire_configuration::{
     units::Bytes,
 };
 use namewire_engine::{CsPolicyCounts, CsPrefixCounts};
-use namewire_faces::LinkDrop;
+use namewire_faces::{LinkCounters, LinkDrop};
 use namewire_management::{
     CapturePlane, Environment, LogPlane, ProcessPlane, ResolvedStrategy, StrategyError, StrategyRegistry, TagPlane,
 };
@@ -71,10 +71,17 @@ impl Node {
     /// What a face received and sent; zeros if it is unknown.
     pub(super) fn face_counters(&self, face: FaceId) -> FaceCounters {
         match self.faces.get(face) {
-            Some(record) => record.counters.passed(),
+            Some(record) => self.counted(face, record).passed(),
             None if face == FaceId::INTERNAL => self.counts.internal,
             None => FaceCounters::default(),
         }
+    }
+
+    /// What the link of a face has counted, with its lanes.
+    pub(super) fn counted(&self, face: FaceId, record: &FaceRecord) -> LinkCounters {
+        let mut counted = record.counters.snapshot();
+        counted.merge(&self.lanes.counted(face));
+        counted
     }
 
     /// What management does not know of a face.
@@ -84,8 +91,9 @@ impl Node {
         face.expiration_period_ms = self.faces.expiration(id).map(|left| left.as_millis() as u64);
         face.path_mtu = self.faces.path_mtu(id);
         if let Some(record) = self.faces.get(id) {
-            face.port = self.links.port_of(&record.info.local).map(str::to_owned);
-            face.link = record.counters.link();
+            let port = self.links.port_of(&record.info.local).map(str::to_owned);
+            face.port = port.or_else(|| self.lanes.words(id));
+            face.link = self.counted(id, record).link();
         }
     }
 
@@ -137,7 +145,9 @@ impl Node {
         report.add("router.connection-left", counts.accepts.left.load(Ordering::Relaxed));
         // A peer sent something and closed its connection; too many such connections waited for their turn.
         report.add("router.connection-left-unheard", counts.accepts.left_unheard.load(Ordering::Relaxed));
-        report.add_links(&status, &self.faces.link_counters());
+        let mut links = self.faces.link_counters();
+        links.merge(&self.lanes.counted_in_all());
+        report.add_links(&status, &links);
         // Requests of a face that found its queue to management full; the eight faces with most are named.
         report.add_cuts("management-cut", &self.interests.cut());
         report.add_all("router", self.fib_writer.refusals());
@@ -171,7 +181,7 @@ impl Node {
     fn dropped_packets(&self) -> Vec<DroppedPacket> {
         let mut packets = self.shared.last_drops();
         packets.sort_by_key(|packet| packet.time_ms);
-        packets.extend(self.faces.iter().flat_map(|(face, record)| link_drops(*face, record)));
+        packets.extend(self.faces.iter().flat_map(|(&face, record)| link_drops(face, &self.counted(face, record))));
         packets
     }
 
@@ -231,7 +241,7 @@ impl Node {
     fn worker_loads(&self) -> Vec<WorkerLoad> {
         let load = |number: usize| {
             let status = *self.shared.status(number as u8);
-            let WorkerStatus { counters, busy_ns, polling, pit_entries, cs_entries, cs_bytes, .. } = status;
+            let WorkerStatus { counters, busy_ns, polling, pit_entries, cs_entries, cs_bytes, crossed, .. } = status;
             WorkerLoad {
                 number: number as u64,
                 busy_ns,
@@ -248,6 +258,8 @@ impl Node {
                 polls_found: polling.polls_found,
                 sleeps: polling.sleeps,
                 poll_window_ns: polling.window_ns,
+                crossed,
+                is_io_thread: self.shared.is_io_thread(number as u8),
             }
         };
         (0..self.workers.len()).map(load).collect()
@@ -302,16 +314,14 @@ impl Environment for Node {
 }
 
 /// What the link of a face dropped so far. Links count, and do not look at names or clocks.
-fn link_drops(face: FaceId, record: &FaceRecord) -> impl Iterator<Item = DroppedPacket> {
-    LinkDrop::named(&record.counters.snapshot().drops).filter(|(_, count)| *count > 0).map(move |(reason, count)| {
-        DroppedPacket {
-            reason: format!("link.{reason}"),
-            time_ms: 0,
-            kind: PacketKind::Unknown,
-            face: Some(face),
-            name: None,
-            is_name_cut: false,
-            count,
-        }
+fn link_drops(face: FaceId, counted: &LinkCounters) -> impl Iterator<Item = DroppedPacket> + use<> {
+    LinkDrop::named(&counted.drops).filter(|(_, count)| *count > 0).map(move |(reason, count)| DroppedPacket {
+        reason: format!("link.{reason}"),
+        time_ms: 0,
+        kind: PacketKind::Unknown,
+        face: Some(face),
+        name: None,
+        is_name_cut: false,
+        count,
     })
 }

@@ -152,7 +152,7 @@ impl Control {
         };
         let Node { links, faces, .. } = &mut self.node;
         let (interface, worker) = links.open_device(faces, name).ok().flatten()?;
-        let options = FaceOptions { local_fields: handed.local_fields, policy: handed.policy };
+        let options = FaceOptions { local_fields: handed.local_fields, policy: handed.policy, lanes: false };
         faces.expect(handed.face, options, None);
         faces.send(
             worker,

@@ -3,7 +3,7 @@
 use super::hosts::{Host, Segment};
 use crate::application::{eventually, name};
 use namewire_configuration::settings::EthernetIo;
-use namewire_packet::nfd::ControlParameters;
+use namewire_packet::nfd::{ControlParameters, WorkerLoad};
 use std::{net::UdpSocket, time::Duration};
 
 const FAR: &str = "ether://[02:00:00:00:00:02]";
@@ -73,6 +73,41 @@ fn faces_say_how_their_frames_come() {
         assert!(port.starts_with("AF_XDP, native mode, copy, 1 queue"), "{port}");
     }
     assert_eq!(hosts[1].router.ports(), ["dev://eth0: AF_XDP, native mode, copy, 1 queue"]);
+}
+
+/// Two hosts whose ports belong to I/O threads, beside two workers.
+#[test]
+fn io_threads_own_the_ports_and_workers_own_the_names() {
+    let Some(segment) = xdp_segment() else { return };
+    let with_io_threads = |config: &mut namewire_configuration::Configuration| {
+        (config.settings.router.workers, config.settings.router.io_threads) = (2, 1);
+    };
+    let near = segment.start(0, with_io_threads);
+    let far = segment.start(1, |config| {
+        with_io_threads(config);
+        config.settings.faces.ethernet.listen = true;
+    });
+    let (uri, local_uri) = (Some(FAR.to_owned()), Some("dev://eth0".to_owned()));
+    let create = ControlParameters { uri, local_uri, ..Default::default() };
+    let face = near.application().succeed("/faces/create", create).face_id.unwrap();
+    near.add_route("/far", face);
+    let hosts = [near, far];
+    exchange(&hosts, 0, 200);
+    for (host, remote) in [(&hosts[0], FAR), (&hosts[1], NEAR)] {
+        let passed = host.face(remote).counters.packets;
+        let asked = passed.in_interests.max(passed.out_interests);
+        assert!(asked >= 200 && passed.in_data.max(passed.out_data) >= 200, "{passed:?}");
+        let mut threads: Vec<WorkerLoad> = Vec::new();
+        eventually("all is counted", || {
+            threads = host.application().dataset("/status/workers");
+            threads[..2].iter().map(|load| load.packets.in_interests).sum::<u64>() >= 200
+        });
+        assert_eq!(threads.iter().map(|load| load.is_io_thread).collect::<Vec<_>>(), [false, false, true]);
+        assert!(threads[..2].iter().all(|load| load.packets.in_interests > 20 && load.cs_entries > 20), "{threads:?}");
+        let WorkerLoad { packets, pit_entries, cs_entries, cs_bytes, busy_ns, .. } = threads[2];
+        assert_eq!((packets, pit_entries, cs_entries, cs_bytes), Default::default(), "no name is at home there");
+        assert!(busy_ns > 0, "it has passed the frames on");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod face_life;
 mod fib_designs;
 mod floods;
 mod forgeries;
+mod lanes;
 mod links;
 mod lossy_fib;
 mod lossy_links;

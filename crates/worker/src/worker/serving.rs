@@ -97,6 +97,7 @@ impl Worker {
             ToWorker::EraseCs(erasure) => self.cs_erasures.push(erasure),
             ToWorker::ConfigureCs(cs) => self.configure_cs(cs),
             ToWorker::LookAtName { id, name } => self.look_at_name(now_ns, id, &name, tables),
+            ToWorker::Lane { face, change } => self.change_lane(now_ns, face, change),
             ToWorker::Capture(change) => self.change_captures(change),
         }
     }
@@ -114,6 +115,7 @@ impl Worker {
         let driver = &mut self.io.driver;
         match change {
             CaptureChange::Face { face, tap } => driver.capture_face(face, &tap),
+            CaptureChange::Lane { face, tap } => driver.capture_lane(face, &tap),
             CaptureChange::Scope(tap) => driver.capture_scope(tap),
             CaptureChange::Decisions(tap) => self.io.traces.add(tap),
             CaptureChange::Clients(faces) => driver.set_capture_clients(faces),
@@ -145,6 +147,10 @@ impl Worker {
         mtu.map(|mtu| driver.set_mtu(face, mtu));
         local_fields.map(|on| driver.set_local_fields(face, on));
         policy.map(|policy| driver.set_policy(face, policy));
+        for link in driver.lane_links(face).to_vec() {
+            mtu.map(|mtu| driver.set_mtu(link, mtu));
+            policy.map(|policy| driver.set_policy(link, policy));
+        }
     }
 
     fn configure_cs(&mut self, cs: CsShare) {

@@ -10,6 +10,9 @@
 //! | DPDK | at two devices of net_memif, which the router drives with DPDK |
 //! | Unix sockets, memif | applications of the router |
 //!
+//! By AF_XDP, the router also runs with an I/O thread (Yuan15's design): the worker has the names, the I/O thread the
+//! ports, and every packet crosses two rings. Both are on the processor that the worker has otherwise.
+//!
 //! For comparison, each driver has its lower bound: a relay that only copies packets. All of them have the engine
 //! alone, which gets the same packets from memory. The load generator uses UDP sockets, Unix sockets, AF_XDP or memif,
 //! so it never is the slower end of a case with sockets. In the cases with memif and DPDK, both ends poll the memory
@@ -59,11 +62,12 @@ enum Driver {
     Unix,
     Memif,
     Dpdk,
+    XdpApart,
 }
 
 impl Driver {
-    const ALL: [Driver; 6] =
-        [Driver::Udp, Driver::PacketSocket, Driver::Xdp, Driver::Unix, Driver::Memif, Driver::Dpdk];
+    const ALL: [Driver; 7] =
+        [Driver::Udp, Driver::PacketSocket, Driver::Xdp, Driver::Unix, Driver::Memif, Driver::Dpdk, Driver::XdpApart];
 
     fn label(self) -> &'static str {
         match self {
@@ -73,13 +77,14 @@ impl Driver {
             Driver::Unix => "Unix sockets",
             Driver::Memif => "memif",
             Driver::Dpdk => "DPDK",
+            Driver::XdpApart => "AF_XDP at an I/O thread",
         }
     }
 
     fn transport(self) -> Transport {
         match self {
             Driver::Udp => Transport::Udp,
-            Driver::PacketSocket | Driver::Xdp => Transport::Ethernet,
+            Driver::PacketSocket | Driver::Xdp | Driver::XdpApart => Transport::Ethernet,
             Driver::Unix => Transport::Unix,
             Driver::Memif | Driver::Dpdk => Transport::Memif,
         }
@@ -87,7 +92,7 @@ impl Driver {
 
     /// Router and peers are in namespaces of their own.
     fn has_cables(self) -> bool {
-        matches!(self, Driver::Udp | Driver::PacketSocket | Driver::Xdp)
+        matches!(self, Driver::Udp | Driver::PacketSocket | Driver::Xdp | Driver::XdpApart)
     }
 }
 
@@ -151,7 +156,7 @@ impl Run<'_> {
         let report = router.load(self.load_of(driver), self.cpus.map(|cpus| cpus.1), driver.transport(), &options)?;
         drop(router);
         self.add(&case, &format!("namewire by {}", driver.label()), &report)?;
-        if driver == Driver::PacketSocket {
+        if matches!(driver, Driver::PacketSocket | Driver::XdpApart) {
             return Ok(());
         }
         let relay = self.start_relay(driver)?;
@@ -210,9 +215,12 @@ impl Run<'_> {
         command.args(["run", "--no-tcp", "--listen-udp", &listens.to_string(), "--workers", "1"]);
         match driver {
             Driver::Udp | Driver::Unix => {}
-            Driver::PacketSocket | Driver::Xdp => {
-                let io = if driver == Driver::Xdp { "xdp" } else { "socket" };
+            Driver::PacketSocket | Driver::Xdp | Driver::XdpApart => {
+                let io = if driver == Driver::PacketSocket { "socket" } else { "xdp" };
                 command.args(["--ethernet", "--set", &format!("faces.ethernet.io={io}"), "--interface", "eth*"]);
+                if driver == Driver::XdpApart {
+                    command.args(["--set", "router.io_threads=1"]);
+                }
             }
             Driver::Memif => {
                 command.arg("--memif").arg(self.memif_path("router"));
@@ -246,7 +254,7 @@ impl Run<'_> {
             (Driver::Udp, _) => {
                 command.args(["relay", "--bind", &self.network.listens().ip().to_string()]);
             }
-            (Driver::PacketSocket | Driver::Xdp, _) => {
+            (Driver::PacketSocket | Driver::Xdp | Driver::XdpApart, _) => {
                 command.args(["relay", "--interfaces", &both(interface), "--stations", &both(peer_station)]);
             }
             (Driver::Unix, _) => {
@@ -278,7 +286,7 @@ impl Run<'_> {
         match driver {
             Driver::Unix => {}
             Driver::Udp => add("--bind", Peer::Honest.address().to_string()),
-            Driver::PacketSocket | Driver::Xdp => {
+            Driver::PacketSocket | Driver::Xdp | Driver::XdpApart => {
                 add("--interfaces", both(interface));
                 add("--stations", both(router_station));
                 if is_router {
@@ -348,7 +356,7 @@ fn add_headline(outcome: &mut Outcome, table: &mut SampleTable) {
     let mut cpu = |subject: String| of(&subject, "cpu", "µs per packet");
     let router = |driver: Driver| format!("namewire by {}", driver.label());
     let relay = |driver: Driver| format!("relay by {}", driver.label());
-    let [udp, packet, xdp, unix, memif, dpdk] = Driver::ALL.map(|driver| cpu(router(driver)));
+    let [udp, packet, xdp, unix, memif, dpdk, xdp_apart] = Driver::ALL.map(|driver| cpu(router(driver)));
     let engine = cpu("engine alone".to_owned());
     let [xdp_relay, memif_relay, dpdk_relay] =
         [Driver::Xdp, Driver::Memif, Driver::Dpdk].map(|driver| cpu(relay(driver)));
@@ -361,6 +369,8 @@ fn add_headline(outcome: &mut Outcome, table: &mut SampleTable) {
         ("udp_us", udp.clone()),
         ("packet_socket_us", packet),
         ("xdp_us", xdp.clone()),
+        ("xdp_io_thread_us", xdp_apart.clone()),
+        ("io_thread_over_one_thread", over(&xdp_apart, &xdp)),
         ("unix_us", unix),
         ("memif_us", memif.clone()),
         ("dpdk_us", dpdk.clone()),
@@ -380,7 +390,7 @@ fn add_headline(outcome: &mut Outcome, table: &mut SampleTable) {
 }
 
 /// One figure for each repetition of two quantities.
-fn by_repetition(a: &Samples, b: &Samples, figure: impl Fn(f64, f64) -> f64) -> Samples {
+pub(super) fn by_repetition(a: &Samples, b: &Samples, figure: impl Fn(f64, f64) -> f64) -> Samples {
     let mut samples = Samples::default();
     if a.median().is_none() || b.median().is_none() {
         samples.refuse("one of both was refused".to_owned());
