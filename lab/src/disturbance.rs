@@ -2,10 +2,10 @@
 //!
 //! A host of virtual machines, or heat, slows a processor down by up to two times, for seconds. Then all code takes
 //! longer, also a loop without memory accesses. Such a loop runs between the parts of a repetition. If its mean in a
-//! repetition exceeds that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host, and
-//! is repeated. That is decided before anybody looks at its result, so that no result can be chosen.
-//! (Without this, one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every headline was
-//! refused. N.B.: the median of the loop misses a burst that is shorter than half a repetition.)
+//! repetition exceeds that of the fastest repetition by more than [`SLOWER_MAX`], the repetition has measured the host,
+//! and is repeated. That is decided before anybody looks at its result, so that no result can be chosen. (Without this,
+//! one of nine repetitions was 1.5 times as long in all parts on an EPYC host, and every headline was refused. N.B.:
+//! the median of the loop misses a burst that is shorter than half a repetition.)
 //!
 //! Limits: there are at most as many repeats as repetitions; after these, a slow repetition counts, too. Slower memory
 //! is not detected.

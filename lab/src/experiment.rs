@@ -168,8 +168,8 @@ impl Outcome {
         self.add_claim(key, samples, |_| false);
     }
 
-    /// Adds a headline that claims which of two is faster or smaller: it is refused only if its interval is that wide and
-    /// holds 1, too.
+    /// Adds a headline that claims which of two is faster or smaller: it is refused only if its interval is that wide
+    /// and holds 1, too.
     pub fn add_ratio(&mut self, key: &str, ratios: &Samples) {
         self.add_claim(key, ratios, |[low, high]| low > 1.0 || high < 1.0);
     }
@@ -196,8 +196,8 @@ impl Outcome {
     }
 }
 
-/// A headline that claims a size is refused if its interval is wider. Of fewer than [`INTERVAL_SAMPLES_MIN`] repetitions,
-/// their range counts.
+/// A headline that claims a size is refused if its interval is wider. Of fewer than [`INTERVAL_SAMPLES_MIN`]
+/// repetitions, their range counts.
 pub const INTERVAL_PERCENT_MAX: f64 = 20.0;
 
 /// Repetitions that spread further are repeated, where the experiment does that.

@@ -1,8 +1,9 @@
 //! What does the machine cost right now: a line of memory, a page walk, a step of arithmetic?
 //!
-//! A ratio of two programs depends on the machine: one that waits for memory gains from every trick against waiting, one that
-//! counts instructions does not. Two machines of one name differ, and one machine differs by the hour, because a host of
-//! virtual machines gives a processor to others, too. So each record holds what was measured at its start, in half a second:
+//! A ratio of two programs depends on the machine: one that waits for memory gains from every trick against waiting,
+//! one that counts instructions does not. Two machines of one name differ, and one machine differs by the hour, because
+//! a host of virtual machines gives a processor to others, too. So each record holds what was measured at its start, in
+//! half a second:
 //!
 //! | field | measured by |
 //! | --- | --- |
@@ -13,9 +14,9 @@
 //! | [`Host::slow_percent`] | how much longer the same loop takes on average: time that others had |
 //! | [`Host::load`] | the mean number of waiting threads over the last minute, as the kernel counts |
 //!
-//! Limits: the array has [`array_bytes`]; a cache of that size hides its lines. Where the kernel has no large pages to give,
-//! both reads are in small ones, and the walk seems to cost nothing. On a processor whose multiplication does not take three
-//! cycles, `core_mhz` is off by that factor.
+//! Limits: the array has [`array_bytes`]; a cache of that size hides its lines. Where the kernel has no large pages to
+//! give, both reads are in small ones, and the walk seems to cost nothing. On a processor whose multiplication does not
+//! take three cycles, `core_mhz` is off by that factor.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

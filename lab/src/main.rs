@@ -44,9 +44,11 @@ enum Command {
         /// Write the table between its marks in this document
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
-        /// Fail if a number of a paper does not stand in the line that we name; without the papers' texts in DIR, say so
-        #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "../shared/papers", conflicts_with = "write")]
-        check: Option<PathBuf>,
+        /// Fail if a number of a paper does not stand in the line that we name. Without the papers' texts in DIR, by
+        /// default `shared/papers` beside this folder, say so
+        #[arg(long, value_name = "DIR", conflicts_with = "write")]
+        #[expect(clippy::option_option, reason = "an option whose value may be left out")]
+        check: Option<Option<PathBuf>>,
         /// Folder with records
         #[arg(long, value_name = "DIR", default_value = "lab/record")]
         records: PathBuf,
@@ -172,7 +174,7 @@ fn main() -> ExitCode {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),
         Command::Report { dir, out } => make_report(&dir, out.as_deref().unwrap_or(&dir)),
-        Command::Papers { check: Some(texts), .. } => check_papers(&texts),
+        Command::Papers { check: Some(texts), .. } => check_papers(texts),
         Command::Papers { write, records, .. } => papers(&records, write.as_deref()),
         Command::Table { id, records } => table(&id, &records),
         Command::Figure { id, records } => table(&figure_id(&id), &records),
@@ -340,8 +342,9 @@ fn papers(dir: &Path, document: Option<&Path>) -> anyhow::Result<()> {
 }
 
 /// Looks for the papers' numbers in their texts, which only a checkout of the project's own has beside it.
-fn check_papers(texts: &Path) -> anyhow::Result<()> {
-    let checked = paper_results::check(&paper_results::all()?, texts)?;
+fn check_papers(texts: Option<PathBuf>) -> anyhow::Result<()> {
+    let texts = texts.map_or_else(|| Ok(paper_results::texts_beside(&std::env::current_dir()?)), anyhow::Ok)?;
+    let checked = paper_results::check(&paper_results::all()?, &texts)?;
     for absent in &checked.absent {
         println!("{absent}: its text is not in {}, so its numbers are not checked", texts.display());
     }

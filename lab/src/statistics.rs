@@ -1,13 +1,13 @@
 //! Median, interval and spread of repeated measurements.
 //!
-//! Question answered: what is the typical value, how sure is it, and how far do the repetitions spread? The typical value
-//! is the median, because one disturbed repetition must not move the result. Spread = (largest − smallest) / median, which
-//! hides nothing at five repetitions, and grows with every further one.
+//! Question answered: what is the typical value, how sure is it, and how far do the repetitions spread? The typical
+//! value is the median, because one disturbed repetition must not move the result. Spread = (largest − smallest) /
+//! median, which hides nothing at five repetitions, and grows with every further one.
 //!
-//! The 95 % interval of the median is that of the sign test: two of the samples, chosen by rank so that the median of what
-//! is measured lies between them in at least 95 % of all experiments. It assumes nothing of the distribution, only that the
-//! samples do not depend on each other; pairs that alternate see to that. A bootstrap of a median draws from the same
-//! ranks, but needs random numbers and is wrong for few samples. Cost: a sort.
+//! The 95 % interval of the median is that of the sign test: two of the samples, chosen by rank so that the median of
+//! what is measured lies between them in at least 95 % of all experiments. It assumes nothing of the distribution, only
+//! that the samples do not depend on each other; pairs that alternate see to that. A bootstrap of a median draws from
+//! the same ranks, but needs random numbers and is wrong for few samples. Cost: a sort.
 
 use serde::{Deserialize, Serialize};
 

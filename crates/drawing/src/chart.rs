@@ -23,7 +23,8 @@ pub struct Chart {
 pub struct Axis {
     /// What it shows, with the unit.
     pub label: String,
-    /// Whether it is logarithmic. Then points that are not positive, or too small to be told from nothing, are left out.
+    /// Whether it is logarithmic. Then points that are not positive, or too small to be told from nothing, are left
+    /// out.
     #[serde(default)]
     pub log: bool,
     /// A value that others are compared with, for example 1 in a chart of ratios: a line crosses the chart there.

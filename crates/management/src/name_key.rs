@@ -4,7 +4,8 @@
 //! start with the prefix's bytes. So in an ordered table the subtree of a prefix is one contiguous range. A prefix can
 //! be looked up as a slice, without an owned name.
 //!
-//! Tables share the bytes: a clone only raises a reference count. A key takes 8 bytes: the length lies beside the bytes.
+//! Tables share the bytes: a clone only raises a reference count. A key takes 8 bytes: the length lies beside the
+//! bytes.
 
 use namewire_packet::{Name, NameBuf};
 use std::{

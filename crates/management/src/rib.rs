@@ -17,9 +17,9 @@
 //! computation counts them ([`Rib::live_routes`]). [`Rib::remove_leaving`] removes a limited number of them at a time,
 //! so that the caller can do other work in between. [`Rib::expire`] does the same for expired routes.
 //!
-//! Bytes: a prefix with one route takes 64 for the record with its key, 17 for its place in the order, 14 for the index by
-//! face, and 30 more if the route expires. The name takes its own bytes, which the FIB computation shares, and 24. Cost: an
-//! operation takes O(log n), and visits the routes of one prefix.
+//! Bytes: a prefix with one route takes 64 for the record with its key, 17 for its place in the order, 14 for the index
+//! by face, and 30 more if the route expires. The name takes its own bytes, which the FIB computation shares, and 24.
+//! Cost: an operation takes O(log n), and visits the routes of one prefix.
 //!
 //! Limits: [`RibLimits`]; [`MAX_PREFIX_COMPONENTS`] as in NFD, which limits the depth of a subtree;
 //! [`MAX_PREFIX_BYTES`], so that an answer that repeats the name fits into a packet. The routes are a pool

@@ -443,11 +443,11 @@ impl<'a> Foundation<'a> {
         accepts: &Arc<AcceptCounters>,
     ) -> (WorkerThreads, Node, TrustAnchors, ControlInbox) {
         let Foundation { configuration, start_unix_ms, shared, events, ids, descriptors, faceless, .. } = self;
-        let parts = FaceParts { shared, workers: self.senders, events, ids, faceless, descriptors };
+        let (workers, shards_bytes) = (self.senders, self.shards_bytes);
+        let parts = FaceParts { shared, workers, events, ids, faceless, descriptors, shards_bytes };
         let counts = NodeCounts { start_unix_ms, accepts: Arc::clone(accepts), ..NodeCounts::default() };
         let settings = &configuration.settings;
-        let mut node =
-            node(settings, parts, self.interests, listening, websockets, counts, self.probes, self.shards_bytes);
+        let mut node = node(settings, parts, self.interests, listening, websockets, counts, self.probes);
         (node.tags, node.in_force) = (self.tags, InForce::new(settings, &configuration.sources));
         (self.threads, node, self.anchors, self.inbox)
     }
@@ -556,7 +556,6 @@ fn node(
     websockets: WebSockets,
     counts: NodeCounts,
     probes: Probes,
-    shards_bytes: [u8; 16],
 ) -> Node {
     let faces = &settings.faces;
     let defaults = FaceDefaults {
@@ -568,9 +567,9 @@ fn node(
     let cs = CsSettings::of(&settings.engine_config(), settings.cs.policy());
     Node {
         shared,
+        lanes: LaneFaces::new(parts.shards_bytes, Arc::clone(&workers), settings.router.workers.into()),
         faces: Faces::new(parts, defaults),
         link_states: LinkStates::default(),
-        lanes: LaneFaces::new(shards_bytes, Arc::clone(&workers), settings.router.workers.into()),
         links: LinkFaces::new(faces.multicast.clone(), faces.ethernet.clone()),
         listening,
         websockets,

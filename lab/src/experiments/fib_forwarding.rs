@@ -8,8 +8,8 @@
 //! gives one ratio.
 //!
 //! There are two throughputs. By the clock on the wall a worker also writes the packets into memory, as a network card
-//! would, and checks every verdict. That is the smaller one. The engine alone is what `prefetch` gives as `vector_mpps`;
-//! there, packets are smaller and the FIB is larger.
+//! would, and checks every verdict. That is the smaller one. The engine alone is what `prefetch` gives as
+//! `vector_mpps`; there, packets are smaller and the FIB is larger.
 //!
 //! Gb/s are those of Ethernet, with 20 bytes of preamble and gap per packet, as in the table (4.4 Mpps of the table
 //! are 9.7 Gb/s).

@@ -1,16 +1,16 @@
 //! How deep is a Patricia trie of domains, by the length of the fingerprints before its keys?
 //!
-//! Source: Yuan15 Fig. 4.4 and §4.3.3 (30 levels for Alexa's domains, 52 for Dmoz', 24 for Dmoz' with fingerprints of 20
-//! bits). `string-differentiation` builds such tries; this experiment counts their depths without building them, so that
-//! it can take every list, and keys in the thesis' form and in ours:
+//! Source: Yuan15 Fig. 4.4 and §4.3.3 (30 levels for Alexa's domains, 52 for Dmoz', 24 for Dmoz' with fingerprints of
+//! 20 bits). `string-differentiation` builds such tries; this experiment counts their depths without building them, so
+//! that it can take every list, and keys in the thesis' form and in ours:
 //!
 //! * characters: the thesis' keys, the host as text;
 //! * with lengths: our tries' keys, where type and length of the component stand before the characters. Names of equal
 //!   length then share their first bits, and the first characters differ within fewer names.
 //!
 //! A Patricia trie has an internal node for each place where neighbouring sorted keys first differ. The leaves below a
-//! node are the longest run of neighbours that do not differ before. So the mean depth is the sum of these runs over the
-//! number of keys, in one pass over the sorted keys.
+//! node are the longest run of neighbours that do not differ before. So the mean depth is the sum of these runs over
+//! the number of keys, in one pass over the sorted keys.
 
 use namewire_designs::city_hash::city_hash_64;
 use serde::Deserialize;

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::papers;
 
 pub use comparison::{Compared, ComparedFigure, compare};
-pub use printed::{Checked, PaperFigure, check};
+pub use printed::{Checked, PaperFigure, check, texts_beside};
 pub use records::Records;
 pub use table::{CELLS, cells, counted, markdown, one, verdict_text, write_between_marks};
 pub use verdict::{Agreement, Cell, Origin, Verdict};

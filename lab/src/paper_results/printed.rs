@@ -2,10 +2,11 @@
 //!
 //! Question answered: is this really the paper's number? An entry of `lab/papers/` names the line of the paper's text,
 //! and the number as it stands there. Its value is read from that, so nobody types a number that the line lacks.
-//! [`check`] looks whether each line has its number. The texts are not part of this repository: without them, it says so.
+//! [`check`] looks whether each line has its number. The texts are not part of this repository: without them, it says
+//! so.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -184,6 +185,11 @@ fn check_figure(checked: &mut Checked, id: &str, figure: &Figure, lines: &BTreeM
     }
 }
 
+/// Where the papers' texts are, if they are beside this checkout.
+pub fn texts_beside(checkout: &Path) -> PathBuf {
+    checkout.parent().unwrap_or(checkout).join("shared").join("papers")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,7 +269,8 @@ mod tests {
     /// The papers' texts are beside a checkout of the project's own, and nowhere else.
     #[test]
     fn every_number_stands_in_its_line_where_the_texts_are() -> anyhow::Result<()> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/papers");
+        let folder =
+            texts_beside(Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the lab is in the repository")?);
         let checked = check(&paper_results::all()?, &folder)?;
         assert_eq!(checked.wrong, [] as [String; 0]);
         Ok(())

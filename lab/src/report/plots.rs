@@ -9,8 +9,9 @@
 //! | `category` | instead of `x`: the row's line in a plot by category |
 //! | `series`, `series2` | the curve that the row belongs to |
 //!
-//! The figures of papers and peers for comparison ([`crate::peers`]) are matched in the same way, and so are the numbers
-//! of the papers' tables and figures that stand beside a row ([`crate::paper_results`]). They become separate curves.
+//! The figures of papers and peers for comparison ([`crate::peers`]) are matched in the same way, and so are the
+//! numbers of the papers' tables and figures that stand beside a row ([`crate::paper_results`]). They become separate
+//! curves.
 //!
 //! A plot has at most six curves of ours, as a test says: more cannot be told apart.
 
@@ -23,6 +24,8 @@ use serde::Deserialize;
 
 use crate::paper_results::{self, Cell, Figure, OurValue, Records, compare};
 use crate::peers;
+use crate::record::Record;
+use crate::statistics::Summary;
 
 /// One plot of `lab/plots.json`.
 #[derive(Clone, Debug, Deserialize)]
@@ -128,31 +131,44 @@ fn paper_row(figure: &Figure) -> Option<(String, f64)> {
     Some((text(metric, case, subject), value / ours.times))
 }
 
+/// A number that a plot may show.
+struct Shown {
+    row: String,
+    is_ours: bool,
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+/// All numbers of the record, of peers and of papers, ours first.
+fn shown(spec: &PlotSpec, record: &Record) -> anyhow::Result<Vec<Shown>> {
+    let ours = record.rows.iter().filter_map(|row| {
+        let Summary { median, low, high, .. } = *row.value.as_ref()?;
+        Some(Shown { row: text(&row.metric, &row.case, &row.subject), is_ours: true, value: median, low, high })
+    });
+    let mut shown: Vec<Shown> = ours.collect();
+    let others = |row, value| Shown { row, is_ours: false, value, low: value, high: value };
+    for figure in peers::for_experiment(&spec.experiment)?.iter().flat_map(|source| &source.figures) {
+        let rows = figure.values.iter().map(|(subject, &value)| (text(&figure.metric, &figure.case, subject), value));
+        shown.extend(rows.map(|(row, value)| others(row, value)));
+    }
+    for result in paper_results::all()?.iter().flat_map(|paper| &paper.results) {
+        if result.experiment.as_ref() == Some(&spec.experiment) {
+            shown.extend(result.figures.iter().filter_map(paper_row).map(|(row, value)| others(row, value)));
+        }
+    }
+    Ok(shown)
+}
+
 /// `None` without a row of ours.
 fn plot(spec: PlotSpec, records: &Records) -> anyhow::Result<Option<Plot>> {
     let pattern = Regex::new(&spec.rows)?;
     let names: Vec<&str> = pattern.capture_names().flatten().collect();
     ensure!(names.contains(&"x") != names.contains(&"category"), "a pattern has `x` or `category`");
     let Some(record) = records.kept.get(&spec.experiment) else { return Ok(None) };
-    let ours = record.rows.iter().filter_map(|row| {
-        let value = row.value.as_ref()?;
-        Some((text(&row.metric, &row.case, &row.subject), true, (value.median, value.low, value.high)))
-    });
-    let beside = peers::for_experiment(&spec.experiment)?;
-    let figures = beside.iter().flat_map(|source| &source.figures);
-    let theirs = figures.flat_map(|figure| {
-        let values = figure.values.iter();
-        values.map(|(subject, &value)| (text(&figure.metric, &figure.case, subject), false, (value, value, value)))
-    });
-    let papers = paper_results::all()?;
-    let results = papers.iter().flat_map(|paper| &paper.results);
-    let of_papers = results
-        .filter(|result| result.experiment.as_ref() == Some(&spec.experiment))
-        .flat_map(|result| result.figures.iter().filter_map(paper_row))
-        .map(|(row, value)| (row, false, (value, value, value)));
     let (mut series, mut categories): (Vec<Series>, Vec<String>) = Default::default();
     let mut rows = HashSet::new();
-    for (row, is_ours, (value, low, high)) in ours.chain(theirs).chain(of_papers) {
+    for Shown { row, is_ours, value, low, high } in shown(&spec, record)? {
         // A record may measure something twice; the first time counts.
         if !rows.insert((row.clone(), is_ours)) {
             continue;

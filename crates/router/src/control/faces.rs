@@ -150,12 +150,14 @@ pub(crate) struct FaceParts {
     pub(crate) ids: FaceIdAllocator,
     pub(crate) faceless: Vec<Arc<FaceCounters>>,
     pub(crate) descriptors: Descriptors,
+    /// The key by which names find their home, which neighbours with lanes are told.
+    pub(crate) shards_bytes: [u8; 16],
 }
 
 impl Faces {
     /// No faces yet.
     pub(crate) fn new(parts: FaceParts, defaults: FaceDefaults) -> Self {
-        let FaceParts { shared, workers, events, ids, faceless, descriptors } = parts;
+        let FaceParts { shared, workers, events, ids, faceless, descriptors, .. } = parts;
         Faces {
             load: vec![0; workers.len()],
             shared,

@@ -5,9 +5,8 @@
 //! [`crate::fib_measurement`].
 
 use crate::clock::Clock;
-use crate::experiment::Samples;
+use crate::experiment::{Outcome, Samples};
 use crate::fib_measurement::{FibLookup, FibLookups, SLICE_NAMES, overhead_bytes_per_entry, populate};
-use crate::record::Row;
 use crate::statistics::Summary;
 use crate::synthetic_names::SyntheticNames;
 use namewire_tables::{Fib, FibConfig, FibSearch, HashKey};
@@ -68,24 +67,20 @@ impl FibAlone {
         Ok(())
     }
 
-    pub(super) fn rows(&self, fib: &Fib) -> Vec<Row> {
-        let mut rows = Vec::new();
+    /// Adds all rows, and `fib_mlps` and `fib_overhead_bytes` of the default search.
+    pub(super) fn add_to(&self, fib: &Fib, outcome: &mut Outcome) {
         for (&(search, lookup, metric), samples) in &self.samples {
             let unit = if metric == LOOKUPS { "M per s" } else { "TSC cycles per look-up" };
-            rows.push(samples.row(&format!("{CASE}, {lookup}"), search, metric, unit, None));
+            outcome.rows.push(samples.row(&format!("{CASE}, {lookup}"), search, metric, unit, None));
         }
         for (search, fib) in tables(fib, &self.others) {
             let overhead = Samples::one(overhead_bytes_per_entry(fib));
-            rows.push(overhead.row(CASE, search.name(), "bytes beyond the names", "per entry", None));
+            outcome.rows.push(overhead.row(CASE, search.name(), "bytes beyond the names", "per entry", None));
         }
-        rows
-    }
-
-    /// `fib_mlps` and `fib_overhead_bytes`, of the default search.
-    pub(super) fn headline(&self, fib: &Fib) -> [(&'static str, Option<f64>); 2] {
-        let samples = self.samples.get(&(FibSearch::default().name(), FibLookup::Batch.name(), LOOKUPS));
-        let mlps = samples.and_then(|samples| samples.row(CASE, "", LOOKUPS, "", None).value);
-        [("fib_mlps", mlps.map(|mlps| mlps.median)), ("fib_overhead_bytes", Some(overhead_bytes_per_entry(fib)))]
+        if let Some(mlps) = self.samples.get(&(FibSearch::default().name(), FibLookup::Batch.name(), LOOKUPS)) {
+            outcome.add_steady("fib_mlps", mlps);
+        }
+        outcome.headline.insert("fib_overhead_bytes".to_owned(), overhead_bytes_per_entry(fib));
     }
 }
 

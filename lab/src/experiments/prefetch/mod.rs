@@ -7,9 +7,9 @@
 //! strategy, suppression, nonces, timers, records, counters. The thesis has a prototype of the tables. [`regimes`] has
 //! rows in the thesis' regime, with few outstanding Interests, and with a store whose admission is TinyLFU.
 //!
-//! The same engine runs all schedules in turn over the same tables ([`turns`]). Only due timers and `Engine::process` are
-//! timed, by the time stamp counter. Packets are written into memory shortly before, as a network card would do. The
-//! verdicts of every batch are checked, and all counters at the end.
+//! The same engine runs all schedules in turn over the same tables ([`turns`]). Only due timers and `Engine::process`
+//! are timed, by the time stamp counter. Packets are written into memory shortly before, as a network card would do.
+//! The verdicts of every batch are checked, and all counters at the end.
 //!
 //! Threads: each has an engine with its own tables, as the only worker of its router, and all share one FIB; there is
 //! no dispatch and no ring. The threads start together over prepared packets. The wall clock runs from the first start
@@ -120,14 +120,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
             table.add(RING_CROSSING, "two threads", "both", CYCLES, cycles);
         }
         context.begin_step("threads")?;
-        for &count in &threads {
-            for schedule in [Schedule::Naive, Schedule::BucketPrefetch, Schedule::SpeculativeLookup, Schedule::Vector] {
-                let mpps = several_threads(&mut forwarders[..count], &fib, schedule)?;
-                let case = format!("{count} thread{}", if count == 1 { "" } else { "s" });
-                table.add(&case, schedule.name(), "throughput", "Mpps", mpps);
-                table.add(&case, schedule.name(), "cycles", CYCLES, count as f64 * tsc_hz / mpps / 1e6);
-            }
-        }
+        together(&mut forwarders, &threads, &fib, tsc_hz, &mut table)?;
         // Every slice uses new names; the last check covers all of them.
         if repetition + 1 == size.repetitions {
             forwarders.iter().try_for_each(Forwarder::check)?;
@@ -136,11 +129,27 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
     let mut outcome = outcome(&table, &forwarders[0], &fib, names, tsc_hz);
     outcome.notes.extend(disturbances.note());
-    outcome.rows.append(&mut fib_alone.rows(&fib));
-    for (key, value) in fib_alone.headline(&fib) {
-        outcome.headline.extend(value.map(|value| (key.to_owned(), value)));
-    }
+    fib_alone.add_to(&fib, &mut outcome);
     Ok(outcome)
+}
+
+/// The throughput of each number of threads by the schedules of the papers, and by ours.
+fn together(
+    forwarders: &mut [Forwarder],
+    threads: &[usize],
+    fib: &Fib,
+    tsc_hz: f64,
+    table: &mut SampleTable,
+) -> anyhow::Result<()> {
+    for &count in threads {
+        for schedule in [Schedule::Naive, Schedule::BucketPrefetch, Schedule::SpeculativeLookup, Schedule::Vector] {
+            let mpps = several_threads(&mut forwarders[..count], fib, schedule)?;
+            let case = format!("{count} thread{}", if count == 1 { "" } else { "s" });
+            table.add(&case, schedule.name(), "throughput", "Mpps", mpps);
+            table.add(&case, schedule.name(), "cycles", CYCLES, count as f64 * tsc_hz / mpps / 1e6);
+        }
+    }
+    Ok(())
 }
 
 /// Thread counts: the user's, if there are several, otherwise doubled up to the number of processors.

@@ -1,10 +1,10 @@
 //! Schedules in turn: how much faster is one than another, whatever the machine does meanwhile?
 //!
 //! A turn is some batches of one schedule. In a slice every schedule has a turn, and in the next slice they come in the
-//! reverse order (A B … B A), so that a machine that becomes slower favours none. [`BLOCK_SLICES`] slices are a *block*,
-//! some milliseconds long. One block gives one sample: the median batch of each schedule and kind of packet, and the ratios
-//! of these. So a ratio compares what was measured within milliseconds. A block during which the processor was slower is
-//! repeated ([`Disturbances`]).
+//! reverse order (A B … B A), so that a machine that becomes slower favours none. [`BLOCK_SLICES`] slices are a
+//! *block*, some milliseconds long. One block gives one sample: the median batch of each schedule and kind of packet,
+//! and the ratios of these. So a ratio compares what was measured within milliseconds. A block during which the
+//! processor was slower is repeated ([`Disturbances`]).
 
 use namewire_engine::Schedule;
 
