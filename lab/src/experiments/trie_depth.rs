@@ -132,7 +132,7 @@ mod tests {
             let (mut controller, mut table) = (PatriciaController::new(options, false)?, PatriciaTable::new(options)?);
             for number in 0..rules.names.len() {
                 controller.insert_rule(&rules, number as u32, Some(Leads::to_number(1)));
-                controller.take_instructions().into_iter().for_each(|instruction| table.apply(&instruction));
+                controller.take_instructions().for_each(|instruction| table.apply(&instruction));
             }
             let built = table.trie().leaf_depths().mean;
             let counted = mean_depth(rules.names.iter().map(|name| key(name, 0, bits)).collect());

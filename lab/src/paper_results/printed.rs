@@ -113,6 +113,9 @@ impl PaperFigure {
 
     /// One in the last printed digit, in our unit: the paper's number is rounded to that. With a divisor, the larger of
     /// what both digits amount to.
+    ///
+    /// # Errors
+    /// If what the line says is no number.
     pub fn last_digit(&self) -> anyhow::Result<f64> {
         let relative = |says: &Says| -> anyhow::Result<f64> { Ok(last_digit(says.text()) / says.value()?.abs()) };
         let Some(over) = &self.over else { return Ok(last_digit(self.printed.says.text()) * self.times) };
