@@ -179,7 +179,7 @@ impl Run<'_> {
             ("two_workers_exchanges_lanes_over_plain", &two, "exchanges", "per s"),
         ] {
             let (lanes, plain) = (of(case, true, metric, unit), of(case, false, metric, unit));
-            outcome.add_steady(key, &super::io::by_repetition(&lanes, &plain, |lanes, plain| lanes / plain));
+            outcome.add_ratio(key, &super::io::by_repetition(&lanes, &plain, |lanes, plain| lanes / plain));
         }
         outcome.headline.insert("lost".to_owned(), self.lost as f64);
         outcome.notes.push(
