@@ -15,7 +15,7 @@
 //!   packets of the frames. `inlet.rs` limits the input that is kept for later. `crowd.rs` (in `crates/faces/src`)
 //!   limits each sender of a listener that overflows.
 //! * *send*: `sending.rs` queues a packet, after the link service has made frames of it. `outlet.rs` limits the queues.
-//! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy.
+//! * *lend*, *finish*: `lending.rs` passes large packets to streams without a copy, and runs of small ones at once.
 //! * *flush*: `sending.rs` writes each queue by `outlet.rs`, `stream.rs` or `datagram_socket.rs`, and `sys.rs`.
 //!   `recovery.rs` adds Acks and retransmissions.
 //!   `paths.rs` lets UDP faces follow the MTU of their paths.
