@@ -380,6 +380,8 @@ fn worker(number: u64, seconds: f64, data: u64) -> Worker {
         polls_found: share - share / 20,
         sleeps: share / 9,
         poll_window_ns: 18_000,
+        crossed: share / 2,
+        is_io_thread: false,
     };
     Worker { busy_ratio, poll_ratio: Some(0.1), load }
 }
