@@ -417,7 +417,8 @@ mod tests {
         let mut bench = bench();
         let links = bench.agree();
         bench.lanes.run(0);
-        (bench.told(0), bench.told(1));
+        bench.told(0);
+        bench.told(1);
         bench.lanes.end(0, FACE);
         bench.lanes.end(0, FACE);
         assert_eq!((bench.told(0), bench.told(1)), (words(&["use false"]), words(&["hello", "use false"])));
