@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use namewire_drawing::figure;
 use serde::Deserialize;
 
 use crate::clock::{BelowResolution, Clock};
@@ -190,10 +189,15 @@ impl Outcome {
                 Some(_) => "its 95 % interval".to_owned(),
                 None => format!("the range of its {} repetitions", summary.samples.len()),
             };
-            let (low, high) = (figure(low), figure(high));
+            let (low, high) = (short(low), short(high));
             self.notes.push(format!("`{key}` is refused: {what} is {low} to {high}, {percent:.0} % of the median."));
         }
     }
+}
+
+/// A number of an interval; without the crate that draws, which the counting of instructions does not need.
+fn short(value: f64) -> String {
+    if value.abs() < 100.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
 
 /// A headline that claims a size is refused if its interval is wider. Of fewer than [`INTERVAL_SAMPLES_MIN`]
