@@ -320,7 +320,7 @@ impl SocketDriver {
             let is_whole = bytes.len() <= MAX_PACKET_BYTES && tlv::element_size(bytes) == Ok(Some(bytes.len()));
             if is_whole && face.link.receive_bare(bytes) {
                 let (headers, start, len) = (LpHeaders::default(), start as u32, bytes.len() as u32);
-                batch.packets.push(RxPacket { face: id, headers, start, len, is_paid: false });
+                batch.packets.push(RxPacket { face: face.part_of, headers, start, len, is_paid: false });
                 continue;
             }
             let received = face.link.receive_from(self.now_ns, remote.sender(), bytes);
