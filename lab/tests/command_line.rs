@@ -29,7 +29,8 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
         let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
         let written = Record::read(&dir.path().join(format!("{}.json", experiment.id))).expect("the record is there");
         assert_eq!(printed, written);
-        assert!(!written.rows.is_empty() && !written.headline.is_empty(), "{}: nothing was measured", experiment.id);
+        // Of so few repetitions, headlines may be refused.
+        assert!(written.rows.iter().any(|row| row.value.is_some()), "{}: nothing was measured", experiment.id);
         assert_eq!(written.headline.get("lost").copied().unwrap_or(0.0), 0.0, "{}", experiment.id);
         assert!(written.headline.values().all(|value| value.is_finite()));
     }
