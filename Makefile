@@ -366,13 +366,16 @@ lint: dpdk-libraries
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --locked --workspace $(WITH_DPDK) --all-targets -- -D warnings
 
+# Tests at once: half of the time of a test with routers is waiting.
+TEST_THREADS := $(shell echo $$(($$(nproc) * 2)))
+
 # The routers of `make test` are of the tests' own build; `make system` runs the release build.
 # A failing program does not hide what the programs after it would have said.
 unit: dpdk-libraries
 	$(call say,unit: unit property simulation and whole-router tests)
 	@tools/setup.sh redis
 	@tools/setup.sh python-ndn || true # the demo, which a test runs, says what it leaves out
-	cargo test --locked --workspace --no-fail-fast $(WITH_DPDK)
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace --no-fail-fast $(WITH_DPDK)
 
 # Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
 test-prometheus: build
@@ -470,6 +473,8 @@ system: build
 	$(call say,system: every FIB design beside the default, 10^6 Interests)
 	NAMEWIRE_FIB_INTERESTS=1000000 cargo test --release --locked --package namewire-sim --test networks \
 		-- --nocapture fib_forwarding::
+	$(call say,system: two hundred routers of TagNet)
+	NAMEWIRE_SIM_ROUTERS=200 cargo test --release --locked --package namewire-sim --test networks -- --nocapture tagnet::many_routers
 	$(call say,system: a simulated day of churn; then SOAK_SECONDS of it on sockets)
 	NAMEWIRE_SIM_HOURS=24 cargo test --release --locked --package namewire-sim --test soak -- --nocapture
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --package namewire-cli --test soak \

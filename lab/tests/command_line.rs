@@ -5,8 +5,10 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use namewire_lab::experiment::Experiment;
 use namewire_lab::experiments;
 use namewire_lab::record::Record;
 
@@ -23,17 +25,17 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().to_str().expect("a UTF-8 path");
     let options = ["--scale", "smoke", "--workers", "1,4", "--out", out];
-    for experiment in experiments::TABLE.iter() {
-        let run = lab(&[&["run", experiment.id, "--json"], &options[..]].concat());
-        assert!(run.status.success(), "{}: {}", experiment.id, text(&run.stderr));
-        let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
-        let written = Record::read(&dir.path().join(format!("{}.json", experiment.id))).expect("the record is there");
-        assert_eq!(printed, written);
-        // Of so few repetitions, headlines may be refused.
-        assert!(written.rows.iter().any(|row| row.value.is_some()), "{}: nothing was measured", experiment.id);
-        assert_eq!(written.headline.get("lost").copied().unwrap_or(0.0), 0.0, "{}", experiment.id);
-        assert!(written.headline.values().all(|value| value.is_finite()));
-    }
+    // Two at a time: half of the time is waiting.
+    let next = AtomicUsize::new(0);
+    let run_rest = || {
+        while let Some(experiment) = experiments::TABLE.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_at_smoke_scale(experiment, &options, dir.path());
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(run_rest);
+        run_rest();
+    });
     let report = lab(&["report", out]);
     assert!(report.status.success(), "{}", text(&report.stderr));
     let page = std::fs::read_to_string(dir.path().join("report.html")).expect("the page is there");
@@ -57,6 +59,18 @@ fn every_experiment_runs_at_smoke_scale_and_the_records_make_a_page() {
     let record = record.to_str().expect("a UTF-8 path");
     let same = lab(&["compare", record, record]);
     assert!(same.status.success() && text(&same.stdout).contains("0 rows differ"), "{}", text(&same.stdout));
+}
+
+fn run_at_smoke_scale(experiment: &Experiment, options: &[&str], out: &Path) {
+    let run = lab(&[&["run", experiment.id, "--json"], options].concat());
+    assert!(run.status.success(), "{}: {}", experiment.id, text(&run.stderr));
+    let printed: Record = serde_json::from_slice(&run.stdout).expect("--json prints the record");
+    let written = Record::read(&out.join(format!("{}.json", experiment.id))).expect("the record is there");
+    assert_eq!(printed, written);
+    // Of so few repetitions, headlines may be refused.
+    assert!(written.rows.iter().any(|row| row.value.is_some()), "{}: nothing was measured", experiment.id);
+    assert_eq!(written.headline.get("lost").copied().unwrap_or(0.0), 0.0, "{}", experiment.id);
+    assert!(written.headline.values().all(|value| value.is_finite()));
 }
 
 /// The baseline is this program itself, so both sides of each row agree where the result is a computation.

@@ -12,6 +12,7 @@
 //! `NAMEWIRE_FIB_INTERESTS=1000000 cargo test --release -p namewire-sim --test networks fib_forwarding::` sends more
 //! Interests.
 
+use crate::from_environment;
 use namewire_designs::fib::catalogue::{FibDesign, FibDesignOptions};
 use namewire_designs::fib::string_differentiation::DefaultRoute;
 use namewire_engine::{EngineConfig, FaceAttributes, FaceScope};
@@ -213,7 +214,7 @@ struct Seen {
 
 #[test]
 fn every_design_forwards_as_the_default_does_but_for_names_that_a_lossy_one_mistakes() {
-    let interests = std::env::var("NAMEWIRE_FIB_INTERESTS").map_or(100_000, |text| text.parse().expect("a number"));
+    let interests = from_environment("NAMEWIRE_FIB_INTERESTS", 100_000);
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut routes, first) = Routes::new();
     let mut exact = Node::new(FibDesign::default(), None);

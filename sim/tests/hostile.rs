@@ -10,6 +10,7 @@
 //! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks hostile:: -- --nocapture` runs
 //! more networks, and `NAMEWIRE_SIM_SEED=2` other ones.
 
+use crate::from_environment;
 use fastrand::Rng;
 use namewire_engine::EngineConfig;
 use namewire_packet::{DataBuilder, InterestBuilder, NackReason, NameBuf, Nonce, lp::LpHeaders};
@@ -172,11 +173,6 @@ fn run(seed: u64, tally: &mut Tally) {
     }
     tally.sent += attackers.iter().map(|app| net.application::<Attacker>(*app).sent_interests).sum::<u64>();
     tally.displaced += net.displaced_entries(target);
-}
-
-fn from_environment(variable: &str, otherwise: u64) -> u64 {
-    let number = std::env::var(variable).ok();
-    number.map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{variable} is not a number")))
 }
 
 #[test]

@@ -19,3 +19,9 @@ mod storm;
 mod strategies;
 mod tagnet;
 mod workers;
+
+/// The size of a test by an environment variable, for a longer run than that of every day.
+fn from_environment(variable: &str, otherwise: u64) -> u64 {
+    let number = std::env::var(variable).ok();
+    number.map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{variable} is not a number")))
+}

@@ -14,15 +14,11 @@
 //! `NAMEWIRE_SIM_INTERESTS=10000000 cargo test --release -p namewire-sim --test networks mixed_cores::` sends more
 //! Interests, and `NAMEWIRE_SIM_SEED=2` other ones.
 
+use crate::from_environment;
 use namewire_sim::{MixedCores, MixedOutcome, PrefixAnswers};
 
 /// Names per consumer; a network requests some 2,000.
 const NAMES: usize = 100;
-
-fn from_environment(variable: &str, otherwise: u64) -> u64 {
-    let number = std::env::var(variable).ok();
-    number.map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{variable} is not a number")))
-}
 
 fn run(plan: &MixedCores) -> MixedOutcome {
     let outcome = plan.run();

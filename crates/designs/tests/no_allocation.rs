@@ -138,7 +138,7 @@ fn run(cs_policy: PolicyChoice, cs_prefix_lookup: PrefixLookup) {
     let mut dead = DeadNonceList::new(1500, 3_000_000, key, PageSize::Transparent).unwrap();
     let mut wire = Vec::with_capacity(1000);
     without_allocation("pending and storing", || {
-        for round in 1..20 {
+        for round in 1..8 {
             pend_and_satisfy(&mut tables, &mut timers, &mut dead, &mut wire, round);
             store_and_evict(&mut tables, round);
         }
