@@ -34,6 +34,11 @@ impl Spins {
         black_box(state);
         self.0.push(tsc::read_in_order().unwrap_or(0).saturating_sub(before) as f64);
     }
+
+    /// The loop's mean time, in cycles of the time stamp counter; NaN if it never ran.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
 }
 
 /// Decides which repetitions count.
@@ -54,7 +59,7 @@ impl Disturbances {
         if spins.0.is_empty() {
             return true;
         }
-        let took = spins.0.iter().sum::<f64>() / spins.0.len() as f64;
+        let took = spins.mean();
         self.fastest = self.fastest.min(took);
         if took <= self.fastest * (1.0 + SLOWER_MAX) || self.repeats_left == 0 {
             return true;

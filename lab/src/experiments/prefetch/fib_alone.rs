@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 const CASE: &str = "FIB alone";
 /// First number of the names, far from those of the forwarders.
 const FIRST_NAME: u64 = 255 << 37;
-/// Slices in one turn of a search and a look-up: at least 20 ms.
-const SLICES_IN_TURN: usize = 200;
 const LOOKUPS: &str = "look-ups";
 const CYCLES: &str = "cycles";
 
 pub(super) struct FibAlone {
     others: Vec<(FibSearch, Fib)>,
     lookups: FibLookups,
+    /// In one turn of a search and a look-up: at least 20 ms, except at smoke scale.
+    slices: usize,
     /// By search, look-up and metric.
     samples: BTreeMap<(&'static str, &'static str, &'static str), Samples>,
 }
@@ -33,6 +33,7 @@ impl FibAlone {
     pub(super) fn new(
         names: SyntheticNames,
         key: HashKey,
+        slices: usize,
         check: &dyn Fn() -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
         let others = FibSearch::ALL.into_iter().filter(|&search| search != FibSearch::default());
@@ -41,7 +42,7 @@ impl FibAlone {
             Ok((search, populate(names, config, key, check)?))
         });
         let lookups = FibLookups::new(names, FIRST_NAME);
-        Ok(Self { others: others.collect::<anyhow::Result<_>>()?, lookups, samples: BTreeMap::new() })
+        Ok(Self { others: others.collect::<anyhow::Result<_>>()?, lookups, slices, samples: BTreeMap::new() })
     }
 
     /// A repetition; `fib` has the default search.
@@ -49,7 +50,7 @@ impl FibAlone {
         let mut took_ns: BTreeMap<(&'static str, &'static str), Vec<f64>> = BTreeMap::new();
         for (search, fib) in tables(fib, &self.others) {
             for lookup in [FibLookup::Naive, FibLookup::Batch] {
-                for _ in 0..SLICES_IN_TURN {
+                for _ in 0..self.slices {
                     let took = self.lookups.slice(fib.view(), lookup, clock)?;
                     took_ns.entry((search.name(), lookup.name())).or_default().push(took as f64);
                 }

@@ -18,11 +18,14 @@
 //! The same run measures look-ups in the FIB alone, by every search ([`fib_alone`]), and the cost of a packet that
 //! crosses from one worker to another ([`ring_crossing`]).
 //!
+//! What the ratios would be on a machine with a faster or slower memory says [`host_model`].
+//!
 //! Limits: sockets and drivers (see `router-sockets`) and repeating names (see the policies of the Content Store) are
 //! not covered.
 
 mod fib_alone;
 pub(super) mod forwarder;
+mod host_model;
 pub(super) mod regimes;
 pub(super) mod traffic;
 mod turns;
@@ -33,6 +36,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use fib_alone::FibAlone;
 use forwarder::{Finding, Forwarder, PRODUCER, Setup};
+use host_model::HostModel;
 use namewire_designs::policies::catalogue::EvictionName;
 use namewire_engine::{BATCH_PACKETS, FaceId, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
@@ -62,6 +66,12 @@ pub(super) struct Size {
     repetitions: usize,
     /// Slices of [`BATCHES_PER_SLICE`] per schedule and repetition.
     slices: usize,
+    /// Slices of look-ups in one turn of [`fib_alone`].
+    fib_slices: usize,
+    /// Slices of packets for the model of the host, without a neighbour and with one.
+    model_slices: usize,
+    /// Memory in which latency is measured; its neighbour has as much.
+    model_bytes: usize,
 }
 
 /// Batches per ring crossing and kind of packet; see [`ring_crossing`].
@@ -103,7 +113,8 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let mut regimes = Regime::all(setup, &fib, &check)?;
 
     context.begin_step("FIBs of the other searches")?;
-    let mut fib_alone = FibAlone::new(names, key, &check)?;
+    let mut fib_alone = FibAlone::new(names, key, size.fib_slices, &check)?;
+    let mut host_model = HostModel::new(size.model_bytes)?;
 
     let mut table = SampleTable::default();
     let mut disturbances = Disturbances::new(size.repetitions * size.slices);
@@ -113,6 +124,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
         for regime in &mut regimes {
             regime.measure(&fib, size.slices, &mut disturbances, &mut table)?;
         }
+        host_model.measure(&mut forwarders[0], &fib, size.model_slices, &mut table)?;
         context.begin_step("FIB alone, rings")?;
         fib_alone.measure(&fib, &context.clock)?;
         #[cfg(feature = "complete")]
@@ -129,6 +141,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
     let mut outcome = outcome(&table, &forwarders[0], &fib, names, tsc_hz);
     outcome.notes.extend(disturbances.note());
+    host_model::add_to(&mut outcome, &table, tsc_hz);
     fib_alone.add_to(&fib, &mut outcome);
     Ok(outcome)
 }
