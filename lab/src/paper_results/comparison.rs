@@ -91,7 +91,10 @@ fn compare_figure(result: &PaperResult, figure: &Figure, records: &Records) -> a
         (Some(number), Some(printed), Some(agreement)) => {
             let (value, most, last_digit) = (printed.value()?, printed.most()?, printed.last_digit()?);
             let theirs = Theirs { value, most, last_digit, is_in_words: words.is_some() };
-            number.cell(agreement, figure.origin.unwrap_or(result.origin), theirs)
+            match number.cell(agreement, figure.origin.unwrap_or(result.origin), theirs) {
+                Cell::Differs | Cell::Unsteady if figure.fewer_processors => Cell::FewerProcessors,
+                cell => cell,
+            }
         }
         (Some(_), _, _) => Cell::OursAlone,
     };

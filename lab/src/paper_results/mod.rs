@@ -66,6 +66,9 @@ pub struct Figure {
     pub ours: Option<Ours>,
     pub agrees: Option<Agreement>,
     pub origin: Option<Origin>,
+    /// The paper's number is a sum over more processors than ours.
+    #[serde(default)]
+    pub fewer_processors: bool,
     /// Another machine's record, `FOLDER/EXPERIMENT` beside the folder of kept records.
     pub record: Option<String>,
 }

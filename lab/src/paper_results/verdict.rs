@@ -7,6 +7,10 @@ use super::ComparedFigure;
 /// A speed or a size of ours that is better than the paper's by more than this factor is beyond it, not found again.
 const BEYOND_FACTOR: f64 = 1.25;
 
+/// A speed or a size of ours that is worse than the paper's by no more than this factor agrees: two machines of one kind
+/// differ by as much. What the text says in words has no such margin: faster is faster.
+const MARGIN_FACTOR: f64 = 1.1;
+
 /// When ours agrees with the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -17,9 +21,9 @@ pub enum Agreement {
     AsPrinted,
     /// Ours is in the paper's range.
     InRange,
-    /// Ours is at least the paper's: a speed.
+    /// Ours is at least the paper's, but for [`MARGIN_FACTOR`]: a speed.
     AtLeast,
-    /// Ours is at most the paper's: a time, a number of bytes.
+    /// Ours is at most the paper's, but for [`MARGIN_FACTOR`]: a time, a number of bytes.
     AtMost,
 }
 
@@ -63,6 +67,8 @@ pub enum Cell {
     Generated,
     /// Does not agree.
     Differs,
+    /// A sum over more processors than we have, which ours does not reach: a row for each processor is beside it.
+    FewerProcessors,
     /// Our repetitions spread too far, and some of them agree.
     Unsteady,
     /// The paper's text gives no number.
@@ -98,15 +104,16 @@ pub enum Verdict {
 
 impl Agreement {
     pub fn holds(self, ours: f64, theirs: Theirs) -> bool {
-        let Theirs { value, most, last_digit, .. } = theirs;
+        let Theirs { value, most, last_digit, is_in_words } = theirs;
+        let margin = if is_in_words { 1.0 } else { MARGIN_FACTOR };
         match self {
             // Two zeros agree, too.
             Self::Within(factor) => ours <= value * factor && value <= ours * factor,
             // Binary fractions are not exact.
             Self::AsPrinted => (ours - value).abs() <= last_digit * (1.0 + 1e-6),
             Self::InRange => (value..=most.unwrap_or(value)).contains(&ours),
-            Self::AtLeast => ours >= value,
-            Self::AtMost => ours <= value,
+            Self::AtLeast => ours * margin >= value,
+            Self::AtMost => ours <= value * margin,
         }
     }
 
@@ -129,7 +136,7 @@ impl Agreement {
 
 impl Cell {
     /// In the order in which a table's verdict names them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Differs,
         Self::Agrees,
         Self::Beyond,
@@ -137,6 +144,7 @@ impl Cell {
         Self::Calculated,
         Self::Generated,
         Self::Unsteady,
+        Self::FewerProcessors,
         Self::OursAlone,
         Self::NotHere,
     ];
@@ -151,6 +159,7 @@ impl Cell {
             Self::Generated => "generated so",
             Self::Differs => "**differs**",
             Self::Unsteady => "spreads too far",
+            Self::FewerProcessors => "fewer processors here",
             Self::OursAlone => "ours alone",
             Self::NotHere => "no number here",
         }
@@ -194,9 +203,12 @@ mod tests {
             (Agreement::Within(1.1), 0.0, 0.0, true),
             (Agreement::Within(1.1), 0.0, 1.0, false),
             (Agreement::AtLeast, 2.0, 1.0, true),
+            (Agreement::AtLeast, 0.92, 1.0, true),
             (Agreement::AtLeast, 0.9, 1.0, false),
             (Agreement::AtMost, 2.0, 1.0, false),
             (Agreement::AtMost, 1.0, 1.0, true),
+            (Agreement::AtMost, 1.09, 1.0, true),
+            (Agreement::AtMost, 1.11, 1.0, false),
             (Agreement::AsPrinted, 29.53, 29.6, true),
             (Agreement::AsPrinted, 29.7, 29.6, true),
             (Agreement::AsPrinted, 29.48, 29.6, false),
@@ -222,6 +234,7 @@ mod tests {
             assert_eq!(agreement.cell(origin, ours, one), expected, "{agreement:?} {origin:?} {ours}");
         }
         let words = Theirs { is_in_words: true, ..one };
+        assert!(!Agreement::AtLeast.holds(0.99, words), "words have no margin");
         assert_eq!(Agreement::AtLeast.cell(Origin::Measured, 2.0, words), Cell::AgreesInWords);
     }
 
