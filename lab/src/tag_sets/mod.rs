@@ -4,7 +4,7 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the sources of sets: three generators, and a file | [`ZipfTags`], [`ApplicationClasses`], [`NameTags`], [`TagFile`] |
+//! | the sources of sets: generators, and a file | [`ZipfTags`], [`ApplicationClasses`], [`Users`], [`NameTags`], [`TagFile`] |
 //! | sets with different descriptors, of any source | [`StoredSets`] |
 //! | tags of packets that match, and of packets that do not | [`PacketTags`] |
 //!
@@ -15,6 +15,7 @@ mod name_tags;
 mod packet_tags;
 mod stored_sets;
 mod tag_file;
+mod users;
 mod zipf_tags;
 
 pub use application_classes::{ApplicationClasses, RARE_TAGS};
@@ -22,6 +23,7 @@ pub use name_tags::NameTags;
 pub use packet_tags::PacketTags;
 pub use stored_sets::{BRANCH_SETS, StoredSets};
 pub use tag_file::TagFile;
+pub use users::{FITTED, UserModel, Users};
 pub use zipf_tags::{EXPONENTS, ZipfTags};
 
 use namewire_tagnet::Descriptor;

@@ -1,6 +1,7 @@
 //! Names as tag sets: `/org/gnu` is {1:org, 2:gnu} (TagNet16 §2.1, §4.1: 10M-CCN).
 //!
 //! The names are invented domains in reverse ([`crate::name_sets::invented`]); the paper's list is of domains too.
+//! With `www` as third label of most names they are fitted to what the paper tells of 10M-CCN (`docs/tag-sets.md`).
 //! Memory: a name takes its bytes and 8 more; 10⁷ names take 0.3 GB, and 1.2 GB while they are made.
 
 use std::fmt::Write as _;
@@ -10,14 +11,21 @@ use namewire_packet::tlv::Reader;
 use super::{Tag, TagSource};
 use crate::name_arena::NameArena;
 use crate::name_sets::{NameConversion, invented};
+use crate::split_mix::split_mix;
 
 /// A tag of no name: its upper half is this bit and a random number, its lowest byte the place of the component.
 const NEW_WORD: u64 = 1 << 63;
+/// The tag `3:www`.
+const WWW: Tag = Tag(1 << 62);
+/// Of the names of two labels, in percent, so many have `www` as third label.
+const WWW_PERCENT: u64 = 90;
 
 /// Sets that stand for hierarchical names.
 #[derive(Debug)]
 pub struct NameTags {
+    title: &'static str,
     names: NameArena,
+    has_www: bool,
 }
 
 impl NameTags {
@@ -26,7 +34,14 @@ impl NameTags {
     /// # Errors
     /// If the user interrupted.
     pub fn invented(seed: u64, names: usize) -> anyhow::Result<Self> {
-        Ok(Self { names: invented::domains(seed, names).names(NameConversion::Tld, seed)?.names })
+        let names = invented::domains(seed, names).names(NameConversion::Tld, seed)?.names;
+        Ok(Self { title: "names", names, has_www: false })
+    }
+
+    /// The same names, most of those of two labels with `www` as third.
+    #[must_use]
+    pub fn with_www(self) -> Self {
+        Self { title: "names with www", has_www: true, ..self }
     }
 
     fn components(&self, number: u32) -> impl Iterator<Item = &[u8]> {
@@ -42,7 +57,7 @@ fn component(name: u32, place: usize) -> Tag {
 
 impl TagSource for NameTags {
     fn title(&self) -> &str {
-        "names"
+        self.title
     }
 
     fn sets(&self) -> u32 {
@@ -52,6 +67,9 @@ impl TagSource for NameTags {
     fn write_tags(&self, number: u32, out: &mut Vec<Tag>) {
         out.clear();
         out.extend(self.components(number).enumerate().map(|(place, _)| component(number, place)));
+        if self.has_www && out.len() == 2 && split_mix(number.into()) % 100 < WWW_PERCENT {
+            out.push(WWW);
+        }
     }
 
     fn extra_tag(&self, _: u32, tags: usize, random: &mut fastrand::Rng) -> Tag {
@@ -66,6 +84,10 @@ impl TagSource for NameTags {
         let place = tag.0 as u8;
         let number = (tag.0 >> 8) as u32;
         out.clear();
+        if tag == WWW {
+            out.push_str("3:www");
+            return;
+        }
         // Writing to a string does not fail.
         let _ = if tag.0 & NEW_WORD != 0 {
             write!(out, "{}:word-{number}", place + 1)
@@ -100,6 +122,29 @@ mod tests {
             source.write_text(extra, &mut text);
             assert!(text.starts_with(&format!("{}:", tags.len() + 1)), "{text} after {name}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn most_names_of_two_labels_have_www_as_third() -> anyhow::Result<()> {
+        let (bare, source) = (NameTags::invented(1, 2_000)?, NameTags::invented(1, 2_000)?.with_www());
+        let (mut plain, mut tags, mut text) = (Vec::new(), Vec::new(), String::new());
+        let (mut of_two, mut with_www) = (0, 0);
+        for number in 0..source.sets() {
+            bare.write_tags(number, &mut plain);
+            source.write_tags(number, &mut tags);
+            of_two += u32::from(plain.len() == 2);
+            if tags != plain {
+                let [first, second, third] = tags[..] else { panic!("{tags:?}") };
+                assert_eq!((plain, third), (vec![first, second], WWW));
+                plain = Vec::new();
+                source.write_text(third, &mut text);
+                assert_eq!(text, "3:www");
+                with_www += 1;
+            }
+        }
+        let percent = f64::from(with_www) * 100.0 / f64::from(of_two);
+        assert!((percent - WWW_PERCENT as f64).abs() < 3.0, "{percent} % of {of_two}");
         Ok(())
     }
 }

@@ -7,21 +7,19 @@ use super::{StoredSets, Tag, TagSource};
 /// Draws of one extra tag, if those before were in the packet already.
 const TRIES: usize = 16;
 
-/// Draws packets.
+/// Draws packets. Memory: 4 bytes for each stored set.
 pub struct PacketTags<'s> {
     source: &'s dyn TagSource,
-    /// The numbers of stored sets.
+    /// The numbers of all stored sets.
     stored: Vec<u32>,
     random: fastrand::Rng,
 }
 
 impl<'s> PacketTags<'s> {
-    /// Packets for some of these sets, drawn uniformly.
-    pub fn new(source: &'s dyn TagSource, stored: &StoredSets, sample: usize, seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let any = |random: &mut fastrand::Rng| stored.numbered[random.usize(..stored.numbered.len())].value;
-        let stored = (0..sample).map(|_| any(&mut random)).collect();
-        Self { source, stored, random }
+    /// Packets for these sets, drawn uniformly from all of them.
+    pub fn new(source: &'s dyn TagSource, stored: &StoredSets, seed: u64) -> Self {
+        let stored = stored.numbered.iter().map(|entry| entry.value).collect();
+        Self { source, stored, random: fastrand::Rng::with_seed(seed) }
     }
 
     /// The tags of a stored set, and this number of extra tags.
@@ -68,19 +66,20 @@ impl<'s> PacketTags<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tag_sets::{ApplicationClasses, NameTags, TagFile, ZipfTags};
+    use crate::tag_sets::{ApplicationClasses, NameTags, TagFile, Users, ZipfTags};
     use std::collections::HashSet;
 
     #[test]
     fn a_packet_has_a_stored_set_and_extra_tags() -> anyhow::Result<()> {
         let file = TagFile::of_text("f", &b"a b c d e f g\nh i j k\nl m n\no\n"[..])?;
         let names = NameTags::invented(1, 500)?;
-        let sources: [&dyn TagSource; 4] =
-            [&ZipfTags::new(1, 1_000, 1.0), &ApplicationClasses::new(1, 100), &names, &file];
+        let with_www = NameTags::invented(1, 500)?.with_www();
+        let (classes, users) = (ApplicationClasses::new(1, 100), Users::new(1, 100));
+        let sources: [&dyn TagSource; 6] = [&ZipfTags::new(1, 1_000, 1.0), &classes, &users, &names, &with_www, &file];
         for source in sources {
             let stored = StoredSets::draw(source, 200)?;
             let descriptors: Vec<_> = stored.numbered.iter().map(|entry| entry.descriptor).collect();
-            let mut packets = PacketTags::new(source, &stored, 100, 1);
+            let mut packets = PacketTags::new(source, &stored, 1);
             for extra_tags in [0, 1, 2, 4] {
                 for _ in 0..20 {
                     let tags = packets.matching(extra_tags)?;

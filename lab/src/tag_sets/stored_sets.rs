@@ -3,7 +3,9 @@
 //! Sets are drawn in the order of their numbers. Of those with one descriptor, the first is kept. So the descriptor of
 //! every set up to the last kept number is stored.
 //!
-//! Memory: 32 bytes for each descriptor, and up to a tenth more while they are drawn.
+//! Duplicates are found by sorting, not by a table of hashes.
+//!
+//! Memory: 32 bytes for each descriptor, and up to half as many more while they are drawn.
 
 use namewire_tagnet::Descriptor;
 use namewire_tagnet::matching::Entry;
@@ -33,8 +35,7 @@ impl StoredSets {
         let draws_max = u64::from(source.sets()).min(wanted as u64 * DRAWS_FACTOR) as u32;
         let (mut numbered, mut tags, mut draws) = (Vec::with_capacity(wanted + wanted / 10), Vec::new(), 0);
         while numbered.len() < wanted && draws < draws_max {
-            let missing = wanted - numbered.len();
-            let until = draws_max.min(draws.saturating_add((missing + missing / 16 + 64) as u32));
+            let until = draws_max.min(draws.saturating_add(batch(wanted, numbered.len(), draws)));
             for number in draws..until {
                 if number % 65_536 == 0 {
                     interrupt::check()?;
@@ -48,6 +49,21 @@ impl StoredSets {
         numbered.sort_unstable_by_key(|entry| entry.value);
         numbered.truncate(wanted);
         Ok(Self { numbered })
+    }
+
+    /// So many of these sets, each choice with the same probability; all if there are not so many.
+    #[must_use]
+    pub fn sample(&self, wanted: usize, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut missing = wanted.min(self.numbered.len());
+        let mut numbered = Vec::with_capacity(missing);
+        for (place, entry) in self.numbered.iter().enumerate() {
+            if random.usize(..self.numbered.len() - place) < missing {
+                numbered.push(*entry);
+                missing -= 1;
+            }
+        }
+        Self { numbered }
     }
 
     /// The descriptors as a router stores them: with the numbers of their sets of branches.
@@ -90,6 +106,14 @@ impl StoredSets {
     }
 }
 
+/// How many sets to draw next, when so many draws gave so many different descriptors. Each round sorts all, so the
+/// fewer rounds the better; and what is drawn at a time takes memory, so half of what is wanted is the most.
+fn batch(wanted: usize, different: usize, draws: u32) -> u32 {
+    let missing = (wanted - different) as f64;
+    let draws_each = if different == 0 { 1.0 } else { f64::from(draws) / different as f64 };
+    (missing * draws_each * 1.0625 + 64.0).min(wanted as f64 / 2.0 + 64.0) as u32
+}
+
 /// The number of the set of branches of set `number`.
 fn branch_set(number: u32) -> u32 {
     (split_mix(number.into()) % u64::from(BRANCH_SETS)) as u32
@@ -122,6 +146,20 @@ mod tests {
         let entries = stored.entries();
         assert!(entries.iter().all(|entry| entry.value < BRANCH_SETS));
         assert_eq!(stored.into_entries(), entries);
+        Ok(())
+    }
+
+    #[test]
+    fn a_sample_has_every_set_with_the_same_probability() -> anyhow::Result<()> {
+        let stored = StoredSets::draw(&ZipfTags::new(1, 1_000, 0.0), 100)?;
+        let mut chosen = std::collections::HashMap::new();
+        for seed in 0..1_000 {
+            let sample = stored.sample(30, seed);
+            assert!(sample.numbered.is_sorted_by_key(|entry| entry.value) && sample.numbered.len() == 30);
+            sample.numbered.iter().for_each(|entry| *chosen.entry(entry.value).or_insert(0) += 1);
+        }
+        assert!(chosen.len() == 100 && chosen.values().all(|times| (220..380).contains(times)), "{chosen:?}");
+        assert_eq!(stored.sample(1_000, 1).numbered, stored.numbered);
         Ok(())
     }
 

@@ -5,14 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::forms::{Form, Table};
+use super::forms::{CELL_BYTES, Form, Table};
 use crate::experiment::Outcome;
 use crate::tag_sets::{StoredSets, TagSource};
 
 /// Sets of which the tags are counted.
 const TAGS_SAMPLE: usize = 100_000;
-/// Bytes of a cell of the paper's vector.
-const CELL_BYTES: f64 = 8.0;
 
 /// What is known of a set of tag sets.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +39,7 @@ impl Compression {
     /// `unpermuted_nodes` are those of a trie whose bits are in the order of the descriptor.
     pub(super) fn add_tables(&mut self, unpermuted_nodes: u64, tables: &[Table]) {
         let saved_percent = |before: f64, after: f64| 100.0 * (1.0 - after / before);
-        let per_descriptor = |nodes: u64| nodes as f64 * CELL_BYTES / self.descriptors as f64;
+        let per_descriptor = |nodes: u64| (nodes * CELL_BYTES) as f64 / self.descriptors as f64;
         let plain = per_descriptor(unpermuted_nodes);
         self.bytes.insert(Form::Plain.to_string(), plain);
         for table in tables {

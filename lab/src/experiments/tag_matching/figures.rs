@@ -4,9 +4,10 @@
 use anyhow::ensure;
 use namewire_tagnet::Descriptor;
 
+use super::Size;
 use super::forms::{Form, Goal, Table};
 use super::speeds::{Speeds, by_threads};
-use super::{Size, Subject, add_speeds};
+use super::subject::{Subject, add_speeds};
 use crate::experiment::{Context, Outcome, Samples};
 
 /// Steps of the progress bar.
@@ -37,7 +38,7 @@ pub(super) fn run(context: &Context, size: &Size, subject: &Subject<'_>, outcome
         add_speeds(&speeds, &format!("Fig. 8, {extra_tags} extra tags"), &tables, outcome);
     }
     context.begin_step("threads")?;
-    threads(context, size, subject, &tables, outcome)
+    threads(context, size, subject, (&tables, "Fig. 10"), outcome)
 }
 
 /// A packet of which the table finds no subset.
@@ -51,11 +52,12 @@ fn absent(subject: &Subject<'_>, table: &Table) -> anyhow::Result<Descriptor> {
     anyhow::bail!("{TRIES} packets with tags of no set have all matched")
 }
 
-fn threads(
+/// Throughput by number of threads (Figs. 10a, 10b): of these tables, in cases that begin so.
+pub(super) fn threads(
     context: &Context,
     size: &Size,
     subject: &Subject<'_>,
-    tables: &[&Table],
+    (tables, case): (&[&Table], &str),
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX));
@@ -82,7 +84,7 @@ fn threads(
                 }
             }
             for (threads, samples) in counts.iter().zip(speeds) {
-                let case = format!("Fig. 10, {threads} threads");
+                let case = format!("{case}, {threads} threads");
                 outcome.rows.push(samples.row(&case, &table.form.to_string(), goal.name(), "thousand per s", None));
             }
         }

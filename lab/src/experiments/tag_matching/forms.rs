@@ -6,9 +6,12 @@ use std::ops::ControlFlow;
 use anyhow::ensure;
 use namewire_tables::pages::PageSize;
 use namewire_tagnet::Descriptor;
-use namewire_tagnet::matching::burst_trie::BurstTrie;
+use namewire_tagnet::matching::burst_trie::{BurstTrie, PausedSearch};
 use namewire_tagnet::matching::vector::{BitOrder, Layout, SearchCounts, VectorOptions, VectorTable};
 use namewire_tagnet::matching::{Entry, SubsetTable};
+
+/// Bytes of a vector's cell.
+pub(super) const CELL_BYTES: u64 = 8;
 
 namewire_packet::names! {
     /// A form of the table.
@@ -131,8 +134,19 @@ impl Table {
         self.bytes() as f64 / self.descriptors.max(1) as f64
     }
 
+    /// Cells of a vector.
+    pub(super) fn cells(&self) -> Option<u64> {
+        let cell_bytes = self.parts.iter().find_map(|(part, bytes)| (*part == "cells").then_some(*bytes));
+        cell_bytes.map(|bytes| bytes / CELL_BYTES)
+    }
+
     pub(super) fn search(&self, goal: Goal, queries: &[Descriptor]) -> Totals {
         self.searches.search(goal, queries)
+    }
+
+    /// The steps of the searches, where the form is the router's own.
+    pub(super) fn steps(&self, goal: Goal, queries: &[Descriptor]) -> Option<u64> {
+        queries.iter().map(|query| self.searches.steps(goal, query)).sum()
     }
 
     /// What the searches do, where the form counts it.
@@ -229,6 +243,11 @@ trait Searches: Sync {
     /// What a search does, where the table counts it.
     fn counts(&self, goal: Goal, query: &Descriptor) -> Option<SearchCounts>;
 
+    /// The steps of a search, where the table counts them.
+    fn steps(&self, _: Goal, _: &Descriptor) -> Option<u64> {
+        None
+    }
+
     /// Of the largest subsets, the lowest.
     fn lowest_largest(&self, query: &Descriptor) -> Option<Entry>;
 }
@@ -321,6 +340,15 @@ impl Searches for RouterWalk {
 
     fn counts(&self, _: Goal, _: &Descriptor) -> Option<SearchCounts> {
         None
+    }
+
+    fn steps(&self, goal: Goal, query: &Descriptor) -> Option<u64> {
+        let (view, mut paused, mut left) = (self.trie.view(), PausedSearch::default(), usize::MAX);
+        let is_over = match goal {
+            Goal::All => view.find_all_within(query, &mut paused, &mut left, |_| ControlFlow::Continue(())).is_ready(),
+            Goal::Largest => view.find_largest_within(query, &mut paused, &mut left, |_| true).is_ready(),
+        };
+        is_over.then_some((usize::MAX - left) as u64)
     }
 
     fn lowest_largest(&self, query: &Descriptor) -> Option<Entry> {

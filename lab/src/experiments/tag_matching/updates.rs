@@ -76,7 +76,7 @@ fn queries(source: &dyn TagSource, mut stored: StoredSets, seed: u64) -> anyhow:
         place += 1;
         (place - 1) % POOL_SHARE != 0
     });
-    let mut packets = PacketTags::new(source, &stored, QUERIES.min(stored.numbered.len()), seed);
+    let mut packets = PacketTags::new(source, &stored, seed);
     (0..QUERIES).map(|_| Ok(packets.matching_up_to(2)?.descriptor())).collect()
 }
 

@@ -148,7 +148,7 @@ mod tests {
         let router = TreeRouter::in_network(2_000, 1)?;
         let source = ZipfTags::new(1, 1_000, 1.0);
         let stored = StoredSets::draw(&source, 1_000)?;
-        let mut tags = PacketTags::new(&source, &stored, 1_000, 1);
+        let mut tags = PacketTags::new(&source, &stored, 1);
         let mut random = fastrand::Rng::with_seed(1);
         for (pull_percent, mean_bytes) in
             [(0, 1280.0), (20, 835.0), (40, 775.0), (60, 751.0), (80, 739.0), (100, 731.0)]

@@ -9,8 +9,8 @@
 //! | find its faces: by descriptor or by locator | `namewire_tagnet::forwarder::TagTables::forward` |
 //! | for each face a copy, with another hop limit | `namewire_packet::tag::TagPacket::patch` |
 //!
-//! `tree_router.rs` describes the router. The paper's sets are compared with ours as in `docs/tag-sets.md`: 10M and 63M
-//! with application classes, 10M-CCN with names.
+//! `tree_router.rs` describes the router. The paper's sets are compared with ours as in `docs/tag-sets.md`: 63M with
+//! users of applications, 10M with a sample of these, 10M-CCN with names that have `www`.
 //!
 //! Before any time, every table must send the same packets through the same faces.
 //!
@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::clock::thread_time_ns;
 use crate::experiment::{Context, Outcome, Samples};
-use crate::tag_sets::{ApplicationClasses, NameTags, PacketTags, StoredSets, TagSource};
+use crate::tag_sets::{NameTags, PacketTags, StoredSets, TagSource, Users};
 use flows::{Mix, Packets};
 use tree_router::TreeRouter;
 
@@ -43,6 +43,8 @@ pub(super) const FILE: &str = include_str!("experiment.toml");
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Size {
+    /// Descriptors of the set of which the others are samples: the paper's 63M.
+    population: usize,
     descriptors: Vec<usize>,
     names: usize,
     topic_vocabulary_max: u32,
@@ -62,25 +64,29 @@ const TABLE_1_FURTHER: usize = 15;
 const FURTHER: [usize; 5] = [0, 3, 7, TABLE_1_FURTHER, 31];
 /// Fewest packets of a repetition.
 const PACKETS_MIN: usize = 2_048;
-/// Stored sets that packets are drawn from.
-const PACKET_SETS: usize = 1 << 20;
 
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size: Size = context.size(FILE)?;
     let router = TreeRouter::in_network(size.nodes, context.seed)?;
     context.plan_steps(2 * (size.descriptors.len() + 1));
     let mut outcome = Outcome::default();
-    let classes = ApplicationClasses::new(context.seed, size.topic_vocabulary_max);
+    let users = Users::new(context.seed, size.topic_vocabulary_max);
+    let population = StoredSets::draw(&users, size.population)?;
     for (place, &descriptors) in size.descriptors.iter().enumerate() {
-        let fib = Fib::build(context, &router, &classes, descriptors)?;
-        let table_1 = fib.measure(context, &size, &router, &mut outcome)?;
+        let stored = population.sample(descriptors, context.seed);
+        let mut tags = PacketTags::new(&users, &stored, context.seed);
+        let fib = Fib::build(context, &router, &users, &stored)?;
+        drop(stored);
+        let table_1 = fib.measure(context, &size, &router, &mut tags, &mut outcome)?;
         if place == 0 {
             add_headline(&fib.case, &table_1, &mut outcome);
         }
     }
-    drop(classes);
-    let names = NameTags::invented(context.seed, size.names)?;
-    Fib::build(context, &router, &names, size.names)?.measure(context, &size, &router, &mut outcome)?;
+    drop((users, population));
+    let names = NameTags::invented(context.seed, size.names)?.with_www();
+    let stored = StoredSets::draw(&names, size.names)?;
+    let mut tags = PacketTags::new(&names, &stored, context.seed);
+    Fib::build(context, &router, &names, &stored)?.measure(context, &size, &router, &mut tags, &mut outcome)?;
     outcome.notes.push(format!(
         "The router has {} interfaces. With several threads, each forwards its part of the packets.",
         router.children().len() + 1
@@ -117,30 +123,26 @@ fn add_headline(case: &str, table_1: &[Throughput], outcome: &mut Outcome) {
 }
 
 /// A router with one set of descriptors, in several tables.
-struct Fib<'s> {
+struct Fib {
     case: String,
-    source: &'s dyn TagSource,
-    stored: StoredSets,
     forwarders: Vec<(&'static str, Box<dyn Forwards>)>,
 }
 
-impl<'s> Fib<'s> {
+impl Fib {
     fn build(
         context: &Context,
         router: &TreeRouter,
-        source: &'s dyn TagSource,
-        descriptors: usize,
+        source: &dyn TagSource,
+        stored: &StoredSets,
     ) -> anyhow::Result<Self> {
         context.begin_step(&format!("{}: build", source.title()))?;
-        let mut stored = StoredSets::draw(source, descriptors)?;
         let case = format!("{}, {}", source.title(), stored.rounded());
         let mut forwarders: Vec<(&'static str, Box<dyn Forwards>)> = Vec::new();
         let paper = VectorTable::build(stored.entries(), VectorOptions::PAPER)?;
         forwarders.push(("paper's table", Box::new(router.tables(paper))));
         let ours = BurstTrie::build(stored.entries(), stored.numbered.len(), PageSize::default())?;
         forwarders.push(("burst trie", Box::new(router.tables(RouterTable(ours)))));
-        stored.numbered.truncate(PACKET_SETS);
-        Ok(Self { case, source, stored, forwarders })
+        Ok(Self { case, forwarders })
     }
 
     /// Measures all mixes; returns what one thread does with our table in those of Table 1.
@@ -149,10 +151,10 @@ impl<'s> Fib<'s> {
         context: &Context,
         size: &Size,
         router: &TreeRouter,
+        tags: &mut PacketTags<'_>,
         outcome: &mut Outcome,
     ) -> anyhow::Result<Vec<Throughput>> {
         context.begin_step(&format!("{}: forward", self.case))?;
-        let mut tags = PacketTags::new(self.source, &self.stored, self.stored.numbered.len(), context.seed);
         let mut random = fastrand::Rng::with_seed(context.seed);
         let mut table_1 = Vec::new();
         for further_max in FURTHER {
@@ -163,7 +165,7 @@ impl<'s> Fib<'s> {
                 }
                 let mut draw = |packets: usize| {
                     let mix = Mix { pull_percent, further_max };
-                    Packets::draw(router, &mut tags, mix, packets, &mut random)
+                    Packets::draw(router, tags, mix, packets, &mut random)
                 };
                 let case = format!("{}, {pull_percent} % pull, up to {further_max} further", self.case);
                 let ours = self.measure_mix(context, size, (&case, pull_percent), &mut draw, outcome)?;
