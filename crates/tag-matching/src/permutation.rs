@@ -97,6 +97,11 @@ impl Key {
         a | b | c == 0
     }
 
+    /// The 1-bits that one of both has.
+    pub(super) fn union(self, other: Key) -> Self {
+        Key([0, 1, 2].map(|word| self.0[word] | other.0[word]))
+    }
+
     /// Its 1-bits that the other does not have.
     pub(super) fn without(self, other: Key) -> Self {
         Key([0, 1, 2].map(|word| self.0[word] & !other.0[word]))

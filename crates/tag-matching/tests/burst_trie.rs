@@ -3,7 +3,9 @@
 
 use namewire_packet::descriptor::Descriptor;
 use namewire_tables::pages::PageSize;
-use namewire_tag_matching::burst_trie::{BuildError, BurstTrie, BurstTrieReader, BurstTrieView, PausedSearch, Refusal};
+use namewire_tag_matching::burst_trie::{
+    BuildError, BurstTrie, BurstTrieReader, BurstTrieView, Cursor, PausedSearch, Refusal, StepLimit, WALKS,
+};
 use namewire_tag_matching::linear::LinearTable;
 use namewire_tag_matching::{Entry, SubsetTable};
 use proptest::prelude::*;
@@ -144,6 +146,44 @@ fn a_search_that_pauses_finds_what_stays_while_the_table_changes() {
     }
 }
 
+/// All descriptors with their values, sorted, by a walk of this many at a time.
+fn walked(view: &BurstTrieView<'_>, most: usize) -> Vec<(Descriptor, u32)> {
+    let (mut cursor, mut entries) = (Cursor::default(), vec![]);
+    while view.walk(&mut cursor, most, |entry| entries.push((entry.descriptor, entry.value))) {}
+    entries.sort_unstable();
+    entries
+}
+
+/// A walk meets what stays exactly once, and what comes or goes at most once, while the table changes between its
+/// parts.
+#[test]
+fn a_walk_meets_what_stays_while_the_table_changes() {
+    let mut random = fastrand::Rng::with_seed(43);
+    let descriptor = |value: u32| Descriptor::of_tags([format!("a{}", value % 7).as_str(), &format!("own{value}")]);
+    let start: Vec<Entry> = (0..1_000).map(|value| Entry { descriptor: descriptor(value), value }).collect();
+    for mut table in [empty(20_000), built(&start, 20_000)] {
+        (0..4_000).for_each(|value| _ = table.insert(Entry { descriptor: descriptor(value), value }).unwrap());
+        for most in [1, 7, 100, 5_000] {
+            let (mut cursor, mut met) = (Cursor::default(), vec![]);
+            while table.view().walk(&mut cursor, most, |entry| met.push((entry.value, entry.descriptor))) {
+                // Even values stay, odd ones come and go.
+                for _ in 0..20 {
+                    let value = random.u32(..6_000) | 1;
+                    match table.get(&descriptor(value)) {
+                        Some(_) => assert_eq!(table.remove(&descriptor(value)), Ok(Some(value))),
+                        None => assert_eq!(table.insert(Entry { descriptor: descriptor(value), value }), Ok(None)),
+                    }
+                }
+            }
+            assert!(met.iter().all(|(value, met)| *met == descriptor(*value)));
+            let mut values: Vec<u32> = met.iter().map(|(value, _)| *value).collect();
+            values.sort_unstable();
+            assert!(values.is_sorted_by(|a, b| a < b), "each at most once");
+            assert!((0..4_000).step_by(2).all(|value| values.binary_search(&value).is_ok()), "{most} at a time");
+        }
+    }
+}
+
 /// Compares all forms of search with the linear scan.
 fn check(table: &BurstTrie, reference: &LinearTable, queries: &[Descriptor]) {
     let view = table.view();
@@ -181,6 +221,17 @@ fn check(table: &BurstTrie, reference: &LinearTable, queries: &[Descriptor]) {
             assert_eq!(values_within(&view, query, 30).0, expected, "{query:?}");
             assert_eq!(largest_within(&view, query, is_odd), reference.find_largest_of(query, is_odd), "{query:?}");
         }
+        let mut proper = vec![];
+        view.find_proper(query, |value| {
+            proper.push(value);
+            ControlFlow::Continue(())
+        });
+        proper.sort_unstable();
+        let others =
+            reference.entries().iter().filter(|it| it.descriptor != *query && it.descriptor.is_subset_of(query));
+        let mut others: Vec<u32> = others.map(|entry| entry.value).collect();
+        others.sort_unstable();
+        assert_eq!(proper, others, "{query:?}");
         let limit = expected.len() / 2 + 1;
         let mut visited = 0;
         view.find_all(query, |_| {
@@ -189,7 +240,41 @@ fn check(table: &BurstTrie, reference: &LinearTable, queries: &[Descriptor]) {
         });
         assert_eq!(visited, limit.min(expected.len()), "a visitor that breaks is not called again");
     }
+    check_limited(&view, reference, queries);
+    let mut entries: Vec<_> = reference.entries().iter().map(|entry| (entry.descriptor, entry.value)).collect();
+    entries.sort_unstable();
+    assert_eq!((walked(&view, 1), walked(&view, usize::MAX)), (entries.clone(), entries));
     check_memory(table);
+}
+
+/// Searches with a limit of steps: those that are not stopped find what they should, and none is without need.
+fn check_limited(view: &BurstTrieView<'_>, reference: &LinearTable, queries: &[Descriptor]) {
+    let is_wanted = |place: usize, value: u32| (place + value as usize).is_multiple_of(2);
+    for queries in queries.chunks(WALKS) {
+        let most = usize::MAX;
+        for limit in [[10, most], [most, 100], [most, most]] {
+            let limit = StepLimit { each: limit[0], together: limit[1] };
+            let mut found = vec![vec![]; queries.len()];
+            let all = view.find_all_limited(queries, limit, |place, value| {
+                found[place].push(value);
+                ControlFlow::Continue(())
+            });
+            let (largest, answers) = view.find_largest_limited(queries, limit, is_wanted);
+            for (place, query) in queries.iter().enumerate() {
+                found[place].sort_unstable();
+                let expected = values(reference, query);
+                if all.stopped >> place & 1 == 0 {
+                    assert_eq!(found[place], expected, "{query:?}");
+                } else {
+                    assert!(all.steps > 10 && found[place].iter().all(|value| expected.contains(value)));
+                }
+                if largest.stopped >> place & 1 == 0 {
+                    assert_eq!(answers[place], reference.find_largest_of(query, |value| is_wanted(place, value)));
+                }
+            }
+            assert!(limit.each.min(limit.together) < most || (all.stopped, largest.stopped) == (0, 0));
+        }
+    }
 }
 
 #[test]

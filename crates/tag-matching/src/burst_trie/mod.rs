@@ -25,6 +25,7 @@
 //! | `update.rs` | insertion and removal |
 //! | `search.rs` | *Find All Subsets*, *Find Largest Subset*, several queries at a time |
 //! | `paused.rs` | the same in steps, for one query |
+//! | `walk.rs` | all descriptors, a part at a time |
 //!
 //! Readers and the writer: an update makes a new leaf, and the nodes whose number of children changes, in free blocks.
 //! One store of one slot then makes them visible. Blocks that no slot leads to any more are free when no reader is
@@ -51,6 +52,7 @@ mod paused;
 mod search;
 mod slot;
 mod update;
+mod walk;
 
 use super::permutation::{BitOrder, Key, Permutation};
 use super::{Entry, SubsetTable};
@@ -63,17 +65,21 @@ use namewire_tables::pages::PageSize;
 use namewire_tables::quiescence::{Domain, Pin, Reader, Retired};
 use partitions::{PARTITION_BYTES, PARTITIONS_MAX, Partitions};
 pub use paused::PausedSearch;
-use search::{All, Goal, Largest, Search, Shared, WALKS};
+use search::{All, Goal, Largest, Proper, Search, Shared};
+pub use search::{StepLimit, WALKS};
 use slot::Slot;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub use walk::Cursor;
 
 /// Bytes of blocks for each descriptor of the capacity. Three tags need 14 to 17; the rest is for heavier descriptors
 /// and for blocks that wait for readers. Memory that is never touched costs nothing.
 pub const BYTES_MAX: usize = 32;
 /// Bytes of blocks of a table, whatever its capacity: a few descriptors may have many 1-bits.
 const BYTES_MIN: usize = 1 << 20;
+/// Bytes of blocks of a table for no descriptors: it has a root.
+const BYTES_NONE: usize = 1 << 12;
 /// Blocks that may wait for readers before changes are refused.
 const WAITING_MAX: usize = 1 << 16;
 /// Fewest descriptors of a partition: it costs some 300 bytes.
@@ -195,7 +201,8 @@ impl BurstTrie {
         if rows.len() > capacity {
             return Err(Refusal::Descriptors.into());
         }
-        let words = Words::new((capacity.saturating_mul(BYTES_MAX)).max(BYTES_MIN) / WORD_BYTES, pages)?;
+        let bytes_min = if capacity == 0 { BYTES_NONE } else { BYTES_MIN };
+        let words = Words::new((capacity.saturating_mul(BYTES_MAX)).max(bytes_min) / WORD_BYTES, pages)?;
         let mut space = Space::new(words.len(), BLOCK_WORDS_MAX);
         let mut layout = Layout { words: &words, space: &mut space, rows_wanted: ROWS_BUILT, reserve: 0, made: vec![] };
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -314,6 +321,15 @@ impl BurstTrieView<'_> {
         self.shared.get(descriptor)
     }
 
+    /// Calls `visit` with the value of each stored subset of `query` other than `query` itself, in any order, until it
+    /// breaks. Returns the number of steps that the search took.
+    pub fn find_proper(&self, query: &Descriptor, visit: impl FnMut(u32) -> ControlFlow<()>) -> usize {
+        let mut goal = Proper { weight: query.weight() as u8, visit };
+        let mut steps = usize::MAX;
+        Search::<Key, 1>::new(self.shared, std::slice::from_ref(query)).run(self.shared, &mut goal, &mut steps);
+        usize::MAX - steps
+    }
+
     /// [`SubsetTable::find_all`] for several queries at a time: calls `visit` with the place of a query and the value
     /// of one of its subsets, in any order. If it breaks, the search for this query ends.
     pub fn find_all_of_each(&self, queries: &[Descriptor], mut visit: impl FnMut(usize, u32) -> ControlFlow<()>) {
@@ -326,10 +342,53 @@ impl BurstTrieView<'_> {
     /// [`SubsetTable::find_largest`] for several queries at a time: calls `answer` with each place and its answer.
     pub fn find_largest_of_each(&self, queries: &[Descriptor], mut answer: impl FnMut(usize, Option<Entry>)) {
         for (batch, queries) in queries.chunks(WALKS).enumerate() {
-            let mut goal = Largest::<_, WALKS>::new(&self.shared.order, |_| true);
+            let mut goal = Largest::<_, WALKS>::new(&self.shared.order, |_, _| true);
             self.shared.search::<_, WALKS>(queries, &mut goal);
             (0..queries.len()).for_each(|walk| answer(batch * WALKS + walk, goal.best[walk]));
         }
+    }
+}
+
+/// What searches at a time did that had a limit of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// The steps of all searches.
+    pub steps: usize,
+    /// Bit n: search n was longer than the limit, and has no answer.
+    pub stopped: u32,
+}
+
+impl BurstTrieView<'_> {
+    /// [`BurstTrieView::find_all_of_each`] for at most [`WALKS`] queries, with a limit of steps. A search that needs
+    /// more ends there; what it found until then was visited.
+    ///
+    /// # Panics
+    /// If there are more queries.
+    pub fn find_all_limited(
+        &self,
+        queries: &[Descriptor],
+        limit: StepLimit,
+        visit: impl FnMut(usize, u32) -> ControlFlow<()>,
+    ) -> Limited {
+        let mut search = Search::<(), WALKS>::new(self.shared, queries);
+        let (steps, stopped) = search.run_each(self.shared, &mut All(visit), limit);
+        Limited { steps, stopped }
+    }
+
+    /// [`SubsetTable::find_largest_of`] for at most [`WALKS`] queries, with a limit of steps. `accepts` gets the
+    /// place of the query. Returns the answers, too, of searches that were not stopped.
+    ///
+    /// # Panics
+    /// If there are more queries.
+    pub fn find_largest_limited(
+        &self,
+        queries: &[Descriptor],
+        limit: StepLimit,
+        accepts: impl FnMut(usize, u32) -> bool,
+    ) -> (Limited, [Option<Entry>; WALKS]) {
+        let mut goal = Largest::<_, WALKS>::new(&self.shared.order, accepts);
+        let (steps, stopped) = Search::<Key, WALKS>::new(self.shared, queries).run_each(self.shared, &mut goal, limit);
+        (Limited { steps, stopped }, goal.best)
     }
 }
 
@@ -354,8 +413,8 @@ impl SubsetTable for BurstTrieView<'_> {
         self.shared.search::<_, 1>(std::slice::from_ref(query), &mut goal);
     }
 
-    fn find_largest_of(&self, query: &Descriptor, accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
-        let mut goal = Largest::<_, 1>::new(&self.shared.order, accepts);
+    fn find_largest_of(&self, query: &Descriptor, mut accepts: impl FnMut(u32) -> bool) -> Option<Entry> {
+        let mut goal = Largest::<_, 1>::new(&self.shared.order, |_, value| accepts(value));
         self.shared.search::<_, 1>(std::slice::from_ref(query), &mut goal);
         goal.best[0]
     }

@@ -81,12 +81,12 @@ impl BurstTrieView<'_> {
         query: &Descriptor,
         paused: &mut PausedSearch,
         steps: &mut usize,
-        accepts: impl FnMut(u32) -> bool,
+        mut accepts: impl FnMut(u32) -> bool,
     ) -> Poll<Option<Entry>> {
         if !paused.is_under_way {
             (paused.wanted, paused.best) = (0, None);
         }
-        let mut goal = Largest::<_, 1>::new(&self.shared.order, accepts);
+        let mut goal = Largest::<_, 1>::new(&self.shared.order, |_, value| accepts(value));
         (goal.wanted, goal.best) = ([paused.wanted], [paused.best]);
         let new = || Search::new(self.shared, std::slice::from_ref(query));
         let search = begun(&mut paused.largest, paused.is_under_way, new);

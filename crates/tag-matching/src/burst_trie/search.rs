@@ -31,8 +31,8 @@ use namewire_tables::prefetch::prefetch_lines;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Walks at a time in the batched form.
-pub(super) const WALKS: usize = 16;
+/// Most searches at a time.
+pub const WALKS: usize = 16;
 /// Leaves that wait for their lines.
 const QUEUE_LEAVES: usize = 32;
 /// Lines that are fetched before a leaf is compared: all of most leaves.
@@ -46,6 +46,15 @@ const NODE_LINES: usize = 2;
 const FRAMES: usize = DESCRIPTOR_BITS + 1;
 /// Slots of a line.
 const SLOTS_PER_STEP: usize = 8;
+
+/// How many steps searches may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepLimit {
+    /// Each.
+    pub each: usize,
+    /// All that run at a time.
+    pub together: usize,
+}
 
 /// What the writer and readers share.
 #[derive(Debug)]
@@ -136,10 +145,37 @@ impl<F: FnMut(usize, u32) -> ControlFlow<()>> Goal for All<F> {
     }
 }
 
+/// All subsets but the query itself: those with fewer 1-bits.
+pub(super) struct Proper<F> {
+    pub(super) weight: u8,
+    pub(super) visit: F,
+}
+
+impl<F: FnMut(u32) -> ControlFlow<()>> Goal for Proper<F> {
+    type Path = Key;
+
+    fn root(mask: Key) -> Key {
+        mask
+    }
+
+    fn below(path: Key, position: u8) -> Key {
+        path.with(position)
+    }
+
+    fn wants(&self, _: usize, _: u8) -> bool {
+        true
+    }
+
+    fn found(&mut self, _: usize, leaf: Leaf<'_>, row: usize, path: Key) -> ControlFlow<()> {
+        let Row { key, value } = leaf.row(row, path);
+        if key.weight() < self.weight { (self.visit)(value) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// *Find Largest Subset*, ties to the lowest descriptor.
 pub(super) struct Largest<'a, F, const BATCH: usize> {
     order: &'a Permutation,
-    /// Whether a value may be the answer.
+    /// Whether a value may be the answer of a walk.
     accepts: F,
     /// The lowest weight that is still wanted.
     pub(super) wanted: [u8; BATCH],
@@ -152,7 +188,7 @@ impl<'a, F, const BATCH: usize> Largest<'a, F, BATCH> {
     }
 }
 
-impl<F: FnMut(u32) -> bool, const BATCH: usize> Goal for Largest<'_, F, BATCH> {
+impl<F: FnMut(usize, u32) -> bool, const BATCH: usize> Goal for Largest<'_, F, BATCH> {
     type Path = Key;
 
     fn root(mask: Key) -> Key {
@@ -171,7 +207,7 @@ impl<F: FnMut(u32) -> bool, const BATCH: usize> Goal for Largest<'_, F, BATCH> {
     fn found(&mut self, walk: usize, leaf: Leaf<'_>, row: usize, path: Key) -> ControlFlow<()> {
         let Row { key, value } = leaf.row(row, path);
         let weight = key.weight();
-        if weight < self.wanted[walk] || !(self.accepts)(value) {
+        if weight < self.wanted[walk] || !(self.accepts)(walk, value) {
             return ControlFlow::Continue(());
         }
         let entry = Entry { descriptor: self.order.descriptor(key), value };
@@ -204,6 +240,19 @@ struct Walk<P> {
     frames: ArrayVec<Frame<P>, FRAMES>,
     /// Its goal needs no more subsets.
     is_over: bool,
+}
+
+impl<P> Walk<P> {
+    /// True if it has nothing more to visit.
+    fn has_ended(&self) -> bool {
+        self.frames.is_empty() && self.partitions.is_empty()
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        self.frames.clear();
+        self.partitions.clear();
+    }
 }
 
 /// A leaf that waits for its lines.
@@ -257,6 +306,36 @@ impl<P: Copy + Default, const BATCH: usize> Search<P, BATCH> {
             self.compare(shared, goal, steps);
         }
         true
+    }
+
+    /// Walks until all walks end. A walk that has made more steps than its limit ends there; all do when they have made
+    /// more than theirs together. Returns the steps of all, and a bitmap of the walks that ended so.
+    pub(super) fn run_each<G: Goal<Path = P>>(
+        &mut self,
+        shared: &Shared,
+        goal: &mut G,
+        limit: StepLimit,
+    ) -> (usize, u32) {
+        let (mut used, mut all_used, mut stopped, mut is_anyone_walking) = ([0; BATCH], 0, 0, true);
+        while is_anyone_walking {
+            is_anyone_walking = false;
+            for (index, used) in used.iter_mut().enumerate().take(self.walks.len()) {
+                let mut steps = usize::MAX;
+                is_anyone_walking |= self.turn(shared, index, goal, &mut steps);
+                *used += usize::MAX - steps;
+                all_used += usize::MAX - steps;
+                let walk = &mut self.walks[index];
+                if (*used > limit.each || all_used > limit.together) && !walk.has_ended() {
+                    stopped |= 1 << index;
+                    walk.end();
+                }
+            }
+        }
+        while self.left < self.entered {
+            self.compare(shared, goal, &mut { usize::MAX });
+            all_used += 1;
+        }
+        (all_used, stopped)
     }
 
     /// Scans a node to the next inner child or to its end, or begins with a partition. False if the walk has ended.
@@ -328,9 +407,7 @@ impl<P: Copy + Default, const BATCH: usize> Search<P, BATCH> {
             let row = candidates.trailing_zeros() as usize;
             candidates &= candidates - 1;
             if leaf.tail_matches(row, &walk.query) && goal.found(index, leaf, row, path).is_break() {
-                walk.is_over = true;
-                walk.frames.clear();
-                walk.partitions.clear();
+                walk.end();
                 return;
             }
         }
