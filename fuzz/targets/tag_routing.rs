@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let limits = AdvertisementLimits { descriptors: 64, reserved: 8, per_face: 32 };
     let keys = [(2, TreeKey::new([1; KEY_BYTES]))].into();
     let config = TagRoutingConfig { trees: vec![1, 2], router: 7, times: TreeTimes::default(), limits, keys };
-    let mut routing = TagRouting::new(&config, 1, 0);
+    let mut routing = TagRouting::new(&config, 1, 0).expect("address space for the tables");
     routing.neighbour_up(FaceId(300));
     let (mut rest, mut now_ms) = (input, 0);
     while let Some(([high, low], packet)) = rest.split_first_chunk() {

@@ -1,14 +1,14 @@
 //! Tag node: a router's part in TagNet.
 //!
 //! It runs [`TagRouting`] as the router's control does, and forwards by [`LiveTables`] as its workers do. Two things
-//! differ: the tables are always those of the newest advertisements, and there is no management, so a test makes
+//! differ: steps of the tables are done at once, and there is no management, so a test makes
 //! advertisements by a call.
 
 use namewire_engine::{FaceId, FaceTable};
 use namewire_packet::lp::LpHeaders;
 use namewire_packet::tag::{TagFrame, TagPacket};
 use namewire_tagnet::advertisements::AdvertisementLimits;
-use namewire_tagnet::forwarder::{Arrival, LiveTables, LiveTablesReader, TagDrop, TagScratch, TagTransmit, TagView};
+use namewire_tagnet::forwarder::{Arrival, LiveTablesReader, TagDrop, TagScratch, TagTransmit, TagView};
 use namewire_tagnet::matching::SubsetTable;
 use namewire_tagnet::routing::{TagRouting, TagRoutingConfig};
 use namewire_tagnet::tree_protocol::TreeTimes;
@@ -25,9 +25,7 @@ const MS_NS: u64 = 1_000_000;
 
 pub(crate) struct TagNode {
     pub(crate) routing: TagRouting,
-    /// Made for the first tag packet: most nodes of most networks see none.
-    tables: Option<(LiveTables, LiveTablesReader)>,
-    descriptors_max: usize,
+    reader: LiveTablesReader,
     buffers: Buffers,
     neighbours: BTreeSet<FaceId>,
     /// What this router's clock shows at the beginning of the simulation.
@@ -62,10 +60,13 @@ impl TagNode {
             keys: BTreeMap::new(),
         };
         let config = config.unwrap_or(&in_no_tree);
+        TagNode::with_routing(routing(config, seed, START_NS / MS_NS))
+    }
+
+    fn with_routing(routing: TagRouting) -> Self {
         TagNode {
-            routing: TagRouting::new(config, seed, START_NS / MS_NS),
-            tables: None,
-            descriptors_max: config.limits.descriptors,
+            reader: routing.tables().reader(),
+            routing,
             buffers: Buffers::default(),
             neighbours: BTreeSet::new(),
             clock_ms: 0,
@@ -78,8 +79,7 @@ impl TagNode {
     pub(crate) fn restart(&mut self, config: Option<&TagRoutingConfig>, seed: u64, now_ns: u64, clock_ms: u64) {
         let Some(config) = config else { return };
         let neighbours = std::mem::take(&mut self.neighbours);
-        *self = TagNode { clock_ms, ..TagNode::new(Some(config), seed) };
-        self.routing = TagRouting::new(config, seed, self.ms(now_ns));
+        *self = TagNode { clock_ms, ..TagNode::with_routing(routing(config, seed, now_ns / MS_NS + clock_ms)) };
         neighbours.into_iter().for_each(|face| self.neighbour_up(face));
     }
 
@@ -135,20 +135,14 @@ impl TagNode {
 
     /// Brings the tables up to date. No reader is pinned meanwhile, so that each change is complete at once.
     fn tables_up_to_date(&mut self) -> (&mut LiveTablesReader, &mut Buffers) {
-        let TagNode { routing, tables, descriptors_max, buffers, .. } = self;
-        let (tables, reader) = tables.get_or_insert_with(|| {
-            let tables = LiveTables::new(*descriptors_max).expect("address space for the tables");
-            let reader = tables.reader();
-            (tables, reader)
-        });
+        let TagNode { routing, reader, buffers, .. } = self;
         if routing.take_trees_changed() {
-            tables.set_trees(routing.tree_tables().cloned().collect(), routing.may_push().clone());
+            routing.publish_trees();
         }
-        while routing.has_changed_descriptors() {
-            tables.change(routing.take_changed_descriptors());
-        }
+        let tables = routing.tables_mut();
+        tables.run();
         if tables.wants_build() {
-            tables.build(routing.entries()).expect("memory for the descriptors of a test");
+            tables.build().expect("memory for the descriptors of a test");
         }
         (reader, buffers)
     }
@@ -178,6 +172,10 @@ impl TagNode {
         let packets = self.routing.take_packets().into_iter();
         packets.map(|(face, wire)| Sent { face, headers: LpHeaders::default(), wire }).collect()
     }
+}
+
+fn routing(config: &TagRoutingConfig, seed: u64, now_ms: u64) -> TagRouting {
+    TagRouting::new(config, seed, now_ms).expect("address space for the tables")
 }
 
 impl<T: SubsetTable> Passage<'_, T> {

@@ -98,13 +98,30 @@ fn setting(key: String, value: String, Origin { source, place }: Origin) -> Sett
 
 /// There may be very many declared faces and routes, so they are not even copied.
 fn without_declarations(settings: &Settings) -> Settings {
-    let Settings { router, log, observe, probes, tables, pit, fib, cs, faces, rib, tagnet, repo, trust, state, .. } =
-        settings;
+    let Settings {
+        router,
+        log,
+        observe,
+        probes,
+        engine,
+        tables,
+        pit,
+        fib,
+        cs,
+        faces,
+        rib,
+        tagnet,
+        repo,
+        trust,
+        state,
+        ..
+    } = settings;
     Settings {
         router: router.clone(),
         log: log.clone(),
         observe: observe.clone(),
         probes: probes.clone(),
+        engine: engine.clone(),
         tables: tables.clone(),
         pit: pit.clone(),
         fib: fib.clone(),

@@ -26,6 +26,7 @@ use crate::{
 pub use busy_poll::BusyPoll;
 pub use choice::{Choice, Named};
 pub use cs::CsSection;
+pub use engine::EngineSection;
 pub use entries::{FaceEntry, RouteEntry, StrategyEntry};
 pub use ethernet_io::EthernetIo;
 pub use faces::{
@@ -48,7 +49,7 @@ use ranges::{
 pub use repo::{RepoIndex, RepoSection, RepoStore, RepoSync, RetentionEntry};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, net::SocketAddr, path::PathBuf, time::Duration};
-pub use tagnet::{TagNeighbours, TagnetSection};
+pub use tagnet::{TagNeighbours, TagTable, TagnetSection};
 
 /// Settings of a node. What a file omits has its default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,8 @@ pub struct Settings {
     pub observe: ObserveSection,
     /// Whom the router answers when they ping it or trace a route.
     pub probes: ProbesSection,
+    /// How workers go through a batch.
+    pub engine: EngineSection,
     /// All tables but the Content Store.
     pub tables: TablesSection,
     /// How pending Interests are kept.

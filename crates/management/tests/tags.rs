@@ -131,7 +131,7 @@ impl TagPlane for SharedTables {
             let branches = set.branches().iter().map(|branch| tables.branch(descriptor, branch)).collect();
             TagRoute { descriptor: descriptor.to_bytes(), branches }
         };
-        let mut routes: Vec<TagRoute> = tables.advertisements.entries().map(route).collect();
+        let mut routes: Vec<TagRoute> = tables.advertisements.entries(usize::MAX).map(route).collect();
         routes.sort_by_key(|route| route.descriptor);
         routes
     }
@@ -144,8 +144,11 @@ fn bench_with(trust: TrustConfig) -> (Bench, SharedTables) {
     other.face = OTHER_APPLICATION;
     bench.add_face(other);
     let limits = AdvertisementLimits { descriptors: 3, reserved: 0, per_face: 2 };
-    let tables =
-        Tables { advertisements: Advertisements::new(limits), tag_sets: BTreeMap::new(), may_push: BTreeSet::new() };
+    let tables = Tables {
+        advertisements: Advertisements::new(limits).unwrap(),
+        tag_sets: BTreeMap::new(),
+        may_push: BTreeSet::new(),
+    };
     let tables = SharedTables(Arc::new(Mutex::new(tables)));
     bench.router.tag_plane = Some(Box::new(tables.clone()));
     (bench, tables)

@@ -1,7 +1,8 @@
 //! Tag packets: the worker that receives one forwards it, by tables that all workers read.
 //!
 //! An application's packet first gets its tree and its place for replies
-//! ([`TagView::completed`](namewire_tagnet::forwarder::TagView::completed)). Packets between routers go to control.
+//! ([`TagView::completed`](namewire_tagnet::forwarder::TagView::completed)). Packets of one batch are searched for
+//! together ([`namewire_tagnet::forwarder::batch`]). Packets between routers go to control.
 //! Long searches continue in later turns (`tag_searches.rs`).
 
 use crate::{
@@ -11,16 +12,21 @@ use crate::{
     shared::TagCounters,
     tag_searches::{FIRST_STEPS, FIRST_TURN_STEPS, TURN_STEPS, TagSearches, WaitingPacket},
 };
+use arrayvec::ArrayVec;
 use namewire_engine::{FaceId, FaceTable, Frame};
 use namewire_packet::{
     lp::LpHeaders,
     tag::{TagAddress, TagFrame, TagPacket, TagPacketKind},
 };
+use namewire_shares::HolderId;
 use namewire_tagnet::{
-    forwarder::{Arrival, LiveTablesReader, SteppedTables, TagDrop, TagScratch, TagTransmit, TagView},
-    matching::burst_trie::BurstTrieView,
+    forwarder::{
+        Arrival, LiveTablesReader, SearchedTable, SteppedTables, TagDrop, TagTransmit, TagView,
+        batch::{BatchScratch, PACKETS_MAX},
+    },
+    matching::burst_trie::StepLimit,
 };
-use std::{sync::atomic::Ordering, task::Poll};
+use std::{borrow::Cow, sync::atomic::Ordering, task::Poll};
 
 /// A worker's access to the tables, buffers that it uses again for each packet, and counters.
 #[derive(Default)]
@@ -40,21 +46,35 @@ struct LongSearches {
 
 #[derive(Default)]
 struct Buffers {
-    scratch: TagScratch,
+    scratch: BatchScratch,
+    /// Where the packets of long searches go.
     transmits: Vec<TagTransmit>,
     copy: Vec<u8>,
     /// Steps that the packets of this turn may still use.
     steps: usize,
 }
 
-/// What a packet of a batch meets.
+/// What packets of a batch meet.
 struct Place<'a> {
     searches: &'a mut TagSearches,
     buffers: &'a mut Buffers,
     counters: &'a mut TagCounters,
 }
 
-/// A packet of a batch.
+/// A packet of a batch, whose search is to come: an application's is completed.
+struct Prepared<'a> {
+    face: FaceId,
+    headers: &'a LpHeaders,
+    wire: Cow<'a, [u8]>,
+}
+
+/// Where the copies of a packet go.
+struct Copies<'a> {
+    packet: &'a TagPacket<'a>,
+    transmits: &'a [TagTransmit],
+}
+
+/// A packet that goes on.
 #[derive(Clone, Copy)]
 struct Arrived<'a> {
     face: FaceId,
@@ -82,7 +102,13 @@ impl WorkerIo {
     pub(crate) fn forward_tag_frames(&mut self, faces: &FaceTable, frames: &[Frame<'_>], tag_frames: &[u16]) {
         let mut forwarding = std::mem::take(&mut self.tags);
         let TagForwarding { tables, long, buffers, counters } = &mut forwarding;
+        long.iter_mut().for_each(|long| long.tables.refresh());
         let pinned = tables.as_mut().map(LiveTablesReader::pin);
+        let mut way = match (&pinned, long) {
+            (Some(pinned), Some(long)) => Some((pinned.view(), &mut long.searches)),
+            _ => None,
+        };
+        let mut batch = ArrayVec::new();
         for &index in tag_frames {
             let Frame { face, headers, packet, .. } = &frames[usize::from(index)];
             let arrived = Arrived { face: *face, headers, wire: packet };
@@ -94,77 +120,63 @@ impl WorkerIo {
                 );
                 continue;
             }
-            let result = match (&pinned, &mut *long) {
-                (Some(pinned), Some(LongSearches { searches, .. })) => {
-                    let mut place = Place { searches, buffers, counters };
-                    self.forward_tag_packet(faces, &pinned.view(), arrived, &mut place)
-                }
-                _ => Err(TagDrop::UnknownTree),
+            let Some((tables, searches)) = &mut way else {
+                counters.drops[TagDrop::UnknownTree as usize] += 1;
+                continue;
             };
-            if let Err(why) = result {
-                counters.drops[why as usize] += 1;
+            match prepare(faces, tables, arrived, counters) {
+                Ok(packet) => batch.push(packet),
+                Err(why) => counters.drops[why as usize] += 1,
             }
+            if batch.is_full() {
+                self.forward_batch(faces, tables, batch.take(), Place { searches, buffers, counters });
+            }
+        }
+        if let Some((tables, searches)) = &mut way {
+            self.forward_batch(faces, tables, batch, Place { searches, buffers, counters });
         }
         drop(pinned);
         self.tags = forwarding;
     }
 
-    fn forward_tag_packet(
+    /// Searches for several packets at a time, and forwards those whose searches are short. The others wait.
+    fn forward_batch(
         &mut self,
         faces: &FaceTable,
-        tables: &TagView<'_, BurstTrieView<'_>>,
-        arrived: Arrived<'_>,
-        place: &mut Place<'_>,
-    ) -> Result<(), TagDrop> {
-        let packet = TagPacket::parse(arrived.wire).map_err(|_| TagDrop::Malformed)?;
-        let counters = &mut place.counters;
-        match packet.kind {
-            TagPacketKind::Push => counters.in_pushes += 1,
-            TagPacketKind::Pull => counters.in_pulls += 1,
-            TagPacketKind::Reply => counters.in_replies += 1,
-        }
-        // The face may be gone since.
-        let attributes = faces.get(arrived.face).ok_or(TagDrop::NotOnTree)?;
-        if !attributes.is_local() {
-            return self.forward_or_park(faces, tables, arrived, &packet, place);
-        }
-        attributes.speaks_tags.store(true, Ordering::Relaxed);
-        let completed = tables.completed(&packet, arrived.face)?;
-        let packet = TagPacket::parse(&completed).map_err(|_| TagDrop::Malformed)?;
-        self.forward_or_park(faces, tables, Arrived { wire: &completed, ..arrived }, &packet, place)
-    }
-
-    /// Forwards a packet if its search is short, and otherwise lets it wait.
-    fn forward_or_park(
-        &mut self,
-        faces: &FaceTable,
-        tables: &TagView<'_, BurstTrieView<'_>>,
-        arrived: Arrived<'_>,
-        packet: &TagPacket<'_>,
-        place: &mut Place<'_>,
-    ) -> Result<(), TagDrop> {
-        let Place { searches, buffers, counters } = place;
-        let holder = faces.get(arrived.face).map(|face| face.holder).unwrap_or_default();
-        let is_search = matches!(packet.address, TagAddress::Descriptor { .. });
-        let waits = is_search && (buffers.steps == 0 || !searches.is_empty() && searches.has_any_of(holder));
-        if !waits {
-            let first_steps = buffers.steps.min(FIRST_STEPS);
-            let mut steps = first_steps;
-            let is_application = |face| is_application(faces, face);
-            let Buffers { scratch, transmits, .. } = buffers;
-            scratch.give_up();
-            let from = arrival(faces, arrived.face);
-            let result = tables.forward_within(packet, from, &is_application, scratch, &mut steps, transmits);
-            buffers.steps -= first_steps - steps;
-            if let Poll::Ready(result) = result {
-                self.send_tag_packet(faces, arrived, packet, buffers, counters);
-                return result;
+        tables: &TagView<'_, SearchedTable<'_>>,
+        prepared: ArrayVec<Prepared<'_>, PACKETS_MAX>,
+        place: Place<'_>,
+    ) {
+        let (mut packets, mut arrived) = (ArrayVec::<_, PACKETS_MAX>::new(), ArrayVec::<_, PACKETS_MAX>::new());
+        for Prepared { face, headers, wire } in &prepared {
+            let this = Arrived { face: *face, headers, wire };
+            match TagPacket::parse(wire) {
+                Err(_) => place.counters.drops[TagDrop::Malformed as usize] += 1,
+                Ok(packet) if place.must_wait(faces, &packet, *face) => {
+                    Parking { searches: place.searches, counters: place.counters }.park(faces, this)
+                }
+                Ok(packet) => {
+                    packets.push((packet, arrival(faces, *face)));
+                    arrived.push(this);
+                }
             }
         }
-        counters.searches_parked += 1;
-        let Arrived { face, headers, wire } = arrived;
-        let parked = searches.park(holder, WaitingPacket { face, headers: *headers, wire: wire.into() });
-        parked.then_some(()).ok_or(TagDrop::SearchesWaiting)
+        let Place { searches, buffers: Buffers { scratch, copy, steps, .. }, counters } = place;
+        let limit = StepLimit { each: FIRST_STEPS, together: *steps };
+        let is_application = |face| is_application(faces, face);
+        let mut long_ones = ArrayVec::<Arrived<'_>, PACKETS_MAX>::new();
+        let used =
+            tables.forward_each(&packets, &is_application, limit, scratch, |place, result, transmits| match result {
+                Poll::Pending => long_ones.push(arrived[place]),
+                Poll::Ready(result) => {
+                    let copies = Copies { packet: &packets[place].0, transmits };
+                    self.send_tag_packet(faces, arrived[place], copies, (copy, counters));
+                    result.err().into_iter().for_each(|why| counters.drops[why as usize] += 1);
+                }
+            });
+        *steps = steps.saturating_sub(used);
+        let mut parking = Parking { searches, counters };
+        long_ones.into_iter().for_each(|packet| parking.park(faces, packet));
     }
 
     /// Sends the copies of a packet.
@@ -172,11 +184,9 @@ impl WorkerIo {
         &mut self,
         faces: &FaceTable,
         arrived: Arrived<'_>,
-        packet: &TagPacket<'_>,
-        buffers: &mut Buffers,
-        counters: &mut TagCounters,
+        Copies { packet, transmits }: Copies<'_>,
+        (copy, counters): (&mut Vec<u8>, &mut TagCounters),
     ) {
-        let Buffers { transmits, copy, .. } = buffers;
         for &TagTransmit { face, hop_limit, fan_out } in transmits.iter() {
             copy.clear();
             copy.extend_from_slice(arrived.wire);
@@ -231,10 +241,63 @@ impl WorkerIo {
         let result = tables.forward(&packet, from, &is_application, steps, &mut buffers.transmits);
         if result.is_ready() {
             let arrived = Arrived { face: *face, headers, wire };
-            self.send_tag_packet(faces, arrived, &packet, buffers, counters);
+            let Buffers { transmits, copy, .. } = buffers;
+            self.send_tag_packet(faces, arrived, Copies { packet: &packet, transmits }, (copy, counters));
         }
         result
     }
+}
+
+/// Counts a packet, and completes an application's.
+fn prepare<'a>(
+    faces: &FaceTable,
+    tables: &TagView<'_, SearchedTable<'_>>,
+    arrived: Arrived<'a>,
+    counters: &mut TagCounters,
+) -> Result<Prepared<'a>, TagDrop> {
+    let Arrived { face, headers, wire } = arrived;
+    let packet = TagPacket::parse(wire).map_err(|_| TagDrop::Malformed)?;
+    match packet.kind {
+        TagPacketKind::Push => counters.in_pushes += 1,
+        TagPacketKind::Pull => counters.in_pulls += 1,
+        TagPacketKind::Reply => counters.in_replies += 1,
+    }
+    // The face may be gone since.
+    let attributes = faces.get(face).ok_or(TagDrop::NotOnTree)?;
+    if !attributes.is_local() {
+        return Ok(Prepared { face, headers, wire: wire.into() });
+    }
+    attributes.speaks_tags.store(true, Ordering::Relaxed);
+    Ok(Prepared { face, headers, wire: tables.completed(&packet, face)?.into() })
+}
+
+impl Place<'_> {
+    /// True if a packet's search may not begin in this turn.
+    fn must_wait(&self, faces: &FaceTable, packet: &TagPacket<'_>, face: FaceId) -> bool {
+        let is_search = matches!(packet.address, TagAddress::Descriptor { .. });
+        let holder_waits = || !self.searches.is_empty() && self.searches.has_any_of(holder(faces, face));
+        is_search && (self.buffers.steps == 0 || holder_waits())
+    }
+}
+
+/// Where packets wait whose searches are long.
+struct Parking<'a> {
+    searches: &'a mut TagSearches,
+    counters: &'a mut TagCounters,
+}
+
+impl Parking<'_> {
+    fn park(&mut self, faces: &FaceTable, Arrived { face, headers, wire }: Arrived<'_>) {
+        self.counters.searches_parked += 1;
+        let packet = WaitingPacket { face, headers: *headers, wire: wire.into() };
+        if !self.searches.park(holder(faces, face), packet) {
+            self.counters.drops[TagDrop::SearchesWaiting as usize] += 1;
+        }
+    }
+}
+
+fn holder(faces: &FaceTable, face: FaceId) -> HolderId {
+    faces.get(face).map(|face| face.holder).unwrap_or_default()
 }
 
 fn arrival(faces: &FaceTable, face: FaceId) -> Arrival {

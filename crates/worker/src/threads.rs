@@ -21,7 +21,7 @@ use crate::{
 use namewire_engine::{Engine, EngineConfig};
 use namewire_faces::{DriverConfig, FaceCounters, SocketDriver};
 use namewire_tables::{HashKey, head_room};
-use namewire_tagnet::forwarder::LiveTables;
+use namewire_tagnet::{advertisements::Known, forwarder::LiveTables};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     io,
@@ -117,7 +117,7 @@ pub fn start(
     shared: &Arc<Shared>,
     sender: &ControlSender,
     udp_sockets: Vec<Vec<UdpSocket>>,
-    tags: Option<&LiveTables>,
+    tags: Option<&LiveTables<Known>>,
 ) -> Result<Started, WorkersError> {
     let count = udp_sockets.len();
     let sleeps_at_once = config.busy_poll.is_none().then(|| why_not_to_look(count, &config.pin)).flatten();

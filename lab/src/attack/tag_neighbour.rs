@@ -59,7 +59,7 @@ impl Neighbour {
         // The highest number: it is never the root.
         let (router, times) = (u64::MAX - 1, TreeTimes::default());
         let config = TagRoutingConfig { trees: vec![TREE], router, times, limits, keys: BTreeMap::new() };
-        let mut routing = TagRouting::new(&config, fastrand::u64(..), 0);
+        let mut routing = TagRouting::new(&config, fastrand::u64(..), 0)?;
         routing.neighbour_up(ROUTER);
         Ok(Neighbour { socket, routing, started: Instant::now(), heard: None })
     }

@@ -12,7 +12,7 @@ use namewire_designs::fib::{
     string_differentiation::DefaultRoute,
 };
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName};
-use namewire_engine::{AnswersProbes, DataFrom, UnsolicitedPolicy};
+use namewire_engine::{AnswersProbes, DataFrom, Schedule, UnsolicitedPolicy};
 use namewire_tables::{PageSize, PrefixLookup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -57,6 +57,7 @@ pub(super) use named;
 
 named! {
     EvictionName: &Self::ALL;
+    Schedule: &Self::ALL;
     AdmissionName: &Self::ALL;
     PrefixLookup: &Self::ALL;
     UnsolicitedPolicy: &Self::ALL;

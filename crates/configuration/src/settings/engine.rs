@@ -1,7 +1,16 @@
 //! The part of a node's settings that an engine needs.
 
-use super::Settings;
-use namewire_engine::EngineConfig;
+use super::{Settings, choice::Choice};
+use namewire_engine::{EngineConfig, Schedule};
+use serde::{Deserialize, Serialize};
+
+/// `[engine]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineSection {
+    /// The order of the stages of a batch, and what they prefetch.
+    pub schedule: Choice<Schedule>,
+}
 
 impl Settings {
     /// Tables and policies of the whole router, which its workers share.
@@ -31,6 +40,7 @@ impl Settings {
             answers_probes: self.probes.answer.0,
             region_names: tables.regions.iter().map(|region| region.0.clone()).collect(),
             pages: tables.pages.0,
+            schedule: self.engine.schedule.0,
             ..defaults
         }
     }
@@ -78,6 +88,19 @@ mod tests {
             let error = from_toml(&format!("[tables]\n{beyond}")).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains(&format!("not from {range}")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_batch_follows_the_schedule_that_is_asked_for() {
+        for schedule in Schedule::ALL {
+            let text = format!("[engine]\nschedule = \"{}\"", schedule.name());
+            let settings = from_toml(&text).unwrap();
+            assert_eq!(settings.engine_config().schedule, schedule);
+        }
+        let naive = from_toml("[engine]\nschedule = \"naive\"").unwrap();
+        assert_eq!(needs_restart(&Settings::default(), &naive), ["engine.schedule"]);
+        let error = from_toml("[engine]\nschedule = \"shlt\"").unwrap_err().to_string();
+        assert_eq!(error, "line 2: engine.schedule: unknown value \"shlt\"; did you mean \"shtl\"?");
     }
 
     #[test]

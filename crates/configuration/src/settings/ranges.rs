@@ -60,7 +60,7 @@ ranges! {
     segments: u8 = 1..=MAX_SEGMENTS;
     face_sets: u16 = 1..=u16::MAX;
     max_per_worker: u32 = 1..=1 << 20;
-    tag_descriptors: u32 = 1..=1 << 24;
+    tag_descriptors: u32 = 1..=1 << 27;
     readers: u16 = 1..=64;
     probe_rate: u32 = 1..=100_000;
     commands_max: u32 = 1..=1 << 20;

@@ -20,6 +20,8 @@ pub struct TagnetSection {
     /// The file with the keys of the trees; without it, a tree has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// The table in which packets are searched.
+    pub table: Choice<TagTable>,
     /// Most descriptors.
     #[serde(deserialize_with = "tag_descriptors")]
     pub descriptors: u32,
@@ -42,8 +44,21 @@ namewire_packet::names! {
     }
 }
 
+namewire_packet::names! {
+    /// The table in which packets by descriptor are searched.
+    #[derive(Default)]
+    pub enum TagTable {
+        /// The router's own, which changes in place.
+        #[default]
+        Burst = "burst",
+        /// The paper's, which is built anew after changes.
+        Vector = "vector",
+    }
+}
+
 super::choice::named! {
     TagNeighbours: &Self::ALL;
+    TagTable: &Self::ALL;
 }
 
 impl Default for TagnetSection {
@@ -53,6 +68,7 @@ impl Default for TagnetSection {
             router_number: None,
             neighbours: Choice::default(),
             key_file: None,
+            table: Choice::default(),
             descriptors: 262_144,
             reserved: 16_384,
             per_face: 65_536,
@@ -69,6 +85,7 @@ mod tests {
     fn trees_have_numbers_from_1_on_each_once() {
         let settings = from_toml("[tagnet]\ntrees = [1, 7]\nneighbours = \"any\"").unwrap();
         assert_eq!((settings.tagnet.trees, settings.tagnet.neighbours.0), (vec![1, 7], TagNeighbours::Any));
+        assert_eq!(from_toml("[tagnet]\ntable = \"vector\"").unwrap().tagnet.table.0, TagTable::Vector);
         for wrong in ["[0]", "[1, 1]", "[65536]", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]"] {
             assert!(from_toml(&format!("[tagnet]\ntrees = {wrong}")).is_err(), "{wrong}");
         }

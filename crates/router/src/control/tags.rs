@@ -1,11 +1,11 @@
 //! TagNet's control side: the trees and advertisements of this node, and the tables that workers forward by.
 //!
-//! [`TagRouting`] decides. This module passes faces, packets and time to it, sends its packets, and applies its changes
-//! to the tables ([`LiveTables`]).
+//! [`TagRouting`] decides, and changes the tables by which workers forward. This module passes faces, packets and time
+//! to it, and sends its packets. Other threads make the tables anew ([`TagBuilds`]).
 
 use super::{node::Node, tag_keys};
 use crate::{StartError, log_lines};
-use namewire_configuration::settings::{TagNeighbours, TagnetSection};
+use namewire_configuration::settings::{TagNeighbours, TagTable, TagnetSection};
 use namewire_management::{TagPlane, TagPlaneRefusal, Times};
 use namewire_packet::{
     FaceId,
@@ -15,18 +15,19 @@ use namewire_packet::{
 };
 use namewire_tagnet::{
     Descriptor, TagSet,
-    advertisements::{AdvertisementLimits, AdvertisementRefusal},
+    advertisements::{AdvertisementLimits, AdvertisementRefusal, Known},
     forwarder::{BranchSet, LiveTables, Serves},
+    matching::vector::VectorOptions,
     routing::{RoutingRefusal, TagRouting, TagRoutingConfig, TreeStatus},
     tree_protocol::TreeTimes,
 };
-use namewire_worker::ToWorker;
+use namewire_worker::{TagBuilds, ToWorker};
 use std::collections::HashMap;
 
 /// Steps of the tables that wait for readers are looked at after this time.
 const STEP_NS: u64 = 1_000_000;
-/// After the tables found no memory, control tries again after this time.
-const BUILD_AGAIN_NS: u64 = 1_000_000_000;
+/// Most routes that a list has.
+const ROUTES_MAX: usize = 1 << 18;
 /// Most applications that may push.
 const MAX_PUSHERS: usize = 65_536;
 
@@ -34,10 +35,7 @@ const MAX_PUSHERS: usize = 65_536;
 pub(crate) struct TagControl {
     routing: TagRouting,
     neighbours: TagNeighbours,
-    tables: LiveTables,
-    /// When the tables may be built again.
-    next_build_ns: u64,
-    builds_failed: u64,
+    builds: TagBuilds,
     /// Root and parent of each tree, as the log has them.
     logged: HashMap<u16, (u64, Option<FaceId>)>,
 }
@@ -61,29 +59,28 @@ impl TagControl {
         let keys = tag_keys::read(section)?;
         let config =
             TagRoutingConfig { trees: section.trees.clone(), router, times: TreeTimes::default(), limits, keys };
+        let mut routing = TagRouting::new(&config, seed, now_ns / 1_000_000)?;
+        if section.table.0 == TagTable::Vector {
+            routing.tables_mut().search_by_vector(VectorOptions::PAPER);
+        }
         Ok(Some(TagControl {
-            routing: TagRouting::new(&config, seed, now_ns / 1_000_000),
+            routing,
             neighbours: section.neighbours.0,
-            tables: LiveTables::new(limits.descriptors)?,
-            next_build_ns: now_ns,
-            builds_failed: 0,
+            builds: TagBuilds::default(),
             logged: HashMap::new(),
         }))
     }
 
     /// The tables that workers forward by.
-    pub(crate) fn tables(&self) -> &LiveTables {
-        &self.tables
+    pub(crate) fn tables(&self) -> &LiveTables<Known> {
+        self.routing.tables()
     }
 
     /// When [`Node::run_tags`] has something to do.
     pub(crate) fn next_deadline_ns(&self, now_ns: u64) -> u64 {
         let routing_ns = self.routing.deadline_ms().saturating_mul(1_000_000);
-        let tables_ns = [
-            self.tables.is_waiting().then_some(now_ns + STEP_NS),
-            self.routing.has_changed_descriptors().then_some(now_ns),
-            self.tables.wants_build().then_some(self.next_build_ns),
-        ];
+        let tables = self.routing.tables();
+        let tables_ns = [tables.is_waiting().then_some(now_ns + STEP_NS), self.builds.next_deadline_ns(tables, now_ns)];
         tables_ns.into_iter().flatten().fold(routing_ns, u64::min)
     }
 
@@ -91,7 +88,7 @@ impl TagControl {
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let refusals = RoutingRefusal::named(self.routing.refusals());
         // The table for advertised descriptors could not be made anew. It is tried again.
-        refusals.chain([("table-build-failed", self.builds_failed)])
+        refusals.chain([("table-build-failed", self.builds.failed())])
     }
 
     /// Logs the trees whose root or parent has changed.
@@ -103,27 +100,14 @@ impl TagControl {
         }
     }
 
-    /// Passes what changed to the tables; of a large change, one slice.
+    /// Does what waits in the tables.
     fn follow(&mut self, now_ns: u64) {
-        let changed = self.routing.take_changed_descriptors();
-        if changed.is_empty() {
-            self.tables.run();
-        } else {
-            self.tables.change(changed);
-        }
+        self.routing.tables_mut().run();
         if self.routing.take_trees_changed() {
             self.log_trees();
-            self.tables.set_trees(self.routing.tree_tables().cloned().collect(), self.routing.may_push().clone());
+            self.routing.publish_trees();
         }
-        // A new trie takes all descriptors, so it waits until the tables have all changes.
-        if self.tables.wants_build()
-            && !self.routing.has_changed_descriptors()
-            && now_ns >= self.next_build_ns
-            && self.tables.build(self.routing.entries()).is_err()
-        {
-            self.builds_failed += 1;
-            self.next_build_ns = now_ns + BUILD_AGAIN_NS;
-        }
+        self.builds.run(self.routing.tables_mut(), now_ns);
     }
 }
 
@@ -206,12 +190,7 @@ impl TagPlane for TagControl {
     }
 
     fn trees(&self) -> Vec<TagTree> {
-        let mut descriptors: HashMap<u16, u64> = HashMap::new();
-        for (_, set) in self.routing.entries() {
-            let mut trees: Vec<u16> = set.branches().iter().map(|branch| branch.tree).collect();
-            trees.dedup();
-            trees.into_iter().for_each(|tree| *descriptors.entry(tree).or_default() += 1);
-        }
+        let descriptors = self.routing.descriptors_of_trees();
         let tree = |status: TreeStatus| {
             let (epoch, label) = status.label.unwrap_or_default();
             TagTree {
@@ -230,7 +209,7 @@ impl TagPlane for TagControl {
     }
 
     fn routes(&self) -> Vec<TagRoute> {
-        let mut entries: Vec<(Descriptor, BranchSet)> = self.routing.entries().collect();
+        let mut entries: Vec<(Descriptor, BranchSet)> = self.routing.entries(ROUTES_MAX).collect();
         entries.sort_unstable_by_key(|(descriptor, _)| *descriptor);
         let route = |(descriptor, set): (Descriptor, BranchSet)| {
             let branches = set.branches().iter().map(|branch| TagBranch {

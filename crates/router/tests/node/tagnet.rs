@@ -1,7 +1,8 @@
 //! TagNet between routers of several workers, over UDP, with applications on Unix sockets.
 
 use crate::application::{Application, PATIENCE, eventually, start, start_with};
-use namewire_configuration::settings::TagNeighbours;
+use namewire_configuration::settings::{TagNeighbours, TagTable};
+use namewire_engine::Schedule;
 use namewire_packet::{
     FaceId, NameBuf,
     nfd::{ControlParameters, FacePersistency, TagRoute, TagTree},
@@ -157,6 +158,40 @@ fn a_pull_finds_the_concert_and_follow_ups_go_by_locator() {
     });
 }
 
+/// The papers' table and schedules are switches: packets go where they go with the router's own.
+#[test]
+fn the_papers_forms_forward_as_the_routers_own_do() {
+    for schedule in Schedule::ALL {
+        let (router, _directory) = start_with(2, |configuration| {
+            let settings = &mut configuration.settings;
+            (settings.tagnet.trees, settings.tagnet.table.0) = (vec![1], TagTable::Vector);
+            settings.engine.schedule.0 = schedule;
+        });
+        wait_for_tree(&[&router]);
+        let [mut server, mut player, mut consumer] = [(); 3].map(|()| Application::connect(&router));
+        server.succeed("/tags/advertise", parameters("concert, classical", 1));
+        let wanted = tags("classical, Beethoven, concert");
+        eventually("the vector has the set, and a pull arrives", || {
+            player.send(&by_tags(TagPacketKind::Pull, &wanted).payload(b"GET").build());
+            hear(&mut server, SILENCE).is_some_and(|asked| asked.payload == b"GET")
+        });
+        server.succeed("/tags/withdraw", ControlParameters { flags: None, ..parameters("concert, classical", 1) });
+        eventually("the vector has the set no more", || {
+            let before = Application::connect(&router).drops("tag.no-match");
+            player.send(&by_tags(TagPacketKind::Pull, &wanted).build());
+            Application::connect(&router).drops("tag.no-match") > before
+        });
+        let mut producer = Application::connect(&router);
+        producer.register("/ndn");
+        for number in 0..20 {
+            let interest = consumer.interest(format!("/ndn/{number}").parse::<NameBuf>().unwrap()).lifetime_ms(60_000);
+            consumer.send(&interest.build());
+            producer.serve(1, b"content");
+            assert!(consumer.receive().is_some(), "Interest {number} with {}", schedule.name());
+        }
+    }
+}
+
 #[test]
 fn a_push_reaches_all_who_asked_and_nobody_else() {
     let ((left, _l), (right, _r)) = (tag_router(1), tag_router(2));
@@ -258,7 +293,7 @@ impl Neighbour {
         let limits = AdvertisementLimits { descriptors: 100_000, reserved: 0, per_face: 100_000 };
         let (times, keys) = (TreeTimes::default(), BTreeMap::new());
         let config = TagRoutingConfig { trees: vec![1], router: u64::MAX - 5, times, limits, keys };
-        let mut routing = TagRouting::new(&config, 1, 0);
+        let mut routing = TagRouting::new(&config, 1, 0).unwrap();
         routing.neighbour_up(Self::ROUTER);
         for number in 0..sets {
             let set = TagSet::new([format!("kind{}", number % 50), format!("own{number}")]).unwrap();

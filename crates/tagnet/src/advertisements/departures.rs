@@ -1,12 +1,13 @@
 //! Departures: which faces have withdrawn everything, and how far is the search for their old branches?
 //!
-//! A branch carries the number of departures before it. It is void if its face has departed since. One round through
-//! all descriptors finds the branches of all faces that departed before it began; if a face departs meanwhile, another
-//! round begins at the present position of the search. So a thousand faces that go down together cost two rounds, not a
-//! thousand.
+//! A branch of a face that has departed lately carries the number of departures before it, any other 0. It is void if
+//! its face has departed since. One walk through all descriptors finds the branches of all faces that departed before
+//! it began; if a face departs meanwhile, another walk follows. So a thousand faces that go down together cost two
+//! walks, not a thousand.
 
-use super::TreeLink;
-use std::{collections::BTreeMap, ops::Range};
+use super::{known::Known, tree_link::TreeLink};
+use crate::forwarder::TableCursor;
+use std::collections::BTreeMap;
 
 /// See the module documentation.
 #[derive(Debug, Default)]
@@ -15,24 +16,27 @@ pub(super) struct Departures {
     count: u64,
     /// Faces whose branches before this departure are over.
     departed: BTreeMap<TreeLink, u64>,
-    /// A round looks at so many descriptors. Those that came later have no branch that is over.
-    round: usize,
-    /// The next descriptor to look at, and how many of them are still to be looked at.
-    next: usize,
-    left: usize,
+    /// Where the walk is.
+    pub(super) cursor: TableCursor,
+    /// A face departed since the walk began.
+    is_late: bool,
 }
 
 impl Departures {
-    /// The time of a branch that is set now.
-    pub(super) const fn now(&self) -> u64 {
-        self.count
+    /// The time of a branch of this face that is set now.
+    pub(super) fn now(&self, link: TreeLink) -> u64 {
+        self.departed.get(&link).copied().unwrap_or(0)
     }
 
-    /// A face withdraws everything; there are this many descriptors.
-    pub(super) fn note(&mut self, link: TreeLink, known: usize) {
+    /// A face withdraws everything.
+    pub(super) fn note(&mut self, link: TreeLink) {
+        if self.departed.is_empty() {
+            self.cursor = TableCursor::default();
+        } else {
+            self.is_late = true;
+        }
         self.count += 1;
         self.departed.insert(link, self.count);
-        (self.round, self.left) = (known, known);
     }
 
     /// Whether a branch of this face that was set at this time is over.
@@ -40,22 +44,21 @@ impl Departures {
         self.departed.get(&link).is_some_and(|departed| at < *departed)
     }
 
+    /// The branches that are over.
+    pub(super) fn over(&self, known: &Known) -> impl Iterator<Item = TreeLink> {
+        known.branches.iter().filter(|(link, branch)| self.is_over(*link, branch.at)).map(|(link, _)| *link)
+    }
+
     /// True if no branch is over.
     pub(super) fn is_settled(&self) -> bool {
         self.departed.is_empty()
     }
 
-    /// The next descriptors to look at, at most so many. None at the end of a round: then no branch is over, and all
-    /// faces are forgotten.
-    pub(super) fn take(&mut self, most: usize) -> Range<usize> {
-        if self.left == 0 {
+    /// The walk has ended: another begins, or all faces are forgotten.
+    pub(super) fn walk_ended(&mut self) {
+        self.cursor = TableCursor::default();
+        if !std::mem::take(&mut self.is_late) {
             self.departed.clear();
-            return 0..0;
         }
-        let from = if self.next >= self.round { 0 } else { self.next };
-        let end = self.round.min(from + most.min(self.left));
-        self.next = end;
-        self.left -= end - from;
-        from..end
     }
 }

@@ -1,33 +1,19 @@
-//! Link state: what this router has announced to a neighbour.
+//! Link state: a neighbour in a tree. What it was told is kept with the descriptors ([`super::known`]).
 
-use crate::forwarder::Serves;
-use std::collections::BTreeMap;
+use super::walk::Walk;
 
-/// The state of one neighbour in one tree. Descriptors are indices.
+/// The state of one neighbour in one tree.
 #[derive(Debug)]
 pub(super) struct LinkState {
-    told: BTreeMap<u32, Serves>,
-    /// A new neighbour is told the descriptors in the order of their indices, from this one on; `None` when all are
-    /// told.
-    pub(super) catching_up: Option<usize>,
+    /// Another number whenever the neighbour knows nothing.
+    pub(super) life: u64,
+    /// The walk through the descriptors that it is told first; `None` when it was told all.
+    pub(super) catching_up: Option<Walk>,
 }
 
 impl LinkState {
     /// A neighbour that knows nothing.
-    pub(super) const fn new() -> Self {
-        LinkState { told: BTreeMap::new(), catching_up: Some(0) }
-    }
-
-    pub(super) fn told(&self) -> impl Iterator<Item = (u32, Serves)> {
-        self.told.iter().map(|(index, serves)| (*index, *serves))
-    }
-
-    /// Notes what the neighbour is told from now on; false if the neighbour was told this already.
-    pub(super) fn changed(&mut self, index: u32, now: Option<Serves>) -> bool {
-        let before = match now {
-            Some(serves) => self.told.insert(index, serves),
-            None => self.told.remove(&index),
-        };
-        before != now
+    pub(super) fn new(life: u64) -> Self {
+        LinkState { life, catching_up: Some(Walk::default()) }
     }
 }

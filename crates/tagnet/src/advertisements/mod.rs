@@ -12,10 +12,16 @@
 //! announced, because the largest subset decides where a pull goes. So for pushes, a link announces exactly the minimal
 //! descriptors, in whatever order descriptors came and went.
 //!
-//! A change becomes queued work: [`Advertisements::settle`] does a bounded part of it at a time ([`settling`]). When a
-//! small set arrives or goes, every larger set may have to be announced or withdrawn, on every link. An arrival takes a
-//! comparison of all descriptors with the new one, some 1 ns each. A table of supersets was refused, because with 192
-//! positions it visits nearly all descriptors too.
+//! A change for pulls is announced at once. One for pushes becomes queued work: [`Advertisements::settle`] does a
+//! bounded part of it at a time ([`settling`]). When a small set arrives or goes, every larger set may have to be
+//! announced or withdrawn, on every link. So the changes that wait are dealt with together, in one walk through all
+//! descriptors. A table of supersets was refused, because with 192 positions it visits nearly all descriptors too. In a
+//! tree without another neighbour nothing waits.
+//!
+//! # Memory
+//! What the router knows of a descriptor is a number beside it in the table by which workers forward
+//! ([`LiveTables`]): where it was advertised, and what each neighbour was told. Descriptors of which it knows the same
+//! have the same number. There is no other list of descriptors, but for those whose changes wait.
 //!
 //! # Departures
 //! A face that is gone, or a neighbour that begins its announcements again, withdraws everything at once. The router
@@ -26,33 +32,31 @@
 //! [`AdvertisementLimits`]: descriptors in total, descriptors of each face, and a reserve for applications of this
 //! machine. A face that advertises more gets [`AdvertisementRefusal::FaceShareUsed`]; what it advertised before stays.
 //! Withdrawn descriptors stay until the neighbours know of the withdrawal. With these, the table has at most twice the
-//! limit.
+//! limit. [`settling`] limits the queue.
 
 mod departures;
+mod known;
 mod link_state;
 mod settling;
 #[cfg(test)]
 mod tests;
+mod tree_link;
+mod walk;
+
+pub use known::Known;
+pub use tree_link::TreeLink;
 
 use crate::{
     Descriptor, TagSet,
-    forwarder::{Branch, BranchSet, Serves},
-    matching::{Entry, SubsetTable, trie::Trie},
+    forwarder::{BranchSet, Kept, LiveTables, Serves},
+    matching::burst_trie::BuildError,
 };
 use departures::Departures;
+use known::{Advertised, AdvertisedTags};
 use link_state::LinkState;
 use namewire_packet::FaceId;
-use settling::{Cover, Hold, Job};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A neighbour in a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreeLink {
-    /// The tree.
-    pub tree: u16,
-    /// The face of the neighbour.
-    pub face: FaceId,
-}
+use settling::{Job, Queue};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a neighbour is to know from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,74 +91,44 @@ pub enum AdvertisementRefusal {
     FaceShareUsed,
 }
 
-/// A descriptor, and where it was advertised.
-#[derive(Debug, Default)]
-struct Known {
-    descriptor: Descriptor,
-    branches: BTreeMap<TreeLink, Advertised>,
-    tag_sets: Vec<AdvertisedTags>,
-    /// The branches for pushes as neighbours know them, and what holds the descriptor back: see [`settling`].
-    pushers: Vec<TreeLink>,
-    covers: Vec<Cover>,
-    is_queued: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Advertised {
-    serves: Serves,
-    is_application: bool,
-    /// When, by [`Departures::now`].
-    at: u64,
-}
-
-/// A set of tags that an application advertised in a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct AdvertisedTags {
-    link: TreeLink,
-    tags: TagSet,
-    serves: Serves,
-}
-
 /// All advertisements that a router knows.
 #[derive(Debug)]
 pub struct Advertisements {
     limits: AdvertisementLimits,
-    /// Descriptors; the value is the index of what the router knows of the descriptor.
-    trie: Trie,
-    known: Vec<Known>,
-    free: Vec<u32>,
+    tables: LiveTables<Known>,
     /// Descriptors with branches. Others wait until neighbours know that they were withdrawn.
     advertised: usize,
     links: BTreeMap<TreeLink, LinkState>,
+    /// Lives of links so far.
+    lives: u64,
     /// Advertisements of each face.
     per_face: BTreeMap<FaceId, usize>,
     departures: Departures,
-    /// Descriptors whose branches have changed since they were last taken.
-    changed: BTreeSet<Descriptor>,
-    /// Descriptors of which neighbours are to be told, and the one at which work is.
-    queue: VecDeque<u32>,
+    /// What neighbours are to be told with the next call of [`Advertisements::settle`].
+    told: Vec<Announcement>,
+    /// Descriptors of which neighbours are to be told, and the job that tells them.
+    queue: Queue,
     job: Option<Job>,
-    /// What each descriptor holds back.
-    holds: BTreeSet<Hold>,
 }
 
 impl Advertisements {
     /// None, with room for these.
-    pub fn new(limits: AdvertisementLimits) -> Self {
-        Advertisements {
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn new(limits: AdvertisementLimits) -> Result<Self, BuildError> {
+        Ok(Advertisements {
             limits,
-            trie: Trie::default(),
-            known: Vec::new(),
-            free: Vec::new(),
+            tables: LiveTables::new(2 * limits.descriptors)?,
             advertised: 0,
             links: BTreeMap::new(),
+            lives: 0,
             per_face: BTreeMap::new(),
             departures: Departures::default(),
-            changed: BTreeSet::new(),
-            queue: VecDeque::new(),
+            told: Vec::new(),
+            queue: Queue::default(),
             job: None,
-            holds: BTreeSet::new(),
-        }
+        })
     }
 
     /// Number of descriptors.
@@ -167,32 +141,37 @@ impl Advertisements {
         self.advertised == 0
     }
 
-    /// At most `most` of the descriptors whose branches have changed since they were last taken, with what they are
-    /// now.
-    pub fn take_changed(&mut self, most: usize) -> Vec<(Descriptor, Option<BranchSet>)> {
-        let rest = self.changed.iter().nth(most).copied().map(|first| self.changed.split_off(&first));
-        let changed = std::mem::replace(&mut self.changed, rest.unwrap_or_default());
-        let present = |descriptor: Descriptor| {
-            let known = self.trie.get(&descriptor).map(|index| &self.known[index as usize]);
-            (descriptor, known.filter(|known| !known.branches.is_empty()).map(Known::branch_set))
-        };
-        changed.into_iter().map(present).collect()
+    /// The tables by which workers forward.
+    pub fn tables(&self) -> &LiveTables<Known> {
+        &self.tables
     }
 
-    /// True if more has changed than was taken.
-    pub fn has_changed(&self) -> bool {
-        !self.changed.is_empty()
+    /// The same, to publish trees, to do waiting steps and to build another trie. Only advertisements change
+    /// descriptors.
+    pub fn tables_mut(&mut self) -> &mut LiveTables<Known> {
+        &mut self.tables
     }
 
-    /// The descriptors, with their branches, in no order.
-    pub fn entries(&self) -> impl Iterator<Item = (Descriptor, BranchSet)> {
-        let known = self.known.iter().filter(|known| !known.branches.is_empty());
-        known.map(|known| (known.descriptor, known.branch_set()))
+    /// Descriptors with their branches, in no order: not many more than `most`, all of them if there are fewer.
+    pub fn entries(&self, most: usize) -> impl Iterator<Item = (Descriptor, BranchSet)> {
+        let entries = self.tables.entries(most).filter(|(_, known)| !known.branches.is_empty());
+        entries.map(|(descriptor, known)| (descriptor, known.branch_set()))
     }
 
-    /// A neighbour joined the tree: it will be told everything.
+    /// The number of descriptors that were advertised in each tree.
+    pub fn per_tree(&self) -> BTreeMap<u16, u64> {
+        let mut per_tree = BTreeMap::new();
+        for (known, descriptors) in self.tables.uses() {
+            let trees: BTreeSet<u16> = known.branches.iter().map(|(link, _)| link.tree).collect();
+            trees.into_iter().for_each(|tree| *per_tree.entry(tree).or_default() += u64::from(descriptors));
+        }
+        per_tree
+    }
+
+    /// A neighbour joined the tree, or has forgotten what it was told: it will be told everything.
     pub fn link_up(&mut self, link: TreeLink) {
-        self.links.insert(link, LinkState::new());
+        self.lives += 1;
+        self.links.insert(link, LinkState::new(self.lives));
     }
 
     /// A neighbour left the tree, with what it had announced.
@@ -204,22 +183,30 @@ impl Advertisements {
     /// An application, or a neighbour, is gone from a tree: what it advertised there will be withdrawn.
     pub fn withdraw_all(&mut self, link: TreeLink) {
         if self.per_face.contains_key(&link.face) {
-            self.departures.note(link, self.known.len());
+            self.departures.note(link);
         }
     }
 
+    /// What is known of a descriptor, without what a face advertised before it departed.
+    fn known_without_departed(&mut self, descriptor: &Descriptor, link: TreeLink) -> Option<Known> {
+        if !self.departures.is_settled() {
+            self.remove_departed(descriptor, link);
+        }
+        self.tables.get(descriptor).map(|known| Known::clone(known))
+    }
+
     /// Removes what a face advertised before it departed, if it has such a branch of this descriptor.
-    fn remove_departed(&mut self, index: u32, link: TreeLink) {
-        let known = &mut self.known[index as usize];
-        let Some(branch) = known.branches.get(&link) else { return };
-        if !self.departures.is_over(link, branch.at) {
+    fn remove_departed(&mut self, descriptor: &Descriptor, link: TreeLink) {
+        let Some(known) = self.tables.get(descriptor) else { return };
+        if !known.branch(link).is_some_and(|branch| self.departures.is_over(link, branch.at)) {
             return;
         }
+        let mut known = Known::clone(known);
         let sets = known.tag_sets.len();
         known.tag_sets.retain(|set| set.link != link);
         let advertisements = (sets - known.tag_sets.len()).max(1);
         self.count(link.face, -(advertisements as isize));
-        self.set_branch(index, link, None);
+        self.set_branch(descriptor, known, link, None);
     }
 
     /// A neighbour announced a descriptor, or withdrew it (`None`).
@@ -232,25 +219,20 @@ impl Advertisements {
         descriptor: &Descriptor,
         serves: Option<Serves>,
     ) -> Result<(), AdvertisementRefusal> {
-        let known = self.trie.get(descriptor);
-        if let Some(index) = known {
-            self.remove_departed(index, link);
-        }
-        let had = known.filter(|index| self.known[*index as usize].branches.contains_key(&link));
-        let at = self.departures.now();
+        let known = self.known_without_departed(descriptor, link);
+        let had = known.as_ref().and_then(|known| known.branch(link));
+        let at = self.departures.now(link);
         let advertised = serves.map(|serves| Advertised { serves, is_application: false, at });
-        let index = match had {
-            None if advertised.is_none() => return Ok(()),
-            None => {
+        match (had, advertised) {
+            (None, None) => return Ok(()),
+            (None, Some(_)) => {
                 let room = self.limits.descriptors.saturating_sub(self.limits.reserved);
-                self.admit(link.face, descriptor, known, room)?
+                self.admit(link.face, known.as_ref(), room)?;
             }
-            Some(index) => index,
-        };
-        if had.is_some() && advertised.is_none() {
-            self.count(link.face, -1);
+            (Some(_), None) => self.count(link.face, -1),
+            (Some(_), Some(_)) => {}
         }
-        self.set_branch(index, link, advertised);
+        self.set_branch(descriptor, known.unwrap_or_default(), link, advertised);
         Ok(())
     }
 
@@ -260,78 +242,52 @@ impl Advertisements {
     /// If a limit is met.
     pub fn advertise(&mut self, link: TreeLink, tags: TagSet, serves: Serves) -> Result<(), AdvertisementRefusal> {
         let descriptor = tags.descriptor();
-        let known = self.trie.get(&descriptor);
-        if let Some(index) = known {
-            self.remove_departed(index, link);
+        let known = self.known_without_departed(&descriptor, link);
+        let place = known.as_ref().and_then(|known| known.tag_set(link, &tags));
+        if place.is_none() {
+            self.admit(link.face, known.as_ref(), self.limits.descriptors)?;
         }
-        let index = match known {
-            Some(index) if self.tag_set(index, link, &tags).is_some() => index,
-            known => self.admit(link.face, &descriptor, known, self.limits.descriptors)?,
-        };
-        match self.tag_set(index, link, &tags) {
-            Some(place) => self.known[index as usize].tag_sets[place].serves = serves,
-            None => self.known[index as usize].tag_sets.push(AdvertisedTags { link, tags, serves }),
+        let mut known = known.unwrap_or_default();
+        match place {
+            Some(place) => known.tag_sets[place].serves = serves,
+            None => known.tag_sets.push(AdvertisedTags { link, tags, serves }),
         }
-        self.set_application_branch(index, link);
+        self.set_application_branch(&descriptor, known, link);
         Ok(())
     }
 
     /// An application withdraws a set of tags; false if it had not advertised it.
     pub fn withdraw(&mut self, link: TreeLink, tags: &TagSet) -> bool {
-        let Some(index) = self.trie.get(&tags.descriptor()) else { return false };
-        self.remove_departed(index, link);
-        let Some(place) = self.tag_set(index, link, tags) else { return false };
-        self.known[index as usize].tag_sets.remove(place);
+        let descriptor = tags.descriptor();
+        let Some(mut known) = self.known_without_departed(&descriptor, link) else { return false };
+        let Some(place) = known.tag_set(link, tags) else { return false };
+        known.tag_sets.remove(place);
         self.count(link.face, -1);
-        self.set_application_branch(index, link);
+        self.set_application_branch(&descriptor, known, link);
         true
     }
 
-    fn tag_set(&self, index: u32, link: TreeLink, tags: &TagSet) -> Option<usize> {
-        self.known[index as usize].tag_sets.iter().position(|set| set.link == link && set.tags == *tags)
-    }
-
     /// The branch of an application serves what its sets of tags serve together.
-    fn set_application_branch(&mut self, index: u32, link: TreeLink) {
-        let sets = self.known[index as usize].tag_sets.iter().filter(|set| set.link == link);
+    fn set_application_branch(&mut self, descriptor: &Descriptor, known: Known, link: TreeLink) {
+        let sets = known.tag_sets.iter().filter(|set| set.link == link);
         let serves = sets.map(|set| set.serves).reduce(Serves::union);
-        let at = self.departures.now();
-        self.set_branch(index, link, serves.map(|serves| Advertised { serves, is_application: true, at }));
+        let at = self.departures.now(link);
+        let branch = serves.map(|serves| Advertised { serves, is_application: true, at });
+        self.set_branch(descriptor, known, link, branch);
     }
 
-    /// Makes room for one more advertisement of a face, and returns the index of its descriptor, which is `known` or
-    /// new. A new descriptor needs less than `room` of them.
-    fn admit(
-        &mut self,
-        face: FaceId,
-        descriptor: &Descriptor,
-        known: Option<u32>,
-        room: usize,
-    ) -> Result<u32, AdvertisementRefusal> {
+    /// Counts one more advertisement of a face, if there is room. A new descriptor needs less than `room` of them.
+    fn admit(&mut self, face: FaceId, known: Option<&Known>, room: usize) -> Result<(), AdvertisementRefusal> {
         if self.per_face.get(&face).is_some_and(|count| *count >= self.limits.per_face) {
             return Err(AdvertisementRefusal::FaceShareUsed);
         }
-        let is_advertised = known.is_some_and(|index| !self.known[index as usize].branches.is_empty());
-        if !is_advertised && self.advertised >= room {
+        let is_advertised = known.is_some_and(|known| !known.branches.is_empty());
+        let is_full = known.is_none() && self.tables.len_at_most() >= 2 * self.limits.descriptors;
+        if !is_advertised && self.advertised >= room || is_full {
             return Err(AdvertisementRefusal::Full);
         }
-        let index = match known {
-            Some(index) => index,
-            None if self.trie.len() >= 2 * self.limits.descriptors => return Err(AdvertisementRefusal::Full),
-            None => self.add(descriptor),
-        };
         self.count(face, 1);
-        Ok(index)
-    }
-
-    fn add(&mut self, descriptor: &Descriptor) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.known.push(Known::default());
-            self.known.len() as u32 - 1
-        });
-        self.known[index as usize].descriptor = *descriptor;
-        self.trie.insert(Entry { descriptor: *descriptor, value: index });
-        index
+        Ok(())
     }
 
     fn count(&mut self, face: FaceId, change: isize) {
@@ -342,17 +298,36 @@ impl Advertisements {
         }
     }
 
-    /// Sets or removes a branch of a descriptor; the other neighbours of the tree will be told.
-    fn set_branch(&mut self, index: u32, link: TreeLink, branch: Option<Advertised>) {
-        let known = &mut self.known[index as usize];
-        self.changed.insert(known.descriptor);
-        let had_any = !known.branches.is_empty();
-        match branch {
-            Some(branch) => drop(known.branches.insert(link, branch)),
-            None => drop(known.branches.remove(&link)),
-        }
+    /// Sets or removes a branch of a descriptor. The other neighbours of the tree are told at once, or will be.
+    fn set_branch(&mut self, descriptor: &Descriptor, mut known: Known, link: TreeLink, branch: Option<Advertised>) {
+        let (had_any, wanted_push) = (!known.branches.is_empty(), known.wants_push(link));
+        known.set_branch(link, branch);
         self.advertised = self.advertised + usize::from(!known.branches.is_empty()) - usize::from(had_any);
-        self.enqueue(index);
+        let mut of_tree = self.links.range(TreeLink { face: FaceId(0), ..link }..);
+        let mut others = of_tree.by_ref().take_while(|(other, _)| other.tree == link.tree);
+        if others.all(|(other, _)| other.face == link.face) {
+            known.follow_pusher(link);
+        } else if wanted_push || known.wants_push(link) {
+            self.queue.push(descriptor);
+        } else {
+            self.tell_links(descriptor, &mut known);
+        }
+        self.store(descriptor, known);
+    }
+
+    /// Tells all links what has changed about a descriptor.
+    fn tell_links(&mut self, descriptor: &Descriptor, known: &mut Known) {
+        for (link, state) in &self.links {
+            if let Some(serves) = known.tell(*link, state.life) {
+                self.told.push(Announcement { link: *link, descriptor: *descriptor, serves });
+            }
+        }
+    }
+
+    /// Keeps what is known of a descriptor.
+    fn store(&mut self, descriptor: &Descriptor, mut known: Known) {
+        known.forget_told(|link| self.links.get(&link).map(|state| state.life));
+        self.tables.set(descriptor, (!known.is_over()).then_some(known));
     }
 
     /// Descriptors that a neighbour may still announce.
@@ -364,32 +339,15 @@ impl Advertisements {
 
     /// The descriptors that a neighbour was told, with what they serve.
     pub fn announced_on(&self, link: TreeLink) -> BTreeMap<Descriptor, Serves> {
-        let told = self.links.get(&link).into_iter().flat_map(LinkState::told);
-        told.map(|(index, serves)| (self.known[index as usize].descriptor, serves)).collect()
+        let Some(LinkState { life, .. }) = self.links.get(&link) else { return BTreeMap::new() };
+        self.tables
+            .entries(usize::MAX)
+            .filter_map(|(descriptor, known)| Some((descriptor, known.told(link, *life)?)))
+            .collect()
     }
 
     /// The neighbours of all trees.
     pub fn links(&self) -> BTreeSet<TreeLink> {
         self.links.keys().copied().collect()
-    }
-}
-
-impl Known {
-    fn branch_set(&self) -> BranchSet {
-        let branch = |(link, advertised): (&TreeLink, &Advertised)| Branch {
-            tree: link.tree,
-            face: link.face,
-            serves: advertised.serves,
-            is_application: advertised.is_application,
-        };
-        // A set that serves several trees is told once.
-        let tag_sets: BTreeSet<_> = self.tag_sets.iter().map(|set| (set.link.face, set.tags.clone())).collect();
-        BranchSet::new(self.branches.iter().map(branch).collect(), tag_sets.into_iter().collect())
-    }
-
-    /// What the branches beyond the other faces of the tree ask for.
-    fn wanted_by_others(&self, link: TreeLink) -> Option<Serves> {
-        let others = self.branches.iter().filter(|(branch, _)| branch.tree == link.tree && branch.face != link.face);
-        others.map(|(_, advertised)| advertised.serves).reduce(Serves::union)
     }
 }

@@ -1,300 +1,348 @@
 //! Settling: brings announcements to neighbours up to date with advertisements, one bounded part at a time.
 //!
-//! The search for branches of departed faces comes first ([`super::departures`]). Each changed descriptor waits in a
-//! queue and becomes one [`Job`]. Jobs run one after the other:
+//! The search for branches of departed faces comes first ([`super::departures`]). Descriptors that faces want for
+//! pushes since, or no longer, wait in a queue. A [`Job`] takes a batch of them:
 //!
 //! ```text
-//!   1. faces that want pushes now     find what holds the descriptor back; tell the links;
-//!                                     go through all descriptors and hold the larger ones back
-//!   2. faces that want none any more  each descriptor that this one held back: find another, tell the links
-//!   3.                                tell the links about this descriptor; forget it if nobody wants it
+//!   begin   each of the batch   find what holds it back; tell the links, if a face wants pushes now
+//!   scan    all descriptors     those of which one of the batch is a proper subset: hold them back, or find what else
+//!                               holds them back; tell the links
+//!   end     each of the batch   tell the links what is no longer wanted; forget it if nobody wants it
 //! ```
 //!
 //! The router announces a small set before it withdraws the larger ones, and announces the larger ones before it
 //! withdraws the small set. So if a push matches a set throughout the change, it always finds a match at the neighbour.
 //!
+//! If more than [`QUEUE_MAX`] descriptors wait, they are not listed: the next job is for all descriptors. It searches
+//! for what holds each of them back.
+//!
 //! # Covers
 //! A descriptor d is redundant on the link to face f if a proper subset of d is wanted for pushes by a face of the tree
 //! other than f. So the router need not search for each link. Two subsets that different faces want make d redundant on
-//! every link; one subset makes it redundant on all links but one. A descriptor keeps at most two such [`Cover`]s for
-//! each tree. It needs a second one only if a face other than that of the first wants d too.
+//! every link; one subset makes it redundant on all links but one. A descriptor keeps at most two such faces for each
+//! tree, its *covers*. It needs a second one only if a face other than the first wants d too. Which subset a cover
+//! wants is not kept. So when a face no longer wants a subset, the job searches again for each larger set that has this
+//! cover.
 //!
 //! # Work units
-//! A unit takes less than 1 µs. It is one of these: one link looked at; [`NODES`] nodes of the trie visited by a
-//! search; [`COMPARISONS`] comparisons; as many descriptors checked for branches of departed faces; one such branch
-//! removed. A call finishes a part that it has begun: at most one search, and one look at each link.
+//! A unit takes less than 1 µs. It is one of these: one link looked at; [`STEPS`] steps of a search; a descriptor of a
+//! walk; a branch of a departed face removed. A call finishes a part that it has begun: at most one search, and one
+//! look at each link.
 
-use super::{Advertisements, Announcement, Known, TreeLink, link_state::LinkState};
-use crate::forwarder::Serves;
-use std::ops::ControlFlow;
+use super::{Advertisements, Announcement, known::Known, tree_link::TreeLink, walk::Walk};
+use crate::{
+    Descriptor,
+    matching::{Entry, trie::Trie},
+};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ops::ControlFlow,
+};
 
-/// Comparisons of two descriptors that count as one unit.
-const COMPARISONS: usize = 64;
-/// Visited nodes of the trie that count as one unit.
-const NODES: usize = 8;
+/// Steps of a search that count as one unit.
+const STEPS: usize = 8;
+/// Descriptors that are looked at together for branches of departed faces.
+const DEPARTED_AT_A_TIME: usize = 16;
+/// Descriptors of a batch. Few in tests, so that they meet full ones.
+const BATCH_MAX: usize = if cfg!(test) { 3 } else { 16_384 };
+/// Descriptors that wait by name.
+const QUEUE_MAX: usize = if cfg!(test) { 6 } else { 65_536 };
 
-/// A proper subset that holds a descriptor back.
+/// Descriptors whose changes wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    listed: VecDeque<Descriptor>,
+    /// There were too many.
+    is_overfull: bool,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, descriptor: &Descriptor) {
+        if self.listed.len() < QUEUE_MAX && !self.is_overfull {
+            self.listed.push_back(*descriptor);
+        } else {
+            *self = Queue { listed: VecDeque::new(), is_overfull: true };
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.listed.is_empty() && !self.is_overfull
+    }
+
+    /// The next job.
+    fn take(&mut self) -> Job {
+        let batch = match std::mem::take(&mut self.is_overfull) {
+            true => None,
+            false => {
+                let list = self.listed.drain(..self.listed.len().min(BATCH_MAX)).collect();
+                Some(Batch { list, place: 0, news: Vec::new(), trie: Trie::default() })
+            }
+        };
+        Job { batch, stage: Stage::Begin, walk: Walk::default() }
+    }
+}
+
+/// What a job does at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cover {
-    by: u32,
-    /// A face that wants the subset for pushes.
-    link: TreeLink,
+enum Stage {
+    Begin,
+    Scan,
+    End,
 }
 
-/// The same, ordered by what holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Hold {
-    by: u32,
-    link: TreeLink,
-    held: u32,
-}
-
-/// A changed descriptor, and what is to be done about it: see the module's header.
+/// Changed descriptors, and what is to be done about them: see the module's header.
 #[derive(Debug)]
 pub(super) struct Job {
-    index: u32,
-    /// Faces that want pushes since; the descriptors from `scanned` on do not know it yet.
+    /// Nothing if the job is for all descriptors.
+    batch: Option<Batch>,
+    stage: Stage,
+    walk: Walk,
+}
+
+#[derive(Debug)]
+struct Batch {
+    list: Vec<Descriptor>,
+    /// The next one.
+    place: usize,
+    /// Those that matter to larger sets.
+    news: Vec<News>,
+    /// They, with their places in `news`.
+    trie: Trie,
+}
+
+/// What has changed about a descriptor that matters to larger sets.
+#[derive(Debug)]
+struct News {
+    descriptor: Descriptor,
+    /// Faces that want pushes since.
     gained: Vec<TreeLink>,
-    scanned: usize,
     /// Faces that want no pushes any more.
     lost: Vec<TreeLink>,
 }
 
-/// Work of one turn.
-struct Turn<'a> {
-    used: usize,
-    out: &'a mut Vec<Announcement>,
+impl Job {
+    /// The next descriptor of the stage; `Break` at the end of it.
+    fn next(&mut self, advertisements: &Advertisements) -> ControlFlow<(), Option<Descriptor>> {
+        let Job { batch, stage, walk } = self;
+        let next = match (batch, *stage) {
+            (Some(batch), Stage::Begin | Stage::End) => {
+                batch.place += 1;
+                batch.list.get(batch.place - 1).copied()
+            }
+            (_, Stage::Scan) => {
+                let is_wanted = |known: &Known| !known.pushers.is_empty();
+                if walk.read(&advertisements.tables, is_wanted) {
+                    return ControlFlow::Continue(walk.next());
+                }
+                None
+            }
+            (None, _) => {
+                if walk.read(&advertisements.tables, |_| true) {
+                    return ControlFlow::Continue(walk.next());
+                }
+                None
+            }
+        };
+        next.map_or(ControlFlow::Break(()), |next| ControlFlow::Continue(Some(next)))
+    }
+
+    /// Goes on to the next stage. False if the job is done.
+    fn next_stage(&mut self) -> bool {
+        self.walk = Walk::default();
+        let has_news = self.batch.as_ref().is_none_or(|batch| !batch.news.is_empty());
+        if let Some(batch) = &mut self.batch {
+            batch.place = 0;
+        }
+        self.stage = match self.stage {
+            Stage::Begin if has_news => Stage::Scan,
+            Stage::Begin | Stage::Scan => Stage::End,
+            Stage::End => return false,
+        };
+        true
+    }
 }
 
 impl Advertisements {
     /// Does about this number of units of work, at least one part if any waits, and says in `out` what neighbours are
-    /// to be told. Returns the units that it needed.
-    pub fn settle(&mut self, units: usize, out: &mut Vec<Announcement>) -> usize {
-        let mut turn = Turn { used: 0, out };
-        while turn.used < units.max(1) {
+    /// to be told. Returns the units that it needed. Neighbours in `busy` are not told of what they do not know yet.
+    pub fn settle(&mut self, units: usize, busy: &BTreeSet<TreeLink>, out: &mut Vec<Announcement>) -> usize {
+        out.append(&mut self.told);
+        let mut used = 0;
+        while used < units.max(1) {
+            self.tables.run();
+            if self.tables.has_pending() {
+                // A search would miss what waits for readers.
+                break;
+            }
             if !self.departures.is_settled() {
-                self.remove_some_departed(&mut turn);
+                used += self.remove_some_departed();
             } else if let Some(job) = self.job.take() {
-                self.job = self.go_on(job, &mut turn);
-            } else if let Some(link) = self.link_behind() {
-                self.catch_up(link, &mut turn);
-            } else if let Some(index) = self.queue.pop_front() {
-                self.job = Some(self.begin(index, &mut turn));
+                self.job = self.go_on(job, &mut used);
+            } else if let Some(link) = self.link_behind(busy) {
+                used += self.catch_up(link);
+            } else if !self.queue.is_empty() {
+                self.job = Some(self.queue.take());
             } else {
                 break;
             }
+            out.append(&mut self.told);
         }
-        turn.used
+        used
     }
 
     /// True if neighbours were told everything that they are to know.
     pub fn is_settled(&self) -> bool {
-        self.departures.is_settled() && self.job.is_none() && self.queue.is_empty() && self.link_behind().is_none()
+        self.is_settled_but_for(&BTreeSet::new())
     }
 
-    /// Removes the branches of faces that departed from some descriptors.
-    fn remove_some_departed(&mut self, turn: &mut Turn<'_>) {
-        turn.used += 1;
-        for index in self.departures.take(COMPARISONS) {
-            let branches = &self.known[index].branches;
-            let over = branches.iter().filter(|(link, branch)| self.departures.is_over(**link, branch.at));
-            let over: Vec<TreeLink> = over.map(|(link, _)| *link).collect();
-            turn.used += over.len();
-            over.into_iter().for_each(|link| self.remove_departed(index as u32, link));
+    /// The same, but for what busy neighbours do not know yet.
+    pub fn is_settled_but_for(&self, busy: &BTreeSet<TreeLink>) -> bool {
+        let is_idle = self.departures.is_settled() && self.job.is_none() && self.queue.is_empty();
+        is_idle && self.told.is_empty() && self.link_behind(busy).is_none()
+    }
+
+    /// Removes the branches of faces that departed from some descriptors. Returns the units.
+    fn remove_some_departed(&mut self) -> usize {
+        let (mut over, mut cursor) = (Vec::new(), self.departures.cursor);
+        let is_at_end = !self.tables.walk(&mut cursor, DEPARTED_AT_A_TIME, |Entry { descriptor, value }| {
+            let links = self.tables.kept(value).into_iter().flat_map(|known| self.departures.over(known));
+            over.extend(links.map(|link| (descriptor, link)));
+        });
+        self.departures.cursor = cursor;
+        over.iter().for_each(|(descriptor, link)| self.remove_departed(descriptor, *link));
+        if is_at_end {
+            self.departures.walk_ended();
         }
+        DEPARTED_AT_A_TIME / STEPS + over.len() * (1 + self.links.len())
     }
 
-    /// A descriptor's branches have changed.
-    pub(super) fn enqueue(&mut self, index: u32) {
-        if !std::mem::replace(&mut self.known[index as usize].is_queued, true) {
-            self.queue.push_back(index);
+    fn link_behind(&self, busy: &BTreeSet<TreeLink>) -> Option<TreeLink> {
+        let mut behind = self.links.iter().filter(|(_, state)| state.catching_up.is_some());
+        behind.find(|(link, _)| !busy.contains(link)).map(|(link, _)| *link)
+    }
+
+    /// Tells a new neighbour of one descriptor, or reads on. What holds it back was not kept up to date while no other
+    /// neighbour was there. Returns the units.
+    fn catch_up(&mut self, link: TreeLink) -> usize {
+        let Some(state) = self.links.get_mut(&link) else { return 0 };
+        let Some(walk) = &mut state.catching_up else { return 0 };
+        let is_under_way = walk.read(&self.tables, |known| known.branches.iter().any(|(it, _)| it.tree == link.tree));
+        let next = walk.next();
+        if !is_under_way {
+            state.catching_up = None;
         }
-    }
-
-    fn link_behind(&self) -> Option<TreeLink> {
-        self.links.iter().find(|(_, state)| state.catching_up.is_some()).map(|(link, _)| *link)
-    }
-
-    /// Tells a new neighbour some of what it is to know.
-    fn catch_up(&mut self, link: TreeLink, turn: &mut Turn<'_>) {
-        let Some(state) = self.links.get_mut(&link) else { return };
-        let from = state.catching_up.unwrap_or_default();
-        let end = self.known.len().min(from + COMPARISONS);
-        for index in from..end {
-            tell(link, state, (index as u32, &self.known[index]), turn);
-        }
-        state.catching_up = (end < self.known.len()).then_some(end);
-        turn.used += 1 + end - from;
-    }
-
-    fn begin(&mut self, index: u32, turn: &mut Turn<'_>) -> Job {
-        turn.used += 1;
-        let known = &mut self.known[index as usize];
-        known.is_queued = false;
-        let wants_push = |link: &TreeLink| known.branches.get(link).is_some_and(|it| it.serves.meets(Serves::PUSH));
-        let lost: Vec<TreeLink> = known.pushers.iter().copied().filter(|link| !wants_push(link)).collect();
-        let is_new = |link: &TreeLink| wants_push(link) && !known.pushers.contains(link);
-        let mut gained: Vec<TreeLink> = known.branches.keys().copied().filter(is_new).collect();
-        if !gained.is_empty() {
-            let before = std::mem::take(&mut known.pushers);
-            known.pushers = before.iter().chain(&gained).copied().collect();
-            self.find_covers(index, turn);
-            self.update(index, turn);
-            let known = &self.known[index as usize];
-            gained.retain(|link| known.is_news_to_larger_sets(&before, *link));
-        }
-        Job { index, gained, scanned: 0, lost }
+        let Some(descriptor) = next else { return 1 };
+        let Some(known) = self.tables.get(&descriptor) else { return 1 };
+        let mut known = Known::clone(known);
+        let units = self.find_all_covers(&descriptor, &mut known);
+        self.tell_links(&descriptor, &mut known);
+        self.store(&descriptor, known);
+        units + 1 + self.links.len()
     }
 
     /// Does one part of a job. Returns what remains.
-    fn go_on(&mut self, mut job: Job, turn: &mut Turn<'_>) -> Option<Job> {
-        if job.scanned < self.known.len() && !job.gained.is_empty() {
-            let mut scanned = job.scanned..self.known.len().min(job.scanned + COMPARISONS);
-            // Up to the next one, so that a part has one look at each link.
-            scanned.any(|held| self.cover(held as u32, &job, turn));
-            job.scanned = scanned.start;
-            turn.used += 1;
-            return Some(job);
+    fn go_on(&mut self, mut job: Job, used: &mut usize) -> Option<Job> {
+        *used += 1;
+        match job.next(self) {
+            ControlFlow::Break(()) if !job.next_stage() => return None,
+            ControlFlow::Continue(Some(descriptor)) => {
+                if let Some(known) = self.tables.get(&descriptor) {
+                    let known = Known::clone(known);
+                    *used += match job.stage {
+                        Stage::Begin => self.begin(&descriptor, known, job.batch.as_mut()),
+                        Stage::Scan => self.scan(&descriptor, known, job.batch.as_ref()),
+                        Stage::End => self.end(&descriptor, known),
+                    };
+                }
+            }
+            _ => {}
         }
-        self.lose(job.index, &job.lost);
-        if let Some(hold) = self.next_hold(&job) {
-            self.release(hold);
-            self.find_covers(hold.held, turn);
-            self.update(hold.held, turn);
-            return Some(job);
-        }
-        self.end(job.index, turn);
-        None
+        Some(job)
     }
 
-    /// From now on, no descriptor is held back because these faces want this one.
-    fn lose(&mut self, index: u32, lost: &[TreeLink]) {
-        self.known[index as usize].pushers.retain(|link| !lost.contains(link));
+    fn begin(&mut self, descriptor: &Descriptor, mut known: Known, batch: Option<&mut Batch>) -> usize {
+        // It may be in the list twice. What has changed since is in the queue again.
+        if batch.as_ref().is_some_and(|batch| batch.trie.get(descriptor).is_some()) {
+            return 0;
+        }
+        let before = known.pushers.clone();
+        let lost: Vec<TreeLink> = before.iter().copied().filter(|link| !known.wants_push(*link)).collect();
+        let is_new = |link: &TreeLink| known.wants_push(*link) && !before.contains(link);
+        let mut gained: Vec<TreeLink> = known.branches.iter().map(|(link, _)| *link).filter(is_new).collect();
+        if gained.is_empty() && lost.is_empty() {
+            return 0;
+        }
+        let mut units = 0;
+        if !gained.is_empty() {
+            known.pushers.extend(&gained);
+            known.pushers.sort_unstable();
+            units = self.find_covers(descriptor, &mut known) + self.links.len();
+            self.tell_links(descriptor, &mut known);
+            gained.retain(|link| known.is_news_to_larger_sets(&before, *link));
+        }
+        known.leaving.clone_from(&lost);
+        self.store(descriptor, known);
+        if let Some(batch) = batch.filter(|_| !gained.is_empty() || !lost.is_empty()) {
+            batch.trie.insert(Entry { descriptor: *descriptor, value: batch.news.len() as u32 });
+            batch.news.push(News { descriptor: *descriptor, gained, lost });
+        }
+        units
     }
 
-    /// A descriptor that was held back because of faces that want pushes no more.
-    fn next_hold(&self, job: &Job) -> Option<Hold> {
-        let hold_for = |link: &TreeLink| {
-            let hold = |held| Hold { by: job.index, link: *link, held };
-            self.holds.range(hold(0)..=hold(u32::MAX)).next().copied()
+    fn scan(&mut self, descriptor: &Descriptor, mut known: Known, batch: Option<&Batch>) -> usize {
+        let mut units = 0;
+        let Some(Batch { news, trie, .. }) = batch else {
+            units += self.find_all_covers(descriptor, &mut known) + self.links.len();
+            self.tell_links(descriptor, &mut known);
+            self.store(descriptor, known);
+            return units;
         };
-        job.lost.iter().find_map(hold_for)
-    }
-
-    fn end(&mut self, index: u32, turn: &mut Turn<'_>) {
-        let Known { pushers, covers, .. } = &self.known[index as usize];
-        let is_unused = |cover: &&Cover| !pushers.iter().any(|link| link.tree == cover.link.tree);
-        let unused: Vec<Cover> = covers.iter().filter(is_unused).copied().collect();
-        unused.into_iter().for_each(|Cover { by, link }| self.release(Hold { by, link, held: index }));
-        self.update(index, turn);
-        let known = &self.known[index as usize];
-        if known.branches.is_empty() && !known.is_queued {
-            self.trie.remove(&known.descriptor);
-            self.known[index as usize] = Known::default();
-            self.free.push(index);
+        let (mut has_more, mut has_less) = (false, false);
+        trie.visit_subsets(descriptor, |place| {
+            let News { descriptor: subset, gained, lost } = &news[place as usize];
+            if subset != descriptor {
+                gained.iter().for_each(|link| has_more |= known.note_cover(*link));
+                lost.iter().for_each(|link| has_less |= known.release(*link));
+            }
+            ControlFlow::Continue(())
+        });
+        if has_less {
+            units += self.find_covers(descriptor, &mut known);
         }
-    }
-
-    /// Holds a descriptor back if that of the job is a proper subset of it, and says so on the links. True if it did.
-    fn cover(&mut self, held: u32, job: &Job, turn: &mut Turn<'_>) -> bool {
-        let by = job.index;
-        let descriptor = self.known[by as usize].descriptor;
-        let known = &mut self.known[held as usize];
-        if held == by || !descriptor.is_subset_of(&known.descriptor) {
-            return false;
+        if has_more || has_less {
+            units += self.links.len();
+            self.tell_links(descriptor, &mut known);
+            self.store(descriptor, known);
         }
-        let covers = known.covers.len();
-        job.gained.iter().for_each(|link| known.note_cover(Cover { by, link: *link }));
-        let new = &known.covers[covers..];
-        if new.is_empty() {
-            return false;
+        units
+    }
+
+    fn end(&mut self, descriptor: &Descriptor, mut known: Known) -> usize {
+        let Known { pushers, leaving, .. } = &mut known;
+        pushers.retain(|link| !leaving.contains(link));
+        leaving.clear();
+        known.release_unused();
+        self.tell_links(descriptor, &mut known);
+        self.store(descriptor, known);
+        self.links.len()
+    }
+
+    /// Searches for covers as if none were known. Returns the units.
+    fn find_all_covers(&self, descriptor: &Descriptor, known: &mut Known) -> usize {
+        known.covers.clear();
+        self.find_covers(descriptor, known)
+    }
+
+    /// Searches for the covers that a descriptor still needs. Returns the units.
+    fn find_covers(&self, descriptor: &Descriptor, known: &mut Known) -> usize {
+        if !known.needs_covers() {
+            return 0;
         }
-        self.holds.extend(new.iter().map(|Cover { by, link }| Hold { by: *by, link: *link, held }));
-        self.update(held, turn);
-        true
-    }
-
-    fn release(&mut self, hold: Hold) {
-        let Hold { by, link, held } = hold;
-        self.known[held as usize].covers.retain(|cover| *cover != Cover { by, link });
-        self.holds.remove(&hold);
-    }
-
-    /// Searches for the covers that a descriptor still needs.
-    fn find_covers(&mut self, index: u32, turn: &mut Turn<'_>) {
-        // Its place is empty meanwhile, so that it does not hold itself back.
-        let mut own = std::mem::take(&mut self.known[index as usize]);
-        let (descriptor, covers) = (own.descriptor, own.covers.len());
-        if own.needs_covers() {
-            let nodes = self.trie.visit_subsets(&descriptor, |value| {
-                let pushers = &self.known[value as usize].pushers;
-                pushers.iter().for_each(|link| own.note_cover(Cover { by: value, link: *link }));
-                if own.needs_covers() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            turn.used += nodes.div_ceil(NODES);
-        }
-        let new = own.covers[covers..].iter();
-        self.holds.extend(new.map(|Cover { by, link }| Hold { by: *by, link: *link, held: index }));
-        self.known[index as usize] = own;
-    }
-
-    /// Tells all links what has changed about a descriptor.
-    fn update(&mut self, index: u32, turn: &mut Turn<'_>) {
-        let known = &self.known[index as usize];
-        self.links.iter_mut().for_each(|(link, state)| tell(*link, state, (index, known), turn));
-        turn.used += 1 + self.links.len();
-    }
-}
-
-fn tell(link: TreeLink, state: &mut LinkState, (index, known): (u32, &Known), turn: &mut Turn<'_>) {
-    let serves = known.announced_on(link);
-    if state.changed(index, serves) {
-        turn.out.push(Announcement { link, descriptor: known.descriptor, serves });
-    }
-}
-
-impl Known {
-    /// What the neighbour of a link is to be told.
-    fn announced_on(&self, link: TreeLink) -> Option<Serves> {
-        let is_other = |other: &TreeLink| other.tree == link.tree && other.face != link.face;
-        let pull = self.wanted_by_others(link).is_some_and(|serves| serves.meets(Serves::PULL));
-        let is_held_back = self.covers.iter().any(|cover| is_other(&cover.link));
-        let push = !is_held_back && self.pushers.iter().any(is_other);
-        match (pull, push) {
-            (false, false) => None,
-            (true, false) => Some(Serves::PULL),
-            (false, true) => Some(Serves::PUSH),
-            (true, true) => Some(Serves::BOTH),
-        }
-    }
-
-    /// True if another cover could hold this descriptor back from more links of the tree.
-    fn needs_cover_in(&self, tree: u16) -> bool {
-        let mut covers = self.covers.iter().filter(|cover| cover.link.tree == tree);
-        let mut pushers = self.pushers.iter().filter(|link| link.tree == tree);
-        match (covers.next(), covers.next()) {
-            (None, _) => pushers.next().is_some(),
-            (Some(cover), None) => pushers.any(|link| *link != cover.link),
-            (Some(_), Some(_)) => false,
-        }
-    }
-
-    fn needs_covers(&self) -> bool {
-        self.pushers.iter().any(|link| self.needs_cover_in(link.tree))
-    }
-
-    /// Notes a cover if it is needed and its face is another than that of the one before.
-    fn note_cover(&mut self, cover: Cover) {
-        if self.needs_cover_in(cover.link.tree) && self.covers.iter().all(|other| other.link != cover.link) {
-            self.covers.push(cover);
-        }
-    }
-
-    /// False if larger sets are held back as well without this face, which wants this descriptor since: by covers of
-    /// this descriptor, or because two other faces want it.
-    fn is_news_to_larger_sets(&self, before: &[TreeLink], link: TreeLink) -> bool {
-        let mut covers = self.covers.iter().filter(|cover| cover.link.tree == link.tree);
-        let before = before.iter().filter(|other| other.tree == link.tree).count();
-        before < 2 && covers.clone().count() < 2 && covers.all(|cover| cover.link != link)
+        let steps = self.tables.trie().find_proper(descriptor, |number| {
+            let subset = self.tables.kept(number);
+            subset.into_iter().flat_map(|subset| subset.staying_pushers()).for_each(|link| _ = known.note_cover(link));
+            if known.needs_covers() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        steps.div_ceil(STEPS)
     }
 }

@@ -2,11 +2,14 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const APPLICATION: TreeLink = TreeLink { tree: 1, face: FaceId(1001) };
 const LEFT: TreeLink = TreeLink { tree: 1, face: FaceId(300) };
 const RIGHT: TreeLink = TreeLink { tree: 1, face: FaceId(301) };
 const OTHER_TREE: TreeLink = TreeLink { tree: 2, face: FaceId(301) };
+/// No neighbour is busy.
+const NONE: BTreeSet<TreeLink> = BTreeSet::new();
 const ROOM: AdvertisementLimits = AdvertisementLimits { descriptors: 1000, reserved: 0, per_face: 100 };
 
 fn tags(text: &str) -> TagSet {
@@ -19,7 +22,7 @@ fn descriptor(text: &str) -> Descriptor {
 
 /// With the two neighbours of tree 1, and one of tree 2.
 fn advertisements(limits: AdvertisementLimits) -> Advertisements {
-    let mut advertisements = Advertisements::new(limits);
+    let mut advertisements = Advertisements::new(limits).unwrap();
     [LEFT, RIGHT, OTHER_TREE].into_iter().for_each(|link| advertisements.link_up(link));
     advertisements
 }
@@ -27,7 +30,7 @@ fn advertisements(limits: AdvertisementLimits) -> Advertisements {
 /// What neighbours are to be told, all of it.
 fn settled(table: &mut Advertisements) -> Vec<Announcement> {
     let mut out = Vec::new();
-    table.settle(usize::MAX, &mut out);
+    table.settle(usize::MAX, &NONE, &mut out);
     assert!(table.is_settled());
     out
 }
@@ -74,7 +77,7 @@ fn a_small_set_over_many_larger_ones_comes_and_goes_in_bounded_turns() {
     const NEIGHBOURS: usize = 32;
     const UNITS: usize = 500;
     let limits = AdvertisementLimits { descriptors: 10_000, reserved: 0, per_face: 10_000 };
-    let mut table = Advertisements::new(limits);
+    let mut table = Advertisements::new(limits).unwrap();
     let links = (0..NEIGHBOURS).map(|number| TreeLink { tree: 1, face: FaceId(300 + number as u64) });
     links.clone().for_each(|link| table.link_up(link));
     let larger: Vec<TagSet> = (0..LARGER).map(|number| tags(&format!("a, own{number}"))).collect();
@@ -86,7 +89,7 @@ fn a_small_set_over_many_larger_ones_comes_and_goes_in_bounded_turns() {
     let in_turns = |table: &mut Advertisements| {
         let mut turns = 0;
         while !table.is_settled() {
-            let used = table.settle(UNITS, &mut Vec::new());
+            let used = table.settle(UNITS, &NONE, &mut Vec::new());
             assert!(used < UNITS + 4 * NEIGHBOURS, "{used} units in one turn");
             let announced = table.announced_on(LEFT);
             let is_there = |set: &TagSet| announced.contains_key(&set.descriptor());
@@ -106,15 +109,12 @@ fn a_small_set_over_many_larger_ones_comes_and_goes_in_bounded_turns() {
 #[test]
 fn two_sets_of_tags_may_share_a_descriptor() {
     let mut table = advertisements(ROOM);
-    let index = {
-        table.advertise(APPLICATION, tags("a"), Serves::PULL).unwrap();
-        table.trie.get(&descriptor("a")).unwrap()
-    };
+    table.advertise(APPLICATION, tags("a"), Serves::PULL).unwrap();
     // A second set with the same filter, as a collision would make it.
-    let twin = AdvertisedTags { link: APPLICATION, tags: tags("twin"), serves: Serves::PUSH };
-    table.known[index as usize].tag_sets.push(twin);
+    let mut known = Known::clone(table.tables.get(&descriptor("a")).unwrap());
+    known.tag_sets.push(AdvertisedTags { link: APPLICATION, tags: tags("twin"), serves: Serves::PUSH });
     table.count(APPLICATION.face, 1);
-    table.set_application_branch(index, APPLICATION);
+    table.set_application_branch(&descriptor("a"), known, APPLICATION);
     settled(&mut table);
     assert_eq!(table.announced_on(LEFT)[&descriptor("a")], Serves::BOTH);
     assert!(table.withdraw(APPLICATION, &tags("a")));
@@ -138,15 +138,16 @@ fn the_sets_of_a_face_that_goes_down_are_withdrawn_in_bounded_turns() {
         table.announced(LEFT, &set(number + SETS / 2).descriptor(), Some(Serves::PULL)).unwrap();
     }
     settled(&mut table);
-    table.take_changed(usize::MAX);
     table.withdraw_all(APPLICATION);
     table.link_down(LEFT);
-    assert!(!table.has_changed() && !table.is_settled());
+    let before = table.len();
+    assert!(before > SETS && !table.is_settled());
     let mut turns = 0;
     while !table.is_settled() {
-        let used = table.settle(UNITS, &mut Vec::new());
-        assert!(used < UNITS + 200, "{used} units in one turn");
-        assert!(table.take_changed(usize::MAX).len() <= UNITS + 200);
+        let before = table.len();
+        let used = table.settle(UNITS, &NONE, &mut Vec::new());
+        assert!(used < UNITS + 400, "{used} units in one turn");
+        assert!(before - table.len() <= UNITS);
         turns += 1;
     }
     assert!(turns > 2 * SETS / UNITS, "{turns}");
@@ -161,7 +162,7 @@ fn what_a_face_advertises_after_it_departed_stays() {
         .for_each(|number| table.announced(LEFT, &descriptor(&format!("own{number}")), Some(Serves::PULL)).unwrap());
     settled(&mut table);
     table.withdraw_all(LEFT);
-    table.settle(1, &mut Vec::new());
+    table.settle(1, &NONE, &mut Vec::new());
     // Among descriptors that were looked at and others, old ones and new ones; and another departure meanwhile.
     for number in [5, 250, 400] {
         table.announced(LEFT, &descriptor(&format!("own{number}")), Some(Serves::PULL)).unwrap();
@@ -193,7 +194,7 @@ fn limits_refuse_without_a_change() {
         let random = Descriptor([number, number.wrapping_mul(77), 1]);
         assert!(table.announced(RIGHT, &random, Some(Serves::BOTH)).is_err());
     }
-    assert_eq!((table.len(), table.known.len()), (3, 3));
+    assert_eq!((table.len(), table.tables.len_at_most()), (3, 3));
 }
 
 #[test]
@@ -237,10 +238,14 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+fn entries(table: &Advertisements) -> impl Iterator<Item = (Descriptor, Arc<Known>)> {
+    table.tables.entries(usize::MAX)
+}
+
 /// What each neighbour must know in the end: see the module's header. It does not depend on what happened before.
 fn expected(table: &Advertisements, link: TreeLink) -> BTreeMap<Descriptor, Serves> {
     let wanted: BTreeMap<Descriptor, Serves> =
-        table.known.iter().filter_map(|known| Some((known.descriptor, known.wanted_by_others(link)?))).collect();
+        entries(table).filter_map(|(descriptor, known)| Some((descriptor, known.wanted_by_others(link)?))).collect();
     let is_minimal = |descriptor: &Descriptor| {
         let covers = |(other, serves): (&Descriptor, &Serves)| {
             other != descriptor && other.is_subset_of(descriptor) && serves.meets(Serves::PUSH)
@@ -303,11 +308,11 @@ fn perform(table: &mut Advertisements, heard: &mut Heard, operation: Operation) 
 
 /// Sets that other faces of the tree want for pushes.
 fn wanted_for_pushes(table: &Advertisements, link: TreeLink) -> BTreeSet<Descriptor> {
-    let wants = |known: &&Known| {
+    let wants = |(_, known): &(Descriptor, Arc<Known>)| {
         let mut others = known.branches.iter().filter(|(other, _)| other.tree == link.tree && other.face != link.face);
         others.any(|(other, it)| it.serves.meets(Serves::PUSH) && !table.departures.is_over(*other, it.at))
     };
-    table.known.iter().filter(wants).map(|known| known.descriptor).collect()
+    entries(table).filter(wants).map(|(descriptor, _)| descriptor).collect()
 }
 
 proptest! {
@@ -321,7 +326,7 @@ proptest! {
             // Some turns are not over when the next operation comes.
             let mut out = Vec::new();
             if units < 30 {
-                table.settle(units, &mut out);
+                table.settle(units, &NONE, &mut out);
                 heard.hear(out);
                 continue;
             }
@@ -335,8 +340,8 @@ proptest! {
             table.withdraw_all(link);
         }
         settled(&mut table);
-        prop_assert!(table.is_empty() && table.per_face.is_empty() && table.entries().count() == 0);
-        prop_assert!(table.trie.is_empty() && table.holds.is_empty() && table.free.len() == table.known.len());
+        prop_assert!(table.is_empty() && table.per_face.is_empty() && table.entries(usize::MAX).count() == 0);
+        prop_assert_eq!((table.tables.len_at_most(), table.tables.uses().count()), (0, 0));
     }
 
     #[test]
@@ -360,7 +365,7 @@ proptest! {
                 .collect();
             while !table.is_settled() {
                 let mut out = Vec::new();
-                table.settle(1, &mut out);
+                table.settle(1, &NONE, &mut out);
                 for announcement in out {
                     heard.hear(vec![announcement]);
                     for (link, wanted) in &throughout {

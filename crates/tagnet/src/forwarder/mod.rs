@@ -21,6 +21,7 @@
 //! Cost: by locator, a dozen instructions in addition to parsing; by descriptor, the search. The worker reuses
 //! [`TagScratch`] and the output for every packet, so that no packet allocates memory.
 
+pub mod batch;
 mod branch_sets;
 mod branches;
 mod live;
@@ -32,7 +33,7 @@ mod tests;
 
 pub use branch_sets::BranchSets;
 pub use branches::{Branch, BranchSet, Serves};
-pub use live::{LiveTables, LiveTablesReader, PinnedTables};
+pub use live::{Kept, LiveTables, LiveTablesReader, PinnedTables, SearchedTable, TableBuild, TableCursor, VectorBuild};
 pub use stepped::SteppedTables;
 pub use tables::{TagTables, TagView, TreeTable};
 pub use tag_drop::TagDrop;
@@ -41,10 +42,7 @@ use crate::{
     Descriptor,
     descriptor::MAX_WEIGHT,
     locator::{HERE, WideLabel},
-    matching::{
-        Entry, SubsetTable,
-        burst_trie::{BurstTrieView, PausedSearch},
-    },
+    matching::{Entry, SubsetTable, burst_trie::PausedSearch},
 };
 use namewire_packet::{
     FaceId,
@@ -141,7 +139,15 @@ impl<T: SubsetTable> TagView<'_, T> {
     }
 }
 
-impl TagView<'_, BurstTrieView<'_>> {
+impl<T> TagView<'_, T> {
+    /// Whether a subset has a branch for the packet.
+    fn has_branch<'c>(&'c self, choice: &'c Choice<'c>, chosen: &'c mut Chosen) -> impl FnMut(u32) -> bool + 'c {
+        let false_positives = &mut chosen.false_positives;
+        move |value| self.branch_set(value).chosen_by(choice, false_positives).next().is_some()
+    }
+}
+
+impl TagView<'_, SearchedTable<'_>> {
     /// As [`TagView::forward`], but a search makes about so many steps, which it takes from `steps`. `Pending`: the
     /// search goes on with the next call, for the same packet, tables and scratch.
     ///
@@ -201,7 +207,7 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
         let choice = self.choice(tags)?;
         chosen.begin(choice.fan_out);
         if choice.fan_out == 1 {
-            let found = self.tables.descriptors.find_largest_of(query, self.has_branch(&choice, chosen));
+            let found = self.tables.descriptors.find_largest_of(query, self.tables.has_branch(&choice, chosen));
             self.choose_of(found, &choice, chosen);
         } else {
             self.tables.descriptors.find_all(query, |value| chosen.add_all(self.tables.branch_set(value), &choice));
@@ -230,12 +236,6 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
             return Err(TagDrop::NoFanOut);
         }
         Ok(Choice { serves, fan_out, tree: self.packet.tree.tree, from: self.from.face, tags })
-    }
-
-    /// Whether a subset has a branch for the packet.
-    fn has_branch<'c>(&'c self, choice: &'c Choice<'c>, chosen: &'c mut Chosen) -> impl FnMut(u32) -> bool + 'c {
-        let false_positives = &mut chosen.false_positives;
-        move |value| self.tables.branch_set(value).chosen_by(choice, false_positives).next().is_some()
     }
 
     /// Chooses one branch of the largest subset that has any.
@@ -276,7 +276,7 @@ impl<T: SubsetTable> Passage<'_, '_, T> {
     }
 }
 
-impl Passage<'_, '_, BurstTrieView<'_>> {
+impl Passage<'_, '_, SearchedTable<'_>> {
     fn by_descriptor_within(
         &self,
         query: &Descriptor,
@@ -295,7 +295,8 @@ impl Passage<'_, '_, BurstTrieView<'_>> {
         }
         let table = &self.tables.descriptors;
         if choice.fan_out == 1 {
-            let Poll::Ready(found) = table.find_largest_within(query, paused, steps, self.has_branch(&choice, chosen))
+            let Poll::Ready(found) =
+                table.find_largest_within(query, paused, steps, self.tables.has_branch(&choice, chosen))
             else {
                 return Poll::Pending;
             };

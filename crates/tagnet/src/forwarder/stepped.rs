@@ -21,6 +21,13 @@ impl SteppedTables {
         SteppedTables { reader, scratch: TagScratch::default(), is_held: false }
     }
 
+    /// Takes over the newest tables, unless a packet is under way, so that the memory of former ones is free.
+    pub fn refresh(&mut self) {
+        if !self.is_held {
+            self.reader.refresh();
+        }
+    }
+
     /// Begins or goes on with a packet, as [`TagView::forward_within`](super::TagView::forward_within). After
     /// `Pending`, the next call must be for the same packet.
     ///

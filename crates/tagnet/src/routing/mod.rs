@@ -4,11 +4,12 @@
 //!   hellos ─────────► TreeProtocol, one for each tree ─► parent, children, labels ──────────┐
 //!   announcements ──► Session, one for each link ──────► Advertisements ─► what to announce │
 //!   applications ───────────────────────────────────────┘      │                            │
-//!                                                              └─► branches ─► TagTables ◄──┘
+//!                                                              └─► LiveTables ◄─────────────┘
 //! ```
 //!
 //! Question: what must this router send its neighbours, and which tables do its workers use? The caller reports faces,
-//! packets and the time, and takes packets ([`TagRouting::take_packets`]) and tables.
+//! packets and the time, and takes packets ([`TagRouting::take_packets`]). Workers read the tables
+//! ([`TagRouting::tables`]) while they change.
 //!
 //! Links of a tree are its parent and its children. A link has a session for announcements in each direction. When a
 //! link ends, the router withdraws from all other links what came through it.
@@ -17,8 +18,9 @@
 //! number becomes the root, so trees have different roots.
 //!
 //! # Limits
-//! [`AdvertisementLimits`]. At most twice as many announcements wait for a neighbour as descriptors may be advertised.
-//! If there would be more, the session begins again with the present state. Only faces that the caller names as
+//! [`AdvertisementLimits`]. At most [`WAITING_MAX`] announcements wait for a neighbour. If there would be more, the
+//! session begins again with the present state. A neighbour to whom [`BUSY_ENTRIES`] are on the way is told of changes,
+//! but not yet of what it does not know. Only faces that the caller names as
 //! neighbours take part, and in a tree with a key only routers that have it ([`authentication`]).
 
 mod advertised_sets;
@@ -34,8 +36,9 @@ pub use refusal::RoutingRefusal;
 
 use crate::{
     TagSet,
-    advertisements::{AdvertisementLimits, AdvertisementRefusal, Advertisements, Announcement, TreeLink},
-    forwarder::{BranchSet, Serves, TreeTable},
+    advertisements::{AdvertisementLimits, AdvertisementRefusal, Advertisements, Announcement, Known, TreeLink},
+    forwarder::{BranchSet, LiveTables, Serves, TreeTable},
+    matching::burst_trie::BuildError,
     tree_protocol::{TreeProtocol, TreeTimes},
 };
 use advertised_sets::AdvertisedSets;
@@ -50,8 +53,10 @@ const FREE_BEFORE_HEARD_AGAIN: usize = 8;
 /// Units of work on announcements in one call of [`TagRouting::run`], some milliseconds
 /// ([`Advertisements::settle`]). What remains is done in the next ones.
 const TURN_UNITS: usize = 8_192;
-/// Most changed descriptors that the caller gets at once.
-pub const CHANGES_PER_TURN: usize = 4_096;
+/// Announcements that wait for a neighbour before its session begins again: 8 MiB.
+const WAITING_MAX: usize = 1 << 18;
+/// Announcements that wait for a neighbour before it is told no more of what it does not know.
+const BUSY_ENTRIES: usize = 4_096;
 /// Sets of applications that end in one turn, and as many of applications that are gone.
 const SETS_PER_TURN: usize = 1_024;
 
@@ -123,7 +128,10 @@ fn number_in_tree(router: u64, tree: u16) -> u64 {
 
 impl TagRouting {
     /// A router without neighbours.
-    pub fn new(config: &TagRoutingConfig, seed: u64, now_ms: u64) -> Self {
+    ///
+    /// # Errors
+    /// If there is no memory for its tables.
+    pub fn new(config: &TagRoutingConfig, seed: u64, now_ms: u64) -> Result<Self, BuildError> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut tree = |number: &u16| {
             let me = number_in_tree(config.router, *number);
@@ -132,19 +140,19 @@ impl TagRouting {
         };
         let trees = config.trees.iter().map(&mut tree).collect();
         let silent_ms = config.times.neighbour_dead_ms;
-        TagRouting {
+        Ok(TagRouting {
             limits: config.limits,
             trees,
             neighbours: BTreeSet::new(),
             authentication: Authentication::new(config.keys.clone(), silent_ms, random.fork()),
-            advertisements: Advertisements::new(config.limits),
+            advertisements: Advertisements::new(config.limits)?,
             sets: AdvertisedSets::default(),
             may_push: BTreeSet::new(),
             random,
             packets: Vec::new(),
             refusals: [0; RoutingRefusal::COUNT],
             is_changed: true,
-        }
+        })
     }
 
     /// A face whose neighbour may take part.
@@ -224,12 +232,9 @@ impl TagRouting {
     /// Tells a neighbour everything again.
     fn begin_session_again(&mut self, link: TreeLink) {
         let number = self.random.u64(1..);
-        let announced = self.advertisements.announced_on(link);
         let Some(session) = session(&mut self.trees, link) else { return };
         session.begin_again(number);
-        for (descriptor, serves) in announced {
-            session.push(AnnouncedEntry { descriptor, serves: Some(serves) });
-        }
+        self.advertisements.link_up(link);
     }
 
     fn announced(
@@ -321,8 +326,8 @@ impl TagRouting {
             }
         }
         self.follow_trees();
-        let mut told = Vec::new();
-        self.advertisements.settle(TURN_UNITS, &mut told);
+        let (busy, mut told) = (self.busy(), Vec::new());
+        self.advertisements.settle(TURN_UNITS, &busy, &mut told);
         self.tell(told);
         for (number, tree) in &mut self.trees {
             let owing = tree.links.iter().filter(|(_, session)| session.owes_hello);
@@ -373,7 +378,9 @@ impl TagRouting {
 
     /// When [`TagRouting::run`] should be called next.
     pub fn deadline_ms(&self) -> u64 {
-        if !self.advertisements.is_settled() {
+        let tables = self.tables();
+        let may_settle = !tables.waits_for_readers() && !self.advertisements.is_settled_but_for(&self.busy());
+        if may_settle || tables.has_changes() {
             return 0;
         }
         let trees = self.trees.values().flat_map(|tree| {
@@ -381,6 +388,13 @@ impl TagRouting {
             sessions.chain([tree.protocol.deadline_ms()])
         });
         trees.chain([self.sets.deadline_ms()]).min().unwrap_or(u64::MAX)
+    }
+
+    /// Neighbours to whom much is on the way.
+    fn busy(&self) -> BTreeSet<TreeLink> {
+        let links = self.trees.iter().flat_map(|(tree, it)| it.links.iter().map(move |(face, it)| (*tree, *face, it)));
+        let busy = links.filter(|(.., session)| session.waiting() >= BUSY_ENTRIES);
+        busy.map(|(tree, face, _)| TreeLink { tree, face }).collect()
     }
 
     /// Lets the links follow the trees.
@@ -408,12 +422,11 @@ impl TagRouting {
 
     /// Queues what neighbours are to know.
     fn tell(&mut self, told: Vec<Announcement>) {
-        let most = 2 * self.limits.descriptors;
         let mut overfull = BTreeSet::new();
         for Announcement { link, descriptor, serves } in told {
             let Some(session) = session(&mut self.trees, link) else { continue };
             session.push(AnnouncedEntry { descriptor, serves });
-            if session.waiting() > most {
+            if session.waiting() > WAITING_MAX {
                 overfull.insert(link);
             }
         }
@@ -430,15 +443,27 @@ impl TagRouting {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Some of the descriptors that have changed since they were last taken, with their branches now: at most
-    /// [`CHANGES_PER_TURN`].
-    pub fn take_changed_descriptors(&mut self) -> Vec<(crate::Descriptor, Option<BranchSet>)> {
-        self.advertisements.take_changed(CHANGES_PER_TURN)
+    /// The tables by which workers forward. Descriptors change in them at once, trees with
+    /// [`TagRouting::publish_trees`].
+    pub fn tables(&self) -> &LiveTables<Known> {
+        self.advertisements.tables()
     }
 
-    /// True if more descriptors have changed than were taken.
-    pub fn has_changed_descriptors(&self) -> bool {
-        self.advertisements.has_changed()
+    /// The same, to do waiting steps and to build another trie.
+    pub fn tables_mut(&mut self) -> &mut LiveTables<Known> {
+        self.advertisements.tables_mut()
+    }
+
+    /// Gives workers the present trees, and who may push.
+    pub fn publish_trees(&mut self) {
+        let trees = self.tree_tables().cloned().collect();
+        let may_push = self.may_push.clone();
+        self.tables_mut().set_trees(trees, may_push);
+    }
+
+    /// The number of descriptors in each tree.
+    pub fn descriptors_of_trees(&self) -> BTreeMap<u16, u64> {
+        self.advertisements.per_tree()
     }
 
     /// The trees as workers need them.
@@ -451,9 +476,9 @@ impl TagRouting {
         &self.may_push
     }
 
-    /// All descriptors with their branches, in no order.
-    pub fn entries(&self) -> impl Iterator<Item = (crate::Descriptor, BranchSet)> {
-        self.advertisements.entries()
+    /// Descriptors with their branches, in no order: not many more than `most`, all of them if there are fewer.
+    pub fn entries(&self, most: usize) -> impl Iterator<Item = (crate::Descriptor, BranchSet)> {
+        self.advertisements.entries(most)
     }
 
     /// Number of descriptors.
