@@ -14,9 +14,12 @@
 //!
 //! Before any time, every table must send the same packets through the same faces.
 //!
+//! `running_router.rs` measures a router process: its memory for each descriptor, and how fast it takes them in.
+//!
 //! Limits: packets are in memory and leave to memory; no driver and no queue is in the way.
 
 mod flows;
+mod running_router;
 mod tree_router;
 
 use std::ops::ControlFlow;
@@ -54,6 +57,8 @@ pub(super) struct Size {
     /// The slowest table's time for the packets of a repetition, on one thread.
     pass_ns: u64,
     repetitions: usize,
+    /// Descriptors of the running router.
+    router_descriptors: usize,
 }
 
 /// Percentages of pull flows, as in Table 1.
@@ -68,7 +73,7 @@ const PACKETS_MIN: usize = 2_048;
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size: Size = context.size(FILE)?;
     let router = TreeRouter::in_network(size.nodes, context.seed)?;
-    context.plan_steps(2 * (size.descriptors.len() + 1));
+    context.plan_steps(2 * (size.descriptors.len() + 1) + 1);
     let mut outcome = Outcome::default();
     let users = Users::new(context.seed, size.topic_vocabulary_max);
     let population = StoredSets::draw(&users, size.population)?;
@@ -82,7 +87,9 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
             add_headline(&fib.case, &table_1, &mut outcome);
         }
     }
-    drop((users, population));
+    drop(population);
+    running_router::run(context, &users, size.router_descriptors, &mut outcome)?;
+    drop(users);
     let names = NameTags::invented(context.seed, size.names)?.with_www();
     let stored = StoredSets::draw(&names, size.names)?;
     let mut tags = PacketTags::new(&names, &stored, context.seed);
