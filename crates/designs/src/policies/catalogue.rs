@@ -69,7 +69,7 @@ namewire_packet::names! {
         S3Fifo = "s3-fifo",
         /// As CLOCK, but entries that the hand passes keep their place.
         Sieve = "sieve",
-        /// The less frequent of a window's victim and the main part's; the window adapts by climbing.
+        /// The less frequent of a window's victim and the main part's; the window is that of the best trial.
         WTinyLfu = "w-tiny-lfu",
         /// A window and SIEVE; the window has the size that does best. It may refuse a newcomer itself.
         #[default]

@@ -22,7 +22,7 @@ pub(crate) fn run(store: &mut SimulatedStore, names: impl Iterator<Item = u64>) 
 }
 
 /// Some names are requested more often than others, at all times.
-fn independent(seed: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn independent(seed: u64) -> impl Iterator<Item = u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..200_000).map(move |_| (60_000.0 * random.f64().powi(4)) as u64)
 }
