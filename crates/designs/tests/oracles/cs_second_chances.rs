@@ -240,7 +240,8 @@ impl Model for S3Fifo {
     }
 
     fn insert(&mut self, hash: u64) {
-        let main_share = self.len() - self.len() / 10;
+        let held = self.len() + 1;
+        let main_share = held - held / 10;
         let queue = if self.ghosts.remove(hash, main_share as u32) { &mut self.main } else { &mut self.small };
         queue.push((hash, 0));
     }
@@ -259,6 +260,34 @@ fn s3_fifo_equals_algorithm_1() {
         let model = outcomes(S3Fifo { small: Vec::new(), main: Vec::new(), ghosts }, capacity);
         equals_the_model(policy(EvictionName::S3Fifo), capacity as u32, &operations, model);
     }
+}
+
+/// By hand, 2 Data: S evicts a, b and c; G has room for two names, so b and c. So b comes into M, and stays while d and
+/// e go through S. (G once had room for one name: the share of the entries without the newcomer.)
+#[test]
+fn s3_fifo_of_two_data_remembers_two_names() {
+    let mut store = SimulatedStore::new(policy(EvictionName::S3Fifo), 2, u64::MAX, 1).unwrap();
+    let hash = |name: u8| u64::from(name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let stored = b"abcdbef".map(|name| {
+        let request = Request { hash: hash(name), account_bytes: 1, requests: 1 };
+        assert_eq!(store.request(&request), Outcome::Stored);
+        let stored = b"abcdef".iter().filter(|&&name| store.contains(hash(name)));
+        String::from_utf8(stored.copied().collect()).unwrap()
+    });
+    assert_eq!(stored, ["a", "ab", "bc", "cd", "bd", "be", "bf"]);
+}
+
+/// By hand, 3 Data: for d, the hand spares a and evicts b; for e, it evicts c. All are used then: f spares d, e and a,
+/// and evicts d, at which the hand came back.
+#[test]
+fn sieve_by_hand() {
+    let mut store = SimulatedStore::new(policy(EvictionName::Sieve), 3, u64::MAX, 1).unwrap();
+    let hash = |name: u8| u64::from(name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let outcomes = b"abcaddeaedfaed".map(|name| {
+        let request = Request { hash: hash(name), account_bytes: 1, requests: 1 };
+        if store.request(&request) == Outcome::Hit { b'+' } else { b'-' }
+    });
+    assert_eq!(std::str::from_utf8(&outcomes), Ok("---+-+-+++-++-"));
 }
 
 /// A consumer that asks for everything stored makes the next victim cost a few second chances, not all. The
