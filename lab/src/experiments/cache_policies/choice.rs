@@ -22,15 +22,14 @@ pub(super) struct Standing {
     pub(super) best_there: usize,
 }
 
-/// By contestant; `tallies` by case, then contestant.
-pub(super) fn standings(cases: &[Case], tallies: &[Vec<Tally>]) -> Vec<Standing> {
+/// By contestant, for the first `count` of them; `tallies` by case, then contestant.
+pub(super) fn standings(cases: &[Case], tallies: &[Vec<Tally>], count: usize) -> Vec<Standing> {
     let looked_at: Vec<(&Case, Vec<f64>)> = cases
         .iter()
         .zip(tallies)
         .filter(|(case, _)| THOUSANDTHS.contains(&case.thousandths))
-        .map(|(case, tallies)| (case, tallies.iter().map(Tally::hit_ratio).collect()))
+        .map(|(case, tallies)| (case, tallies.iter().take(count).map(Tally::hit_ratio).collect()))
         .collect();
-    let contestants = tallies.first().map_or(0, Vec::len);
     let standing = |place: usize| {
         let mut standing = Standing { mean_hit: 0.0, worst_gap: 0.0, worst_case: String::new(), best_there: place };
         for (case, hits) in &looked_at {
@@ -44,7 +43,7 @@ pub(super) fn standings(cases: &[Case], tallies: &[Vec<Tally>]) -> Vec<Standing>
         }
         standing
     };
-    (0..contestants).map(standing).collect()
+    (0..count).map(standing).collect()
 }
 
 #[cfg(test)]
@@ -53,7 +52,7 @@ mod tests {
     use crate::requests::Web;
 
     #[test]
-    fn the_gap_is_to_the_best_of_each_case_and_other_sizes_do_not_count() {
+    fn the_gap_is_to_the_best_of_each_case_and_other_sizes_and_contestants_do_not_count() {
         let workload = super::super::case::Workload::Web(Web::new(1_000, 0.8));
         let case = |title: &str, thousandths| Case {
             title: title.to_owned(),
@@ -66,8 +65,8 @@ mod tests {
         };
         let hits = |hits| Tally { hits, stored: 100 - hits, ..Tally::default() };
         let cases = [case("a", 10), case("b", 100), case("c", 20)];
-        let tallies = [vec![hits(30), hits(50)], vec![hits(70), hits(60)], vec![hits(0), hits(100)]];
-        let [first, second] = <[Standing; 2]>::try_from(standings(&cases, &tallies)).expect("two contestants");
+        let tallies = [[30, 50, 90], [70, 60, 99], [0, 100, 100]].map(|tallies| tallies.map(hits).to_vec());
+        let [first, second] = <[Standing; 2]>::try_from(standings(&cases, &tallies, 2)).expect("two contestants");
         assert!((first.mean_hit - 0.5).abs() < 1e-9 && (second.mean_hit - 0.55).abs() < 1e-9);
         assert!((first.worst_gap - 0.2).abs() < 1e-9 && first.worst_case.starts_with("a,"), "{first:?}");
         assert!((second.worst_gap - 0.1).abs() < 1e-9 && second.worst_case.starts_with("b,"), "{second:?}");

@@ -7,10 +7,14 @@
 //! Two further Filters have no name in the router:
 //! - [`PAPERS_FILTER`] has one counter for each name, as in Takemasa19 §5.2.3;
 //! - [`CACHED_FILTER`] has so few counters that they stay in the processor's cache, for the cost of B2 alone.
+//!
+//! `w-tiny-lfu` with each of its windows fixed ([`Contestant::windows`]) shows what its adaptive window is worth. These
+//! take no part in the choice of the default.
 
 use anyhow::Context as _;
 use namewire_designs::policies::catalogue::{AdmissionName, EvictionName, PolicyChoice, PolicyOptions};
 use namewire_designs::policies::filter::FilterOptions;
+use namewire_designs::policies::w_tiny_lfu::{WINDOW_PERCENTS, WTinyLfuOptions};
 
 /// A policy and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +105,16 @@ impl Contestant {
     pub(super) fn pairs() -> Vec<Self> {
         let admissions = AdmissionName::ALL.into_iter().filter(|admission| *admission != AdmissionName::RequestCount);
         admissions.flat_map(|admission| EvictionName::ALL.map(|eviction| Self::pair(admission, eviction))).collect()
+    }
+
+    /// W-TinyLFU with a fixed window, for each window that the adaptive one may have.
+    pub(super) fn windows() -> impl Iterator<Item = Self> {
+        WINDOW_PERCENTS.into_iter().map(|percent| {
+            let w_tiny_lfu = WTinyLfuOptions { window_percent: Some(percent) };
+            let options = PolicyOptions { w_tiny_lfu, ..PolicyOptions::default() };
+            let policy = PolicyChoice { eviction: EvictionName::WTinyLfu, options, ..PolicyChoice::default() };
+            Self { name: format!("w-tiny-lfu, window {percent} %"), policy }
+        })
     }
 
     /// Those that are simulated beside all pairs.

@@ -9,7 +9,9 @@
 //! - cycles of some policies' blocks ([`block_cycles`]), and of an Interest and its Data by the paper's equations
 //!   ([`equations`]);
 //! - cycles of a request in the router's own Content Store, which copies Data of 1,024 bytes ([`packet_cycles`]);
-//! - the distance of each policy from the best, over all cases ([`choice`]), which chose the default.
+//! - the distance of each policy from the best, over all cases ([`choice`]), which chose the default;
+//! - at traces, an adaptive window compared with fixed ones, and SIEVE and S3-FIFO with their papers' algorithms
+//!   ([`comparisons`]).
 //!
 //! The paper's hit ratios are 0.014 above its own analysis throughout; a Zipf exponent of 0.81 would explain them. So
 //! the web case of the paper runs with both exponents. In it TinyLFU has the paper's window of 50 C, elsewhere the
@@ -20,17 +22,20 @@
 mod block_cycles;
 mod case;
 mod choice;
+mod comparisons;
 pub(super) mod contestant;
 mod equations;
 mod hit_ratio;
 mod object_store;
 mod outcome;
 mod packet_cycles;
+mod reference;
 
 use anyhow::ensure;
 use case::Case;
 use contestant::{Contestant, PAPERS_FILTER};
 use hit_ratio::{Bounds, Tally};
+use reference::References;
 use serde::Deserialize;
 
 use crate::cache_models::eviction::{fifo_hit, lru_hit};
@@ -65,10 +70,14 @@ const OTHER_ALPHA: f64 = 0.81;
 /// All results.
 struct Found {
     contestants: Vec<Contestant>,
+    /// The first so many contestants take part in the choice of the default.
+    ranked: usize,
     cases: Vec<Case>,
     /// By case, then contestant.
     tallies: Vec<Vec<Tally>>,
     bounds: Vec<Bounds>,
+    /// By case; only of traces.
+    references: Vec<Option<References>>,
     /// Contestants of the paper, then those beside them.
     papers: Vec<Contestant>,
     /// The web case of the paper, with its exponent and with the other one.
@@ -82,7 +91,9 @@ struct Found {
 
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let Size { cases: size, blocks: blocks_size, packets: packets_size } = context.size(FILE)?;
-    let contestants: Vec<Contestant> = Contestant::pairs().into_iter().chain(Contestant::beside()?).collect();
+    let mut contestants: Vec<Contestant> = Contestant::pairs().into_iter().chain(Contestant::beside()?).collect();
+    let ranked = contestants.len();
+    contestants.extend(Contestant::windows());
     let timed = Contestant::timed()?;
     let papers_points = [PAPER_ALPHA, OTHER_ALPHA].map(|alpha| case::web_point(alpha, &size));
     let papers = PAPERS.into_iter().chain(["lru", PAPERS_FILTER]);
@@ -98,14 +109,17 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
             agrees_with_models(case, &contestants, tallies)?;
         }
     }
+    let references = comparisons::references(&cases)?;
     let (papers_tallies, papers_bounds) = hit_ratio::run_all(context, &papers_points, &papers)?;
     let blocks = block_cycles::measure(context, &papers_points[0], &timed, &blocks_size)?;
     let packets = packet_cycles::measure(context, &papers_points[0], &timed, &packets_size)?;
     outcome::outcome(&Found {
         contestants,
+        ranked,
         cases,
         tallies,
         bounds,
+        references,
         papers,
         papers_points,
         papers_tallies,

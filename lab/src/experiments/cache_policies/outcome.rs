@@ -10,7 +10,7 @@ use super::contestant::{CACHED_FILTER, Contestant, PAPERS_FILTER, PAPERS_WINDOW_
 use super::equations::{PolicyBlocks, Table51};
 use super::hit_ratio::ROUND_TRIP_REQUESTS;
 use super::object_store::Block;
-use super::{Found, OTHER_ALPHA, PAPERS, THRESHOLD, choice};
+use super::{Found, OTHER_ALPHA, PAPERS, THRESHOLD, choice, comparisons};
 use crate::cache_models::eviction::{fifo_hit, lru_hit, optimum_hit};
 use crate::cache_models::filter::{FilterRates, filter_rates};
 use crate::cache_models::popularity_classes::PopularityClasses;
@@ -19,9 +19,9 @@ use crate::papers;
 use crate::record::Row;
 use crate::requests::web::PAPER_ALPHA;
 
-const SHARE: &str = "share";
+pub(super) const SHARE: &str = "share";
 const CYCLES: &str = "TSC cycles";
-const HIT: &str = "hit ratio";
+pub(super) const HIT: &str = "hit ratio";
 const INSERTION: &str = "insertion rate";
 
 #[derive(Deserialize)]
@@ -44,11 +44,12 @@ pub(super) fn outcome(found: &Found) -> anyhow::Result<Outcome> {
     equation_rows(found, &paper, &mut outcome);
     packet_rows(found, &mut outcome);
     choice_rows(found, &mut outcome);
+    comparisons::add(found, &mut outcome);
     notes(found, &paper, &mut outcome);
     Ok(outcome)
 }
 
-fn row(case: &str, subject: &str, metric: &str, unit: &str, value: f64) -> Row {
+pub(super) fn row(case: &str, subject: &str, metric: &str, unit: &str, value: f64) -> Row {
     Samples::one(value).row(case, subject, metric, unit, None)
 }
 
@@ -145,7 +146,7 @@ fn paper_point(found: &Found, outcome: &mut Outcome) {
     }
 }
 
-fn put(outcome: &mut Outcome, key: &str, value: f64) {
+pub(super) fn put(outcome: &mut Outcome, key: &str, value: f64) {
     if value.is_finite() {
         outcome.headline.insert(key.to_owned(), value);
     }
@@ -233,7 +234,7 @@ fn packet_rows(found: &Found, outcome: &mut Outcome) {
 
 fn choice_rows(found: &Found, outcome: &mut Outcome) {
     const CASE: &str = "choice of the default";
-    let standings = choice::standings(&found.cases, &found.tallies);
+    let standings = choice::standings(&found.cases, &found.tallies, found.ranked);
     let by_name = |name: &str| found.contestants.iter().position(|contestant| contestant.name == name);
     let arc = by_name("arc").map_or(f64::NAN, |place| standings[place].mean_hit);
     for (contestant, standing) in found.contestants.iter().zip(&standings) {
