@@ -193,21 +193,19 @@ fn the_window_is_that_of_the_best_trial() {
     assert!(WINDOW_PERCENTS.iter().all(|&percent| windows.contains(&percent.into())), "{windows:?}");
 }
 
-/// Bursts do best with a large window, independent requests with a small one. After each change of the requests, the
-/// adaptive window has 400,000 of them to follow, 53 epochs; then it is near the best fixed one.
+/// Bursts do best with a window of 80 %, independent requests with one of 1 %. After each change of the requests, the
+/// adaptive window has 400,000 of them to follow, 53 epochs; then it is near the better one.
 #[test]
 fn the_window_follows_the_best_fixed_one() {
     let store = |window_percent| SimulatedStore::new(policy(window_percent), CAPACITY, u64::MAX, 1).unwrap();
-    let mut stores: Vec<SimulatedStore> =
-        [Some(1), Some(20), Some(50), Some(80), None].into_iter().map(store).collect();
-    for is_burst in [true, false, true, false] {
+    let mut stores = [Some(1), Some(80), None].map(store);
+    for is_burst in [true, false, true] {
         let hits = |store: &mut SimulatedStore| {
             let hits = |seed| if is_burst { run(store, bursts(seed)).0 } else { run(store, independent(seed)).0 };
             (0..3).map(hits).last().unwrap()
         };
-        let hits: Vec<f64> = stores.iter_mut().map(hits).collect();
-        let best = hits[..4].iter().fold(0.0_f64, |best, &hits| best.max(hits));
-        let worst = hits[..4].iter().fold(1.0_f64, |worst, &hits| worst.min(hits));
-        assert!(best > worst + 0.05 && hits[4] > best - 0.01, "{hits:?}");
+        let [small, large, adaptive] = stores.each_mut().map(hits);
+        let (best, worst) = if is_burst { (large, small) } else { (small, large) };
+        assert!(best > worst + 0.05 && adaptive > best - 0.01, "{small} {large} {adaptive}");
     }
 }
