@@ -43,6 +43,7 @@ DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/**/*.md"]
 ARROWS = {
     "packet": set(),
     "node-model": {"packet"},
+    "power": set(),
     "shares": {"packet"},
     "tables": {"packet"},
     "designs": {"packet", "tables"},

@@ -17,11 +17,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
+use namewire_power::case_study::{PerPacket, Table31};
 use serde::Deserialize;
 
 use crate::experiment::{Context, Outcome, Samples};
 use crate::papers;
-use crate::power::case_study::{PerPacket, Table31};
 use crate::synthetic_names::{PAPER_PREFIXES, SyntheticNames};
 
 pub(super) const FILE: &str = include_str!("dram_model.toml");

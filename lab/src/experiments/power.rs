@@ -1,11 +1,11 @@
 //! What do fewer cycles per packet save of a router's power?
 //!
 //! Source: Takemasa19 ch. 6 (Eqs. 6.1-6.15, Tables 6.1-6.3, Figs. 6.1-6.4, 6.9, 6.10). Nothing is measured here: the
-//! run computes the model ([`crate::power`]) and
+//! run computes the model ([`namewire_power`]) and
 //!
 //! - the curves of Figs. 6.1-6.4 from the parameters of the three servers, whether Eq. 6.8 gives the power that Tables
 //!   6.1-6.3 print for each frequency, with the table's ν and with the text's, and the straight lines of §6.3.3;
-//! - the case study of §6.5 under the assumptions of [`crate::power::case_study`], and under each other reading;
+//! - the case study of §6.5 under the assumptions of [`namewire_power::case_study`], and under each other reading;
 //! - the same server under other routers: ours with cycles and bytes of the kept record of `packet-costs`, and NFD with
 //!   the processor time per packet that `lab/papers/peers.json` has.
 //!
@@ -14,13 +14,14 @@
 //! lack their power.
 
 use anyhow::Context as _;
+use namewire_power::case_study::{Assumptions, PapersServer, PerPacket, Study, by_packet};
+use namewire_power::cpu::watts_at_frequency;
+use namewire_power::fit;
+use namewire_power::flows::{Blocks, Router};
 
 use crate::experiment::{Context, Outcome};
+use crate::papers;
 use crate::peers;
-use crate::power::case_study::{Assumptions, PapersServer, PerPacket, Study, by_packet};
-use crate::power::cpu::watts_at_frequency;
-use crate::power::fit;
-use crate::power::flows::{Blocks, Router};
 use crate::record::{Record, Row};
 
 pub(super) const FILE: &str = include_str!("power.toml");
@@ -34,7 +35,7 @@ const WATTS: &str = "W";
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     context.plan_steps(1);
     context.begin_step("model")?;
-    let study = Study::read()?;
+    let study = Study::from_json(papers::TAKEMASA_19)?;
     let mut outcome = Outcome::default();
     for server in &study.chapter.servers {
         of_processors(server, &mut outcome)?;

@@ -7,8 +7,8 @@ use super::ComparedFigure;
 /// A speed or a size of ours that is better than the paper's by more than this factor is beyond it, not found again.
 const BEYOND_FACTOR: f64 = 1.25;
 
-/// A speed or a size of ours that is worse than the paper's by no more than this factor agrees: two machines of one kind
-/// differ by as much. What the text says in words has no such margin: faster is faster.
+/// A speed or a size of ours that is worse than the paper's by no more than this factor agrees: two machines of one
+/// kind differ by as much. What the text says in words has no such margin: faster is faster.
 const MARGIN_FACTOR: f64 = 1.1;
 
 /// When ours agrees with the paper's.

@@ -9,11 +9,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand};
 
-use super::case_study::{Assumptions, Study};
-use super::fit;
-use super::flows::Router;
-use super::measurements::Measurements;
+use namewire_power::case_study::{Assumptions, Study};
+use namewire_power::fit;
+use namewire_power::flows::Router;
+use namewire_power::measurements::Measurements;
+
 use super::rapl::{self, Rapl};
+use crate::papers;
 
 /// What to do with the power model.
 #[derive(Debug, Subcommand)]
@@ -148,7 +150,7 @@ fn description(fitted: &fit::FittedServer) -> String {
 }
 
 fn prediction(arguments: &PredictArguments) -> anyhow::Result<String> {
-    let (study, plain) = (Study::read()?, Assumptions::default());
+    let (study, plain) = (Study::from_json(papers::TAKEMASA_19)?, Assumptions::default());
     let mut server = match arguments.server.as_str() {
         "server1" => study.chapter.servers[0].model.clone(),
         "server2" => study.server(&plain),
@@ -194,7 +196,7 @@ fn prediction(arguments: &PredictArguments) -> anyhow::Result<String> {
             Some(power) => {
                 let per_bit =
                     if *gbps > 0.0 { format!("{:9.2}", power.total_w() / gbps) } else { format!("{:>9}", "-") };
-                let super::Power { chassis_w, cpu_w, memory_w, nic_w } = power;
+                let namewire_power::Power { chassis_w, cpu_w, memory_w, nic_w } = power;
                 writeln!(
                     out,
                     "{start} {chassis_w:9.2} {cpu_w:8.2} {memory_w:8.2} {nic_w:8.2} {:9.2} {per_bit}",
@@ -234,7 +236,7 @@ fn from_file<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::power::Server;
+    use namewire_power::Server;
 
     #[derive(clap::Parser)]
     struct Line {

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use super::measurements::{Measurements, Part, Row};
 use crate::{interrupt, process};
+use namewire_power::measurements::{Measurements, Part, Row};
 
 /// Where the kernel has it.
 pub const POWERCAP: &str = "/sys/class/powercap";

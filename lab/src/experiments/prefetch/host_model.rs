@@ -9,18 +9,17 @@
 //!                          s  how much longer a loop without memory accesses takes than at best
 //! ```
 //!
-//! L and s are measured right before and after the packets. Every repetition measures the packets twice: while the other
-//! processors rest, and while a [`Neighbour`] on another processor reads memory as fast as it can. That is what others do
-//! to this machine, and it changes L. Least squares over all repetitions of both give c and w of each schedule, and these
-//! give the ratio at any latency. How far the fit is off at its worst stands beside it: where that is much, the ratio
-//! depends on the machine in other ways, too.
+//! L and s are measured right before and after the packets. Every repetition measures the packets twice: while the
+//! other processors rest, and beside a thread on another processor that reads memory as fast as it can. That is what
+//! others do to this machine, and it changes L. Least squares over all repetitions of both give c and w of each
+//! schedule, and these give the ratio at any latency. How far the fit is off at its worst stands beside it: where that
+//! is much, the ratio depends on the machine in other ways, too.
 //!
-//! Limits: one pair of processors, which may share a core; a processor with other caches or another width has another c.
-//! On a machine with one processor there is no neighbour, and no model.
+//! Limits: one pair of processors, which may share a core; a processor with other caches or another width has another
+//! c. On a machine with one processor there is no neighbour, and no model.
 
 use super::forwarder::{Finding, Forwarder};
-use super::turns::{self, Cases, OVER_NAIVE};
-use super::{BATCHES_PER_SLICE, CYCLES};
+use super::turns::{self, BATCHES_PER_SLICE, CYCLES, Cases, OVER_NAIVE};
 use crate::disturbance::{Disturbances, Spins};
 use crate::experiment::{Outcome, Samples};
 use crate::process;

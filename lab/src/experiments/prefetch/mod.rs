@@ -42,7 +42,8 @@ use namewire_engine::{BATCH_PACKETS, FaceId, Schedule};
 use namewire_tables::{Fib, HashKey, NextHop};
 use regimes::Regime;
 use traffic::PAYLOAD_BYTES;
-use turns::{Cases, OVER_NAIVE, OVER_SHTL};
+use turns::{BATCHES_PER_SLICE, Cases, OVER_NAIVE, OVER_SHTL};
+pub(super) use turns::{CYCLES, per_packet};
 
 #[cfg(feature = "complete")]
 use super::ring_crossing;
@@ -79,9 +80,6 @@ const RING_BATCHES: u64 = 2_000;
 
 /// Passes of all threads in a repetition.
 const PASSES: usize = 7;
-
-/// Batches of Interests, and of Data, in one turn of a schedule.
-const BATCHES_PER_SLICE: usize = 16;
 
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let size: Size = context.size(FILE)?;
@@ -223,12 +221,6 @@ fn one_thread(
     })
 }
 
-/// Cycles per packet of the median batch, on which single interruptions have little effect.
-pub(super) fn per_packet(batches: &[u64]) -> f64 {
-    let cycles: Vec<f64> = batches.iter().map(|&cycles| cycles as f64).collect();
-    Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64)
-}
-
 /// Millions of packets per second that all forwarders pass together under `schedule`.
 ///
 /// N.B. The median of some passes of 20 ms each: with one pass `scaling_2` of five runs was 1.29 to 2.13.
@@ -278,7 +270,6 @@ fn at_once<T: Send>(
     })
 }
 
-pub(super) const CYCLES: &str = "TSC cycles per packet";
 const EXCHANGE: &str = "Interest and Data";
 const RING_CROSSING: &str = "ring crossing";
 

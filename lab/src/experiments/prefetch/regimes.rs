@@ -5,9 +5,8 @@
 //! outstanding. The other, [`TINY_LFU`], has 2^20 outstanding Interests as above, and a store that admits by TinyLFU: a
 //! Data costs look-ups in the sketch, and is rarely stored.
 
-use super::BATCHES_PER_SLICE;
 use super::forwarder::{Finding, Forwarder, Setup};
-use super::turns::{self, Cases};
+use super::turns::{self, BATCHES_PER_SLICE, Cases};
 use crate::disturbance::Disturbances;
 use crate::sample_table::SampleTable;
 use namewire_designs::policies::catalogue::{AdmissionName, PolicyChoice};

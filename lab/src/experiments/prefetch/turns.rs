@@ -6,11 +6,16 @@
 //! and the ratios of these. So a ratio compares what was measured within milliseconds. A block during which the
 //! processor was slower is repeated ([`Disturbances`]).
 
-use namewire_engine::Schedule;
+use namewire_engine::{BATCH_PACKETS, Schedule};
 
-use super::{CYCLES, per_packet};
 use crate::disturbance::{Disturbances, Spins};
 use crate::sample_table::SampleTable;
+use crate::statistics::Summary;
+
+/// Batches of Interests, and of Data, in one turn of a schedule.
+pub(super) const BATCHES_PER_SLICE: usize = 16;
+
+pub(in crate::experiments) const CYCLES: &str = "TSC cycles per packet";
 
 /// Slices of a block, an even number.
 const BLOCK_SLICES: usize = 4;
@@ -60,6 +65,12 @@ pub(super) fn measure<const KINDS: usize>(
         }
     }
     Ok(())
+}
+
+/// Cycles per packet of the median batch, on which single interruptions have little effect.
+pub(in crate::experiments) fn per_packet(batches: &[u64]) -> f64 {
+    let cycles: Vec<f64> = batches.iter().map(|&cycles| cycles as f64).collect();
+    Summary::of(&cycles).map_or(f64::NAN, |summary| summary.median / BATCH_PACKETS as f64)
 }
 
 fn add<const KINDS: usize>(cases: &Cases<KINDS>, of_schedules: &[Turn<KINDS>; SCHEDULES], table: &mut SampleTable) {

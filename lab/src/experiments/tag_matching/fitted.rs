@@ -8,8 +8,8 @@
 //! of the router's own table (a partition, a line of a node, a leaf). It is what the paper's facts about time are
 //! compared with, because a search waits for memory most of the time.
 //!
-//! The paper's speed per thread: its total at 32 threads, less the mean gain of each of five doublings. That is what one
-//! thread alone makes there, and more than a 24th or a 32nd of the total.
+//! The paper's speed per thread: its total at 32 threads, less the mean gain of each of five doublings. That is what
+//! one thread alone makes there, and more than a 24th or a 32nd of the total.
 
 use serde::Deserialize;
 

@@ -24,9 +24,8 @@
 
 use serde::Deserialize;
 
-use super::flows::{Blocks, Router};
-use super::{Power, Server};
-use crate::papers;
+use crate::flows::{Blocks, Router};
+use crate::{Power, Server};
 
 /// §6.3 and §6.5 as data.
 #[derive(Clone, Debug, Deserialize)]
@@ -205,20 +204,37 @@ pub struct Study {
     filter: PolicyBlocks,
 }
 
+/// Of the thesis' figures, what the case study needs.
+#[derive(Deserialize)]
+struct Figures {
+    chapter_6: Chapter6,
+    section_3_2_3: Section323,
+    section_5_4: Section54,
+}
+
+#[derive(Deserialize)]
+struct Section323 {
+    table_3_1: Table31,
+}
+
+#[derive(Deserialize)]
+struct Section54 {
+    table_5_1: Blocks,
+    table_5_2: Table52,
+}
+
 /// The server of the case study, in the order of the thesis.
 const SERVER: usize = 1;
 
 impl Study {
+    /// From the thesis' figures as JSON.
+    ///
     /// # Errors
-    /// If the data file lacks something.
-    pub fn read() -> anyhow::Result<Self> {
-        let table_5_2: Table52 = papers::figures(papers::TAKEMASA_19, "/section_5_4/table_5_2")?;
-        Ok(Self {
-            chapter: papers::figures(papers::TAKEMASA_19, "/chapter_6")?,
-            table_3_1: papers::figures(papers::TAKEMASA_19, "/section_3_2_3/table_3_1")?,
-            table_5_1: papers::figures(papers::TAKEMASA_19, "/section_5_4/table_5_1")?,
-            filter: table_5_2.filter,
-        })
+    /// If something is missing.
+    pub fn from_json(figures: &str) -> serde_json::Result<Self> {
+        let Figures { chapter_6: chapter, section_3_2_3, section_5_4 } = serde_json::from_str(figures)?;
+        let Section54 { table_5_1, table_5_2 } = section_5_4;
+        Ok(Self { chapter, table_3_1: section_3_2_3.table_3_1, table_5_1, filter: table_5_2.filter })
     }
 
     /// Server 2 with the case study's network cards.
@@ -317,9 +333,11 @@ fn save<const N: usize>(saved: f64, blocks: [&mut f64; N]) {
 mod tests {
     use super::*;
 
+    const FIGURES: &str = include_str!("../../../lab/papers/takemasa19.json");
+
     #[test]
     fn the_naive_router_is_the_texts() -> anyhow::Result<()> {
-        let study = Study::read()?;
+        let study = Study::from_json(FIGURES)?;
         let naive = study.naive(&Assumptions::default());
         assert_eq!(naive.cycles.per_interest(0.0, 1.0), study.chapter.case_study.miss_cycles);
         // By hand: 769 + 0.238 · 72 + 0.762 · 1,247.
@@ -329,7 +347,7 @@ mod tests {
 
     #[test]
     fn nothing_is_saved_of_data_that_is_not_stored() -> anyhow::Result<()> {
-        let study = Study::read()?;
+        let study = Study::from_json(FIGURES)?;
         let optimized = study.optimized(&Assumptions::default());
         let naive = study.naive(&Assumptions::default());
         for (one, other) in [(optimized.cycles.b8, naive.cycles.b8), (optimized.cycles.b11, naive.cycles.b11)] {
@@ -346,7 +364,7 @@ mod tests {
 
     #[test]
     fn table_3_1_does_not_fit_on_the_server() -> anyhow::Result<()> {
-        let (study, plain) = (Study::read()?, Assumptions::default());
+        let (study, plain) = (Study::from_json(FIGURES)?, Assumptions::default());
         let router = study.naive_by_table_3_1(&plain);
         let load = router.load(study.interests_per_s(58.0));
         let cores = study.server(&plain).processors.cores_needed(load.cycles_per_s);
