@@ -27,6 +27,7 @@ pub mod nce;
 pub mod npt;
 mod prefetching;
 mod radix_trie;
+pub mod shared_name_trie;
 pub mod string_differentiation;
 mod trie_walk;
 mod word_heap;

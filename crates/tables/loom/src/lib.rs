@@ -1,10 +1,13 @@
 //! The concurrent parts of `namewire_tables`, compiled with loom's atomics. The models of quiescence are in
 //! `tests/quiescence.rs`; models of private items are in [`tag_index_models`], [`mirrored_models`] and
-//! [`version_models`].
+//! [`version_models`], and those of a concurrent part of `namewire_designs` in [`shared_bucket_models`].
 
 #[path = "../../src/quiescence.rs"]
 pub mod quiescence;
 
+#[cfg(test)]
+#[path = "../../../designs/src/fib/shared_name_trie/bucket.rs"]
+mod bucket;
 #[cfg(test)]
 #[path = "../../src/fib/left_right.rs"]
 mod left_right;
@@ -19,6 +22,8 @@ mod pages;
 #[path = "../../src/prefetch.rs"]
 #[allow(dead_code, reason = "the index needs one of its functions")]
 mod prefetch;
+#[cfg(test)]
+mod shared_bucket_models;
 #[cfg(test)]
 #[path = "../../src/tag_compare.rs"]
 mod tag_compare;

@@ -233,13 +233,22 @@ impl Search {
 /// none, and EOP is in no name.
 #[inline(always)]
 pub(super) fn agreement(piece: &[u8], codes: &[u8]) -> (usize, Option<usize>) {
+    agreement_of_words(|start| piece[start..].first_chunk().map(|codes| u64::from_le_bytes(*codes)), codes)
+}
+
+/// As [`agreement`], of a piece that `eight_from` gives eight codes of at a time, the first code in the lowest byte.
+#[inline(always)]
+pub(in super::super) fn agreement_of_words(
+    eight_from: impl Fn(usize) -> Option<u64>,
+    codes: &[u8],
+) -> (usize, Option<usize>) {
     let mut last_point = None;
     let mut start = 0;
     loop {
-        let (Some(in_piece), Some(in_name)) = (piece[start..].first_chunk(), codes[start..].first_chunk()) else {
+        let (Some(in_piece), Some(in_name)) = (eight_from(start), codes[start..].first_chunk()) else {
             return (start, last_point);
         };
-        let in_piece = u64::from_le_bytes(*in_piece) & !(u64::from(BRANCHING_POINT) * EACH);
+        let in_piece = in_piece & !(u64::from(BRANCHING_POINT) * EACH);
         let in_name = u64::from_le_bytes(*in_name);
         let mut differs = in_piece ^ in_name;
         while differs != 0 {

@@ -33,7 +33,7 @@
 //! Deviations: EdgeHT keeps the number of edges at each branching point that has two or more
 //! (`edge_hash_table::SIBLINGS`). Otherwise a removal would have to ask for all 127 bytes whether the point still
 //! branches. Numbers of prefixes take the place of pointers to FIB entries. As in the paper, several threads look up at
-//! the same time. But the paper's table has several writers; this table has one writer, its owner.
+//! the same time. This table has one writer, its owner; [`super::shared_name_trie`] is filled by several.
 //!
 //! Prefetching: [`BatchPrefetch`].
 //!
@@ -52,6 +52,7 @@ use super::BatchPrefetch;
 use super::min_ascii::{BRANCHING_POINT, CodedName, CodedNames, EOP, FORWARDING_POINT, MinAscii};
 use edge_hash_table::{EdgeHashTable, EdgeKey, SIBLINGS, TO_FIB_ENTRY};
 use look_up::agreement;
+pub(super) use look_up::agreement_of_words;
 use name_nodes::{NameNodes, is_branching};
 use namewire_tables::fib::FibRefusal;
 use namewire_tables::fib::{PrefixMatch, PrefixTable};
@@ -221,7 +222,7 @@ impl Step {
 
 /// Whether a code, branching or not, is a slash or EOP.
 #[inline(always)]
-fn ends_component(code: u8) -> bool {
+pub(super) fn ends_component(code: u8) -> bool {
     code & !BRANCHING_POINT <= super::min_ascii::SLASH | FORWARDING_POINT
 }
 
