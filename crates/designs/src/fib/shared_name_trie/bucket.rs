@@ -28,6 +28,7 @@ pub(super) const EDGES: usize = 5;
 /// In the last word of a chain's first line: a thread adds to the chain.
 const LOCKED: u32 = 1 << 31;
 /// Attempts to take a lock before the processor is given away.
+#[cfg(not(loom))]
 const SPINS: u32 = 64;
 
 /// Some edges of a chain.

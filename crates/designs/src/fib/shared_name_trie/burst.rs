@@ -13,7 +13,7 @@
 //! Equal names are in one part, in the order in which they were given: the last one's number counts, as if they were
 //! inserted one after the other.
 //!
-//! Cost: 24 bytes of memory for a name while it is sorted; some 40 ns for a name (a burst of 500,000 URLs, one thread).
+//! Cost: 20 bytes of memory for a name while it is sorted; each thread reads the first bytes of every name once.
 
 use std::cmp::Ordering;
 

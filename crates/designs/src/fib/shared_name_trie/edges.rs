@@ -35,8 +35,9 @@ pub(super) fn edge_key(node: u32, offset: usize, byte: u8) -> u64 {
     u64::from(node) << 32 | (offset as u64) << 8 | u64::from(byte) << 1 | 1
 }
 
-/// Empty lines of one thread.
+/// Empty lines of one thread, in cache lines of its own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct LineStock {
     given_back: Vec<u32>,
     run: Range<u32>,
