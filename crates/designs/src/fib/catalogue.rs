@@ -35,7 +35,7 @@ use super::hash_tables::{HashSearch, HashTableOptions, HashTables, MarkerMainten
 use super::level_pulling::{LevelPulling, LevelPullingOptions};
 use super::min_ascii::NameCodes;
 use super::name_tree_hash_table::NameTreeHashTable;
-use super::name_trie::{NameTrie, NameTrieOptions};
+use super::name_trie::{LearnedNameTrie, NameTrie, NameTrieOptions};
 use super::nce::NameComponentEncoding;
 use super::npt::NamePrefixTrie;
 use super::string_differentiation::key_bits::{MAX_FINGERPRINT_BITS, MAX_FINGERPRINTS};
@@ -227,8 +227,12 @@ impl FibDesign {
             }
             Self::NameTrie => {
                 let look_ups = self.trie_prefetch(options)?;
-                let coding = options.name_codes.unwrap_or_default().coding();
-                Box::new(NameTrie::new(capacity, seed, NameTrieOptions { coding, look_ups, pages: size.pages })?)
+                let codes = options.name_codes.unwrap_or_default();
+                let options = NameTrieOptions { coding: codes.coding(), look_ups, pages: size.pages };
+                match codes {
+                    NameCodes::Learned => Box::new(LearnedNameTrie::new(capacity, seed, options)?),
+                    NameCodes::Plain | NameCodes::Web => Box::new(NameTrie::new(capacity, seed, options)?),
+                }
             }
             Self::NameTree => {
                 let look_ups = self.trie_prefetch(options)?;
@@ -549,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_web_make_a_name_trie_smaller() {
+    fn codes_for_groups_make_a_name_trie_smaller() {
         let bytes = |codes| {
             let options = FibDesignOptions { name_codes: Some(codes), ..FibDesignOptions::default() };
             let mut trie =
@@ -562,8 +566,9 @@ mod tests {
             }
             trie.bytes()
         };
-        let (plain, web) = (bytes(NameCodes::Plain), bytes(NameCodes::Web));
+        let [plain, web, learned] = NameCodes::ALL.map(bytes);
         assert!(web * 10 < plain * 9, "{web} bytes with groups, {plain} without");
+        assert!(learned < web, "{learned} bytes with learned groups, {web} with those of the web");
     }
 
     #[test]

@@ -90,15 +90,18 @@ namewire_packet::names! {
         Plain = "plain",
         /// [`FREQUENT_ON_THE_WEB`].
         Web = "web",
+        /// [`FREQUENT_ON_THE_WEB`] while there are few routes, then groups learned from them
+        /// ([`super::name_trie::LearnedNameTrie`]).
+        Learned = "learned",
     }
 }
 
 impl NameCodes {
-    /// The coding with these codes.
+    /// The coding that an empty table begins with.
     pub fn coding(self) -> MinAscii {
         match self {
             Self::Plain => MinAscii::plain(),
-            Self::Web => MinAscii::with_groups(&FrequentGroups::of_the_web()),
+            Self::Web | Self::Learned => MinAscii::with_groups(&FrequentGroups::of_the_web()),
         }
     }
 }

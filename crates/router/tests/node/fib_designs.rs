@@ -6,6 +6,8 @@ use namewire_configuration::settings::Choice;
 use namewire_designs::fib::{
     catalogue::{FibDesign, FibDesignOptions},
     hash_tables::MarkerMaintenance,
+    min_ascii::NameCodes,
+    name_trie::LEARNED_FROM_BYTES,
     string_differentiation::DefaultRoute,
 };
 use namewire_packet::FaceId;
@@ -43,6 +45,15 @@ fn every_design_forwards_by_the_longest_prefix_while_routes_come_and_go() {
     }
 }
 
+/// The churned prefixes are more than codes are learned from: the table is built anew while packets pass.
+#[test]
+fn a_name_trie_forwards_while_it_learns_its_codes() {
+    let bytes: usize = (0..CHURN).map(|number| name(&churned(number)).value().len()).sum();
+    assert!(bytes > LEARNED_FROM_BYTES);
+    let name_codes = Some(NameCodes::Learned);
+    forwards(FibDesign::NameTrie, &FibDesignOptions { name_codes, ..FibDesignOptions::default() });
+}
+
 /// Some lossy designs do not keep the root prefix exactly. Then not all rules are below one, and the design guesses.
 #[test]
 fn a_lossy_design_forwards_beside_a_default_route() {
@@ -63,6 +74,7 @@ fn forwards(design: FibDesign, options: &FibDesignOptions) {
     let (router, _directory) = start_with(2, |config| {
         config.settings.fib.design.0 = design;
         config.settings.fib.default_route = options.default_route.map(Choice);
+        config.settings.fib.name_codes = options.name_codes.map(Choice);
         config.settings.tables.fib_capacity = 4 * CHURN as u32;
     });
     let mut operator = Application::connect(&router);

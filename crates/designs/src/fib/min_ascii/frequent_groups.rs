@@ -8,12 +8,12 @@
 //! with that first byte.
 
 use super::{PLAIN, component_at};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Codes 4 to 31.
 pub const MAX_GROUPS: usize = 28;
-/// The longest group that is learned.
-const MAX_LEARNED_BYTES: usize = 8;
+/// The longest group that is learned: a group is eight bytes of one number while it is counted.
+const MAX_LEARNED_BYTES: usize = size_of::<u64>();
 /// Bytes of components that are looked at when groups are learned.
 const SAMPLE_BYTES: usize = 1 << 16;
 
@@ -85,15 +85,24 @@ fn plain_texts<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
 
 /// The string that saves most codes, if any occurs twice; of equals the first in the alphabet.
 fn most_saving(texts: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let mut occurrences: HashMap<&[u8], usize> = HashMap::new();
+    // A string is a number, its first byte the uppermost; no plain byte is 0.
+    let mut occurrences: HashMap<u64, usize> = HashMap::new();
     for text in texts {
-        for bytes in 2..=MAX_LEARNED_BYTES {
-            text.windows(bytes).for_each(|group| *occurrences.entry(group).or_default() += 1);
+        for start in 0..text.len() {
+            let mut group = 0;
+            for (place, &byte) in text[start..].iter().take(MAX_LEARNED_BYTES).enumerate() {
+                group |= u64::from(byte) << (56 - 8 * place);
+                if place > 0 {
+                    *occurrences.entry(group).or_default() += 1;
+                }
+            }
         }
     }
-    let saved = |(group, times): &(&[u8], usize)| (group.len() - 1) * times;
+    let bytes = |group: u64| MAX_LEARNED_BYTES - group.trailing_zeros() as usize / 8;
+    let saved = |&(group, times): &(u64, usize)| (bytes(group) - 1) * times;
     let worth = occurrences.into_iter().filter(|&(_, times)| times >= 2);
-    worth.max_by(|a, b| saved(a).cmp(&saved(b)).then(b.0.cmp(a.0))).map(|(group, _)| group.to_vec())
+    let best = worth.max_by(|a, b| saved(a).cmp(&saved(b)).then(b.0.cmp(&a.0)));
+    best.map(|(group, _)| group.to_be_bytes()[..bytes(group)].to_vec())
 }
 
 /// What is left of a text between the occurrences of a group.

@@ -44,9 +44,12 @@
 //! Limits: as for all designs; 16 GiB of pieces. Writers: the owner, while there are no readers.
 
 mod edge_hash_table;
+mod learned_codes;
 mod look_up;
 mod name_nodes;
 mod removal;
+
+pub use learned_codes::{LEARNED_FROM_BYTES, LearnedNameTrie};
 
 use super::BatchPrefetch;
 use super::min_ascii::{BRANCHING_POINT, CodedName, CodedNames, EOP, FORWARDING_POINT, MinAscii};
