@@ -78,6 +78,7 @@ impl NameStatistics {
     pub fn add_rows(&self, case: &str, outcome: &mut Outcome) {
         let mut row = |metric, unit, value| outcome.add_value(case, "names", (metric, unit), value);
         row("names", "names", self.names as f64);
+        row("components", "components", self.components as f64);
         row("components per name", "components", self.components_per_name());
         row("component length", "bytes", self.bytes_per_component());
         row("name length", "bytes", self.bytes_per_name());
