@@ -1,5 +1,5 @@
-//! Buckets of the shared NameTrie (`namewire_designs`): in no interleaving do two threads take one place, is a key there
-//! twice, or is an edge seen in part or lost.
+//! Buckets of the shared NameTrie (`namewire_designs`): in no interleaving do two threads take one place, is a key
+//! there twice, or is an edge seen in part or lost.
 
 use crate::bucket::{Chains, Entered, Line};
 use loom::sync::Arc;

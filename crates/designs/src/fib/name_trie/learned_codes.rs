@@ -3,8 +3,8 @@
 //! Source: NameTrie18 §IV-A, codes 4 to 31, which the paper leaves open; the choice of groups is that of
 //! [`FrequentGroups::learned`]. A table begins with the groups of the web, and keeps a list of its routes beside the
 //! trie. When these have [`LEARNED_FROM_BYTES`] bytes, groups are learned from them, and a trie with these groups is
-//! built from the list and takes the place of the first. From then on there is no list, and the codes stay. A table that
-//! has lost all its routes begins a list again, and learns from it in the same way.
+//! built from the list and takes the place of the first. From then on there is no list, and the codes stay. A table
+//! that has lost all its routes begins a list again, and learns from it in the same way.
 //!
 //! ```text
 //! few routes                       enough                      many
@@ -12,10 +12,10 @@
 //! list of all routes               trie built anew
 //! ```
 //!
-//! Cost: learning takes some 100 ms, once, on the thread that changes routes; readers do not wait. Bytes: the list takes
-//! up to [`LEARNED_FROM_BYTES`] and some 60 for each of its routes, until groups are learned. If the kernel grants no
-//! memory for the second trie, the first stays, and nothing is learned.
-//! Limits and writers: as of [`NameTrie`].
+//! Cost: learning takes some 100 ms, once, on the thread that changes routes; readers do not wait. Bytes: the list
+//! takes up to [`LEARNED_FROM_BYTES`] and some 60 for each of its routes, until groups are learned. If the kernel
+//! grants no memory for the second trie, the first stays, and nothing is learned. Limits and writers: as of
+//! [`NameTrie`].
 
 use super::super::min_ascii::{FrequentGroups, MinAscii};
 use super::{NameTrie, NameTrieOptions};

@@ -1,11 +1,11 @@
 //! Bursts: which thread inserts which names, and in which order?
 //!
 //! Source: NameTrie18 §V-B.3. Threads insert without conflict if their names branch into different sub-tries, and a
-//! thread misses the caches less if a name resembles the one before it; the paper calls two names *similar* if they share
-//! at least a few starting bytes. The paper looks for the most similar name one step after another and does not say how.
-//! Ours sorts: names are ordered by their bytes from the first component's value on. The order is cut into as many
-//! parts of nearly equal size as there are threads. So each part is a few whole sub-tries and two cut ones, and each
-//! name follows one that shares most with it.
+//! thread misses the caches less if a name resembles the one before it; the paper calls two names *similar* if they
+//! share at least a few starting bytes. The paper looks for the most similar name one step after another and does not
+//! say how. Ours sorts: names are ordered by their bytes from the first component's value on. The order is cut into as
+//! many parts of nearly equal size as there are threads. So each part is a few whole sub-tries and two cut ones, and
+//! each name follows one that shares most with it.
 //!
 //! Where to cut follows from a sample of [`SAMPLE_PER_THREAD`] names for each thread. Each thread then goes through the
 //! whole burst, keeps the names of its part and sorts them, so that no step waits for another thread.

@@ -1,16 +1,17 @@
 //! The shared EdgeHT: one hash table of edges that several threads fill.
 //!
 //! Source: NameTrie18 §IV-B: n items in m buckets, n/m constant. Within a burst m stays as it is. Before a burst the
-//! owner makes m large enough for two edges for each of its names, which is what a new name takes. Buckets are split one
-//! by one (linear hashing, Litwin 1980, as in `name_trie::edge_hash_table`): the fresh buckets are divided among the
-//! threads. A bucket is split by one thread, and two splits never concern one bucket. Chains are in [`super::bucket`].
+//! owner makes m large enough for two edges for each of its names, which is what a new name takes. Buckets are split
+//! one by one (linear hashing, Litwin 1980, as in `name_trie::edge_hash_table`): the fresh buckets are divided among
+//! the threads. A bucket is split by one thread, and two splits never concern one bucket. Chains are in
+//! [`super::bucket`].
 //!
 //! A thread has a stock of empty lines ([`LineStock`]): those that its splits gave back, and a run of new ones that one
 //! atomic addition claims. So lines of one run have one writer at first.
 //!
 //! Cost: a look-up reads 1.3 lines, an insertion writes one. Bytes: an edge takes 14 for buckets and about 4 for
-//! further lines. Limits: 2³¹ buckets. There is a line for every edge of a burst: chains have no gaps, so n edges take at
-//! most n/5 further lines.
+//! further lines. Limits: 2³¹ buckets. There is a line for every edge of a burst: chains have no gaps, so n edges take
+//! at most n/5 further lines.
 //! Writers: within a burst, its threads; between bursts, the owner.
 
 use super::bucket::{Chains, EDGES, Entered, Line};

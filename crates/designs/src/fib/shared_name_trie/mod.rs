@@ -1,7 +1,7 @@
 //! A NameTrie that several threads fill: how do they insert into one trie at the same time?
 //!
-//! Source: NameTrie18 §IV and §V-B.3. The trie is that of [`super::name_trie`]: the same codes, pieces, edges and marks,
-//! and the same answers. Here its two parts, NameNodes and EdgeHT, are shared by all threads that insert.
+//! Source: NameTrie18 §IV and §V-B.3. The trie is that of [`super::name_trie`]: the same codes, pieces, edges and
+//! marks, and the same answers. Here its two parts, NameNodes and EdgeHT, are shared by all threads that insert.
 //!
 //! ```text
 //!            burst of 500,000 names, by similarity
@@ -20,15 +20,15 @@
 //! - The owner feeds a *burst* of names and says how many threads insert it ([`SharedNameTrie::insert_burst`]). The
 //!   burst is divided by similarity, so that threads are in different sub-tries except near the cuts.
 //! - Before the burst, EdgeHT gets the buckets for it, and the arrays the room. The threads split buckets, too.
-//! - A new piece is written to memory of its thread. One atomic step then adds its edge to EdgeHT, unless another thread
-//!   was faster: then the piece is taken back, and the name goes on below the other's piece. After that its parent's
-//!   code is marked as a branching point. So a thread that does not see the mark yet merely asks EdgeHT in vain, or
-//!   finds the edge when it adds its own.
+//! - A new piece is written to memory of its thread. One atomic step then adds its edge to EdgeHT, unless another
+//!   thread was faster: then the piece is taken back, and the name goes on below the other's piece. After that its
+//!   parent's code is marked as a branching point. So a thread that does not see the mark yet merely asks EdgeHT in
+//!   vain, or finds the edge when it adds its own.
 //! - The edge to a name's number is added or changed by one atomic step as well.
 //!
-//! Any interleaving gives the answers of one thread that inserts one name after the other: there is at most one edge of a
-//! key, pieces do not change but for their marks, and marks are only set. Pieces may be cut differently. Equal names
-//! of a burst fall to one thread, so the last one's number counts.
+//! Any interleaving gives the answers of one thread that inserts one name after the other: there is at most one edge
+//! of a key, pieces do not change but for their marks, and marks are only set. Pieces may be cut differently. Equal
+//! names of a burst fall to one thread, so the last one's number counts.
 //!
 //! Deviations from `name_trie`: nothing is removed, so no branching point's edges are counted (`SIBLINGS`). Look-ups go
 //! one by one. The memory that was reserved for a burst and not needed serves the next.

@@ -1,8 +1,8 @@
 //! The shared NameNodes: pieces of names that several threads write.
 //!
-//! Source: NameTrie18 §IV-B; §V-B.3: threads write to memory of their own, so that they share few lines. A thread claims
-//! a [`Chunk`] of the array by one atomic addition and puts its pieces there, one behind the other. Only marks change
-//! later: a code becomes a branching or a forwarding point by an atomic *or*, and never stops being one.
+//! Source: NameTrie18 §IV-B; §V-B.3: threads write to memory of their own, so that they share few lines. A thread
+//! claims a [`Chunk`] of the array by one atomic addition and puts its pieces there, one behind the other. Only marks
+//! change later: a code becomes a branching or a forwarding point by an atomic *or*, and never stops being one.
 //!
 //! ```text
 //! unit, 4 bytes:   | code | code | code | code |     the first code is the lowest byte

@@ -116,27 +116,21 @@ fn a_burst_beyond_the_capacity_changes_nothing() {
     assert_eq!((trie.len(), trie.is_empty()), (4, false));
 }
 
+/// Components with types that are written and types that are not.
+fn any_name() -> impl Strategy<Value = Vec<u8>> {
+    let component = (prop::sample::select(vec![8_u8, 1, 50]), prop::collection::vec(any::<u8>(), 0..4))
+        .prop_map(|(ty, value)| component(ty, &value));
+    prop::collection::vec(component, 0..4).prop_map(|components| components.concat())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bursts_give_the_answers_of_one_writer(
-        bursts in prop::collection::vec(
-            prop::collection::vec(
-                (prop::collection::vec((prop::sample::select(vec![8_u8, 1, 50]), prop::collection::vec(any::<u8>(), 0..4)), 0..4), any::<u32>()),
-                0..80,
-            ),
-            1..5,
-        ),
+        bursts in prop::collection::vec(prop::collection::vec((any_name(), any::<u32>()), 0..80), 1..5),
         threads in 1_usize..6,
     ) {
-        let bursts: Vec<Vec<Named>> = bursts
-            .into_iter()
-            .map(|burst| {
-                let name = |components: Vec<(u8, Vec<u8>)>| components.iter().flat_map(|(ty, value)| component(*ty, value)).collect();
-                burst.into_iter().map(|(components, number)| (name(components), number)).collect()
-            })
-            .collect();
         equals_one_writer(&bursts, threads, &MinAscii::plain());
     }
 }
