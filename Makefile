@@ -366,16 +366,12 @@ lint: dpdk-libraries
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --locked --workspace $(WITH_DPDK) --all-targets -- -D warnings
 
-# Tests at once: half of the time of a test with routers is waiting.
-TEST_THREADS := $(shell echo $$(($$(nproc) * 2)))
-
 # The routers of `make test` are of the tests' own build; `make system` runs the release build.
-# A failing program does not hide what the programs after it would have said.
 unit: dpdk-libraries
 	$(call say,unit: unit property simulation and whole-router tests)
-	@tools/setup.sh redis
+	@tools/setup.sh python redis
 	@tools/setup.sh python-ndn || true # the demo, which a test runs, says what it leaves out
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace --no-fail-fast $(WITH_DPDK)
+	tools/run_tests.py --jobs 2 --locked --workspace $(WITH_DPDK)
 
 # Part of `make system`. Status 3 of the set-up: what it needs cannot be had here, as it has said.
 test-prometheus: build

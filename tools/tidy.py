@@ -104,7 +104,7 @@ LONG_FUNCTIONS = {
 # Crates whose `src` has more than CRATE_LINES_MAX lines, the most that each may have, and why.
 LARGE_CRATES = {
     "lab": (37_000, "an experiment for each figure of the papers, apart from each other; nothing depends on it"),
-    "crates/designs": (20_000, "a module for each FIB design and cache policy of the literature, apart from each other"),
+    "crates/designs": (21_000, "a module for each FIB design and cache policy of the literature, apart from each other"),
     "crates/tables": (17_000, "PIT, Content Store and FIB stand on one arena, one index and one set of pages"),
 }
 # Circles of more files than the limit, by folder; each is to go.

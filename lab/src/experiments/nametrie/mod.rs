@@ -14,8 +14,8 @@
 //! - [`parsing`]: the first components of names (three ways to make names of URLs).
 //! - [`coding`]: the cost of minASCII, and the savings of frequent groups, which the paper leaves open.
 //!
-//! One table is in memory at a time, so that 12 million names fit in 24 GiB; only the tries that threads fill take turns.
-//! NameTrie is measured first and again last; the ratio of the two shows how much the machine changed meanwhile.
+//! One table is in memory at a time, so that 12 million names fit in 24 GiB; only the tries that threads fill take
+//! turns. NameTrie is measured first and again last; the ratio of the two shows how much the machine changed meanwhile.
 //!
 //! Limits: the paper's speeds are those of 8 threads (§V-B.3) on another machine. Compare ratios. HT, NPT and NCE are
 //! reconstructions from short descriptions (see their modules), not the programs that the paper ran.
