@@ -214,7 +214,7 @@ struct Seen {
 
 #[test]
 fn every_design_forwards_as_the_default_does_but_for_names_that_a_lossy_one_mistakes() {
-    let interests = from_environment("NAMEWIRE_FIB_INTERESTS", 100_000);
+    let interests = from_environment("NAMEWIRE_FIB_INTERESTS", 100_000) as usize;
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut routes, first) = Routes::new();
     let mut exact = Node::new(FibDesign::default(), None);

@@ -53,7 +53,7 @@ pub(super) fn run(
 /// A trie, and who inserts into it.
 enum Trie {
     OneWriter(Box<NameTrie>),
-    Shared { trie: SharedNameTrie, threads: usize },
+    Shared { trie: Box<SharedNameTrie>, threads: usize },
 }
 
 impl Trie {
@@ -63,7 +63,7 @@ impl Trie {
             0 => Self::OneWriter(Box::new(NameTrie::new(names, context.seed, NameTrieOptions::default())?)),
             _ => {
                 let trie = SharedNameTrie::new(names, context.seed, MinAscii::plain(), PageSize::default())?;
-                Self::Shared { trie, threads }
+                Self::Shared { trie: Box::new(trie), threads }
             }
         })
     }
