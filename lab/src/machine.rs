@@ -53,16 +53,20 @@ pub fn memory_peak_mib() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
 }
 
-/// The commit of the working directory, with `-modified` if files differ from it; "unknown" outside a repository.
+/// The commit that this program was built from; of a program that does not know it (`build.rs`), that of the working
+/// directory. `-modified` if files of the working directory differ from their commit; "unknown" outside a repository.
 pub fn source_commit() -> String {
-    source_commit_of(Path::new("."))
+    source_commit_of(Path::new("."), option_env!("NAMEWIRE_LAB_COMMIT"))
 }
 
 /// Records, and the table that is made of them, are no sources: one record may be renewed after another.
-fn source_commit_of(dir: &Path) -> String {
-    let Some(commit) = git(dir, &["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+fn source_commit_of(dir: &Path, built_from: Option<&str>) -> String {
+    let here = || git(dir, &["rev-parse", "--short=12", "HEAD"]);
+    let Some(commit) = built_from.map(str::to_owned).or_else(here) else { return "unknown".to_owned() };
     let sources = [":(top)", ":(top,exclude)lab/record", ":(top,exclude)lab/README.md"];
     match git(dir, &[&["status", "--porcelain", "--untracked-files=no", "--"], &sources[..]].concat()) {
+        // A program that knows its commit may run anywhere.
+        None if built_from.is_some() => commit,
         Some(changes) if changes.is_empty() => commit,
         _ => format!("{commit}-modified"),
     }
@@ -89,16 +93,19 @@ mod tests {
         let files = ["lab/record/one.json", "lab/README.md", "lab/src/main.rs"];
         files.iter().try_for_each(|file| write(file, "old"))?;
         let author = ["-c", "user.name=test", "-c", "user.email=test@example.org"];
-        assert_eq!(source_commit_of(repository.path()), "unknown");
+        assert_eq!(source_commit_of(repository.path(), None), "unknown");
         for arguments in [&["init", "-q"][..], &["add", "."], &[&author[..], &["commit", "-q", "-m", "files"]].concat()]
         {
             assert!(git(repository.path(), arguments).is_some(), "{arguments:?}");
         }
-        let commit = source_commit_of(repository.path());
+        let commit = source_commit_of(repository.path(), None);
         files[..2].iter().try_for_each(|file| write(file, "new"))?;
-        assert_eq!(source_commit_of(&repository.path().join("lab")), commit);
+        assert_eq!(source_commit_of(&repository.path().join("lab"), None), commit);
+        let built_from = Some("0123456789ab");
+        assert_eq!(source_commit_of(repository.path(), built_from), "0123456789ab");
         write(files[2], "new")?;
-        assert_eq!(source_commit_of(repository.path()), format!("{commit}-modified"));
+        assert_eq!(source_commit_of(repository.path(), built_from), "0123456789ab-modified");
+        assert_eq!(source_commit_of(repository.path(), None), format!("{commit}-modified"));
         Ok(())
     }
 }
