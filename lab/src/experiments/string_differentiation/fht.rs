@@ -46,7 +46,10 @@ pub(super) fn memory(context: &Context, slots: u64, columns: &[Column], outcome:
         row("collision table of a billion", "names", in_table * to_billion, remark);
         let per_slot = table.slots().slot_bytes() as f64 / table.slots().slots() as f64;
         row("slots", "bytes per slot", per_slot, format!("paper {} GiB of 2³⁰ slots", column.slots_gib));
-        let per_name = loaded.load.table().bytes() as f64 / names as f64;
+        let bytes = loaded.load.table().bytes();
+        let collision_mib = (bytes - table.slots().slot_bytes()) as f64 * to_billion / f64::from(1 << 20);
+        row("collision table memory", "MiB", collision_mib, "all but the slots, of a billion names".to_owned());
+        let per_name = bytes as f64 / names as f64;
         row("memory per name", "bytes", per_name, format!("all; paper {} GiB for 10⁹", column.total_gib));
     }
     Ok(())
