@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do all the set-up
 # they need, inside the checkout as far as possible; see tools/setup.sh.
 .DEFAULT_GOAL := help
-.PHONY: help build quick lab sim install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet test-faults budget loom fuzz fuzz-long interop sanitize system clean distclean
+.PHONY: help build quick lab sim install uninstall install-nfd uninstall-nfd package-files deb test-deb rpm test-rpm container test-container test-kubernetes arm64 dist test-dist lint-workflows deny sbom test-crates book test-install dpdk bench records records-check papers demo demo-tags test lint tidy unit dpdk-libraries test-prometheus test-mininet test-faults budget loom fuzz fuzz-long interop sanitize system clean distclean
 
 # The checkout's own Rust comes first, if tools/setup.sh has installed one. The last entry finds what rustup has just
 # installed into the home directory, without a new login.
@@ -38,6 +38,7 @@ help:
 	@echo 'make dpdk      the same with DPDK, target/dpdk/release/namewire (needs libdpdk-dev)'
 	@echo 'make bench     the main benchmark: CPU per packet and latency of a router on sockets, beside a relay (2 minutes)'
 	@echo 'make records   renews the records of lab/record whose code has changed, and the table of the papers (hours)'
+	@echo 'make records-check  fails if the code of a record has changed since; part of make system'
 	@echo 'make papers    checks the numbers of the papers and writes their table into lab/README.md'
 	@echo 'make unit      unit, property and simulation tests; those of DPDK ports say so where DPDK cannot be had'
 	@echo 'make lint      rustfmt and clippy'
@@ -312,6 +313,11 @@ records: build lab
 	$(TARGET)/release/namewire-lab records --renew $(if $(INPUTS),--inputs $(INPUTS))
 	$(TARGET)/release/namewire-lab papers --write lab/README.md
 
+# Each commit to code that a record measured makes that record stale: part of `make system`, not of `make test`.
+records-check: lab
+	$(call say,records-check: no record is older than the code that it measured)
+	$(TARGET)/release/namewire-lab records --check lab/README.md
+
 papers: lab
 	$(call say,papers: every number against the papers where they are; the table of lab/README.md from the records)
 	$(TARGET)/release/namewire-lab papers --check
@@ -478,6 +484,7 @@ system: build
 	$(call say,system: 20 upgrades in a row at full load)
 	NAMEWIRE_UNDER_TEST=$(NAMEWIRE) NAMEWIRE_UPGRADES=20 cargo test --locked --package namewire-cli --test soak \
 		-- --nocapture upgrades::
+	@$(MAKE) --no-print-directory records-check
 
 clean:
 	@if command -v cargo >/dev/null; then cargo clean; fi
