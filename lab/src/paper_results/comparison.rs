@@ -4,7 +4,7 @@ use anyhow::Context as _;
 
 use super::printed::PaperFigure;
 use super::verdict::{Agreement, Cell, Origin, Theirs, Verdict};
-use super::{Figure, OurValue, Ours, Paper, PaperResult, Records};
+use super::{Figure, HostCost, OurValue, Ours, Paper, PaperResult, Records};
 use crate::experiment::SPREAD_PERCENT_MAX;
 use crate::record::Record;
 use crate::statistics::Summary;
@@ -25,6 +25,8 @@ pub struct ComparedFigure {
     /// Of the repetitions of our row, or of the ratio of two rows; `None` for a headline.
     pub spread_percent: Option<f64>,
     pub cell: Cell,
+    /// The factor between the two up to which they agree, if it is more than the margin of all others.
+    pub within: Option<f64>,
     /// Our record, if it is not that of the table's experiment.
     pub record: Option<String>,
 }
@@ -41,6 +43,7 @@ impl Default for ComparedFigure {
             ours: None,
             spread_percent: None,
             cell: Cell::NotHere,
+            within: None,
             record: None,
         }
     }
@@ -108,6 +111,7 @@ fn compare_figure(result: &PaperResult, figure: &Figure, records: &Records) -> a
         ours: number.as_ref().map(|number| number.value),
         spread_percent: number.and_then(|number| number.spread_percent),
         cell,
+        within: figure.agrees.and_then(Agreement::wide_factor),
         record: figure.record.clone(),
     })
 }
@@ -193,6 +197,10 @@ fn our_number(record: &Record, ours: &Ours) -> anyhow::Result<Number> {
     if ours.saved_percent {
         number = number.map(|ratio| 100.0 * (1.0 - ratio));
     }
+    if ours.tsc_cycles {
+        let mhz = record.machine.tsc_mhz.context("the record does not say how fast the time stamp counter runs")?;
+        number = number.map(|ns| ns * mhz / 1e3);
+    }
     Ok(number.map(|number| number * ours.times))
 }
 
@@ -201,6 +209,11 @@ fn measured(record: &Record, value: &OurValue) -> anyhow::Result<Number> {
         OurValue::Headline { headline } => {
             let number = record.headline.get(headline);
             let value = *number.with_context(|| format!("the record has no headline {headline}"))?;
+            Ok(Number::new(value, vec![value]))
+        }
+        OurValue::Host { host: HostCost::LineNs } => {
+            let line_ns = record.host.as_ref().and_then(|host| host.line_ns);
+            let value = line_ns.context("the record does not say what a line of memory took")?;
             Ok(Number::new(value, vec![value]))
         }
         OurValue::Row { case, subject, metric } => {

@@ -83,6 +83,9 @@ pub struct Ours {
     /// To the paper's unit.
     #[serde(default = "one_time")]
     pub times: f64,
+    /// Ours is in nanoseconds: show cycles of the record's time stamp counter.
+    #[serde(default)]
+    pub tsc_cycles: bool,
     /// Divide by this one.
     pub over: Option<OurValue>,
     /// Show 1 / value: a time as a speed.
@@ -93,12 +96,21 @@ pub struct Ours {
     pub saved_percent: bool,
 }
 
-/// A headline or a row of the experiment's record.
+/// A headline or a row of the experiment's record, or what the machine cost when it was made.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum OurValue {
     Headline { headline: String },
     Row { case: String, subject: String, metric: String },
+    Host { host: HostCost },
+}
+
+/// A cost of the machine that each record begins with ([`crate::host::Host`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostCost {
+    /// A random line of memory, in nanoseconds.
+    LineNs,
 }
 
 const fn one_time() -> f64 {

@@ -114,7 +114,10 @@ pub fn cells(compared: &ComparedFigure) -> [String; 6] {
         or_dash(compared.ours.map(figure)),
         or_dash(compared.ratio().map(figure)),
         or_dash(compared.spread_percent.map(|percent| format!("{percent:.0} %"))),
-        compared.cell.text().to_owned(),
+        match compared.within {
+            Some(factor) if compared.cell == Cell::Agrees => format!("agrees within {factor}"),
+            _ => compared.cell.text().to_owned(),
+        },
     ]
 }
 
@@ -128,7 +131,7 @@ pub fn verdict_text(result: &PaperResult, compared: &Compared) -> String {
         Verdict::Generated => "generated so",
         Verdict::Differs => "**differs**",
         Verdict::Unsteady => "our repetitions spread too far",
-        Verdict::OursAlone => "ours alone: the text gives no number",
+        Verdict::OursAlone => "ours alone: the text has no number beside ours",
         Verdict::NotHere => "**no number**",
         Verdict::Explains => "explains",
     };

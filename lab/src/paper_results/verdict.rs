@@ -117,6 +117,14 @@ impl Agreement {
         }
     }
 
+    /// The factor of [`Agreement::Within`], if it is above [`MARGIN_FACTOR`].
+    pub fn wide_factor(self) -> Option<f64> {
+        match self {
+            Self::Within(factor) if factor > MARGIN_FACTOR => Some(factor),
+            _ => None,
+        }
+    }
+
     /// What it is if it holds.
     pub fn cell(self, origin: Origin, ours: f64, theirs: Theirs) -> Cell {
         let is_beyond = match self {
