@@ -5,8 +5,8 @@
 //! answered by the Content Store, and drops for each reason. This holds without a Content Store and with one that has
 //! room. For a store that overflows, the hits are compared.
 //!
-//! Each worker learns for itself which of several next hops is silent, and while it suspects one, it takes second answers
-//! as answers. So where two links join the same routers, unsolicited Data are not compared.
+//! Each worker learns for itself which of several next hops is silent, and while it suspects one, it takes second
+//! answers as answers. So where two links join the same routers, unsolicited Data are not compared.
 //!
 //! Links lose no frames here: losses depend on the order of frames, and workers may send packets of the same nanosecond
 //! in another order. `random_networks.rs` has whole lossy networks with workers.

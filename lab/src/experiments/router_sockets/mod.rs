@@ -12,16 +12,17 @@
 //! sleeps between packets. CPU time is the process's own, user and system, per packet; an exchange is an Interest and a
 //! Data, so two packets.
 //!
-//! What `unix_over_relay` depends on, so that another generator finds the same. The ratio is that of a router that reads
-//! its tables to a relay that reads nothing, so it grows with the latency of memory and with what the relay saves:
+//! What `unix_over_relay` depends on, so that another generator finds the same. The ratio is that of a router that
+//! reads its tables to a relay that reads nothing, so it grows with the latency of memory and with what the relay
+//! saves:
 //!
 //! * Packets per system call. This load writes all that the window allows at once and keeps 64 in flight, which the
 //!   relay passes on in few calls. With one packet in each write, relay and router both pay for calls, and the ratio
 //!   falls to 1.3.
-//! * The Content Store. Every Data is new, so each is copied into memory that is in no cache: 0.35 of 1.0 us a packet on
-//!   one host. With `cs.capacity=0` the router reads as little as it can.
-//! * The host. An independent program in C (pinned, 64 in flight, one write for each window) found 5.1 within the hour in
-//!   which this load found 3.7: its relay took 0.21 us a packet, this one 0.22; the router 1.08 and 0.82.
+//! * The Content Store. Every Data is new, so each is copied into memory that is in no cache: 0.35 of 1.0 us a packet
+//!   on one host. With `cs.capacity=0` the router reads as little as it can.
+//! * The host. An independent program in C (pinned, 64 in flight, one write for each window) found 5.1 within the
+//!   hour in which this load found 3.7: its relay took 0.21 us a packet, this one 0.22; the router 1.08 and 0.82.
 //!
 //! The router uses UDP segmentation offload; the relay and the load do not. So their datagrams reach the router one by
 //! one, and only the router's own packets are joined.
