@@ -8,11 +8,12 @@ use namewire_handover::{
 use namewire_router::operator::OperatorError;
 use namewire_router::operator::UpgradeTask;
 use namewire_tools::service::{EndSignals, notify};
+use rustix::process::Signal;
 use sd_notify::NotifyState;
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
-    os::unix::net::UnixStream,
+    os::unix::{net::UnixStream, process::ExitStatusExt as _},
     path::PathBuf,
     process::Child,
     sync::{Arc, Mutex, PoisonError},
@@ -226,10 +227,11 @@ impl NewProgram {
     /// Ends it, and waits for its end. Returns, in words, how it has ended if that was by itself.
     fn end(&self) -> String {
         let Some(mut child) = self.take() else { return String::new() };
-        let by_itself = child.try_wait().ok().flatten();
+        let before = child.try_wait().ok().flatten();
         let _ = child.kill(); // it has ended
-        let _ = child.wait();
-        by_itself.map_or_else(String::new, |status| format!(" ({status})"))
+        // A program that was ending, and had closed its line already, keeps the status of its own.
+        let after = child.wait().ok().filter(|status| status.signal() != Some(Signal::KILL.as_raw()));
+        before.or(after).map_or_else(String::new, |status| format!(" ({status})"))
     }
 
     fn into_child(self) -> Child {
