@@ -145,7 +145,8 @@ async fn links_and_devices_are_not_served() {
     let file = fetch(&client, "/folder/file", &directory.join("other"), FolderFetchOptions::default()).await;
     assert!(matches!(file.result, Err(FolderError::NotAFolder)));
     let counters = served.stop().await;
-    assert_eq!((counters.not_served, counters.not_found), (2, 2));
+    // An Interest that a slow machine makes the fetch send again is refused again.
+    assert!(counters.not_served >= 2 && counters.not_found >= 2, "{counters:?}");
 }
 
 #[tokio::test]
