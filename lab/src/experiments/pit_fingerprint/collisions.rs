@@ -55,6 +55,7 @@ pub(super) fn table_5_4(
             let largest = largest(context, names, keyed, (entries, subtables), size.rounds, outcome)?;
             let subject = size_name(entries);
             outcome.add_value(&case, &subject, RATE, largest.per_10_000);
+            outcome.add_value(&case, &subject, RATE_AT_LOAD, largest.at_load_per_10_000);
             outcome.add_value(&case, &subject, OVERFLOWED, largest.overflowed as f64 / 1e5);
             outcome.headline.insert(format!("fp_collision_d{subtables}"), largest.per_10_000 / 1e4);
             outcome.headline.insert(format!("fp_overflow_d{subtables}_{subject}"), largest.overflowed as f64);
@@ -99,6 +100,7 @@ fn largest(
         outcome.add_value(&case, &subject, RATE_AT_LOAD, shown.at_load_per_10_000);
         outcome.add_value(&case, &subject, OVERFLOWED, shown.overflowed as f64 / 1e5);
         largest.per_10_000 = largest.per_10_000.max(shown.per_10_000);
+        largest.at_load_per_10_000 = largest.at_load_per_10_000.max(shown.at_load_per_10_000);
         largest.overflowed = largest.overflowed.max(shown.overflowed);
     }
     Ok(largest)
