@@ -83,9 +83,9 @@ pub struct Ours {
     /// To the paper's unit.
     #[serde(default = "one_time")]
     pub times: f64,
-    /// Ours is in nanoseconds: show cycles of the record's time stamp counter.
+    /// Ours is in nanoseconds: show cycles of the core.
     #[serde(default)]
-    pub tsc_cycles: bool,
+    pub core_cycles: bool,
     /// Divide by this one.
     pub over: Option<OurValue>,
     /// Show 1 / value: a time as a speed.
