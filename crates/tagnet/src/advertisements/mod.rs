@@ -170,14 +170,22 @@ impl Advertisements {
 
     /// A neighbour joined the tree, or has forgotten what it was told: it will be told everything.
     pub fn link_up(&mut self, link: TreeLink) {
+        self.forget_waiting(link);
         self.lives += 1;
         self.links.insert(link, LinkState::new(self.lives));
     }
 
     /// A neighbour left the tree, with what it had announced.
     pub fn link_down(&mut self, link: TreeLink) {
+        self.forget_waiting(link);
         self.links.remove(&link);
         self.withdraw_all(link);
+    }
+
+    /// What waits for a neighbour belongs to the life of its link that ends now. If it were told in the next life, the
+    /// router would not know of it, and would never withdraw it.
+    fn forget_waiting(&mut self, link: TreeLink) {
+        self.told.retain(|waiting| waiting.link != link);
     }
 
     /// An application, or a neighbour, is gone from a tree: what it advertised there will be withdrawn.
