@@ -81,12 +81,12 @@ def command(*words: str, stdin: str | None = None) -> str:
 
 
 class Router:
-    """A router with two workers, a counted prefix and an observer."""
+    """A router with two workers, a counted prefix, an observer, and a store that is full after some seconds of pings."""
 
-    def __init__(self, scratch: Path, name: str, routes: list[str]):
+    def __init__(self, scratch: Path, name: str, routes: list[str], peers: list[str]):
         self.socket = scratch / f"{name}.sock"
         configuration = scratch / f"{name}.toml"
-        configuration.write_text('[cs]\ncount = ["/published"]\n')
+        configuration.write_text(f'[cs]\ncount = ["/published"]\npackets = 128\n[observe]\npeers = {json.dumps(peers)}\n')
         words = [namewire_binary(), "run", "--config", str(configuration), "--socket", str(self.socket), "--workers", "2",
                  "--listen-udp", "127.0.0.1:0", "--no-tcp", "--observe", "127.0.0.1:0"]
         self.process = Process(words + [word for route in routes for word in ("--route", route)], scratch / f"{name}.log")
@@ -322,9 +322,9 @@ def with_files(board: dict) -> list[bool]:
 
 
 def with_routers(scratch: Path, board: dict, processes: list[Process]) -> list[bool]:
-    far = Router(scratch, "far", [])
+    far = Router(scratch, "far", [], [])
     processes.append(far.process)
-    near = Router(scratch, "near", [f"/published=udp://{far.udp}"])
+    near = Router(scratch, "near", [f"/published=udp://{far.udp}"], [f"http://{far.observer}"])
     processes.append(near.process)
     traffic = Traffic(scratch, near, far, processes)
     prometheus = Prometheus(scratch, [near, far])
